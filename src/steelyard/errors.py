@@ -1,0 +1,73 @@
+"""What can go wrong, in one tree.
+
+SteelyardError
+├── InputError            a file, row or field that cannot be read: names the place
+│   └── TranscriptError   a transcript that has none of the known forms
+├── ConfigError           a flag, option, TOML key or environment variable that does not fit
+├── PromptError           a prompt file that cannot be loaded or rendered
+├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
+└── MissingExtra          an optional dependency is needed: says which `pip install` brings it
+
+A single ask that fails is not an exception: it is an `Unjudged` value (records.py).
+"""
+
+from __future__ import annotations
+
+
+class SteelyardError(Exception):
+    """Base of every error a user may see; its text is one line that says what to do."""
+
+    exit_code = 1
+
+
+class InputError(SteelyardError):
+    """Something in the user's data cannot be read."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.problem, self.file, self.line, self.field = problem, file, line, field
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        named = f"{self.field}: {self.problem}" if self.field else self.problem
+        return f"{place}: {named}" if place else named
+
+
+class TranscriptError(InputError):
+    """The text is in none of the forms that `parse` knows."""
+
+
+class ConfigError(SteelyardError):
+    """The user asked for something that does not exist or does not fit together."""
+
+    exit_code = 2
+
+
+class PromptError(SteelyardError):
+    """A prompt file is broken, or a placeholder in it has no value."""
+
+    exit_code = 2
+
+
+class JudgeError(SteelyardError):
+    """No ask can succeed with this judge; going on would only repeat the failure."""
+
+    exit_code = 4
+
+
+class MissingExtra(SteelyardError):
+    """An optional dependency is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'steelyard[{extra}]'")

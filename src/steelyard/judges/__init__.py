@@ -1,0 +1,46 @@
+"""Judges: whoever answers asks. Names are loaded when first used, so that importing this costs nothing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.judges.base import Judge
+    from steelyard.judges.chat import ChatJudge
+    from steelyard.judges.endpoint import Endpoint, Price
+    from steelyard.judges.gate import Gate
+    from steelyard.judges.recorded import RecordedJudge, Recorder
+    from steelyard.judges.scripted import ScriptedJudge
+
+__all__ = [
+    "ChatJudge",
+    "Endpoint",
+    "Gate",
+    "Judge",
+    "Price",
+    "RecordedJudge",
+    "Recorder",
+    "ScriptedJudge",
+]
+
+_HOMES = {
+    "ChatJudge": "chat",
+    "Endpoint": "endpoint",
+    "Gate": "gate",
+    "Judge": "base",
+    "Price": "endpoint",
+    "RecordedJudge": "recorded",
+    "Recorder": "recorded",
+    "ScriptedJudge": "scripted",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,95 @@
+"""What a user says about an OpenAI-compatible endpoint: where it is, which model, how to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import Field, field_validator
+
+from steelyard.records import Record, Usage
+
+Mode = Literal["json_schema", "json_object", "text"]
+Structured = Literal["auto", "json_schema", "json_object", "text"]
+
+# Steelyard sets these itself; a second opinion in the user's body would contradict it.
+RESERVED = frozenset({"messages", "model", "n", "response_format", "stream", "stream_options"})
+MILLION = 1_000_000
+
+
+class Price(Record):
+    """US dollars for a million tokens. Cached prompt tokens cost as much as others unless said otherwise."""
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        cached = self.prompt if self.cached is None else self.cached
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        return (
+            fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion
+        ) / MILLION
+
+
+class Endpoint(Record):
+    """An OpenAI-compatible endpoint. Holds the name of the key's variable, never the key.
+
+    `timeout` bounds one HTTP call, from connecting to the last byte; waiting for a free slot is not
+    counted. `retries` come on top of the first try; `backoff` is the longest first pause between two, in
+    seconds, and doubles. `patience` is the longest Retry-After that is waited for.
+    """
+
+    name: str = "openai"
+    base_url: str
+    model: str = Field(min_length=1)
+    key_env: str | None = None
+    # Not shown: people put tokens into headers.
+    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    body: Mapping[str, Any] = Field(default_factory=dict)
+    timeout: float = Field(default=120.0, gt=0)
+    retries: int = Field(default=4, ge=0)
+    backoff: float = Field(default=1.0, ge=0)
+    patience: float = Field(default=300.0, ge=0)
+    structured: Structured = "auto"
+    proxy: str | None = Field(default=None, repr=False)
+    price: Price | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _bare_url(cls, url: str) -> str:
+        parts = urlsplit(url.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must be an http(s) URL such as https://api.openai.com/v1")
+        if "@" in parts.netloc:
+            raise ValueError("must not hold a password; name the key's variable in key_env")
+        path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+        return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+    @field_validator("headers")
+    @classmethod
+    def _sendable(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name, value in headers.items():
+            if not is_header_text(name) or not is_header_text(value):
+                raise ValueError(f"header {name!r} holds characters that HTTP does not carry")
+        return headers
+
+    @field_validator("body")
+    @classmethod
+    def _free_of_reserved(cls, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if taken := sorted(RESERVED & body.keys()):
+            raise ValueError(f"{', '.join(taken)}: set by Steelyard itself; leave it out")
+        return body
+
+    @property
+    def url(self) -> str:
+        """Where asks are posted; a query such as Azure's api-version stays at the end."""
+        parts = urlsplit(self.base_url)
+        return urlunsplit(parts._replace(path=f"{parts.path}/chat/completions"))
+
+
+def is_header_text(text: str) -> bool:
+    """Printable ASCII: what every server and proxy passes on unchanged."""
+    return text.isascii() and text.isprintable()

@@ -1,0 +1,193 @@
+"""Prompts: one Markdown file per task and language, and how an ask becomes messages.
+
+A file has a header (task, language, version), a static part that becomes the system message, and after
+`<!-- sample -->` the part that becomes the user message, with `$$$field$$$` placeholders. Judged text goes
+only into the latter, between tags that carry a code no judged text can contain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+from steelyard.errors import PromptError
+from steelyard.records import Again, Ask, Data, Numbered
+
+Message = dict[str, str]
+PLACEHOLDER = re.compile(r"\$\$\$(\w+)\$\$\$")
+SAMPLE_MARK = "<!-- sample -->"
+HEADER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# The seed's own names for what our data calls otherwise.
+SYNONYMS = {"pos": "place", "background": "references"}
+# Short facts about the sample that read naturally inside a sentence; everything else is fenced.
+INLINE = frozenset({"date", "place", "turn"})
+# A place is a few words; a paragraph of them, outside the fences, would be somebody talking to the judge.
+LONGEST_INLINE = 80
+NOTHING = {"zh": "（无）", "en": "(none)"}
+
+
+class Prompt(NamedTuple):
+    """One prompt file, read."""
+
+    task: str
+    language: str
+    version: int
+    sha256: str
+    static: str
+    sample: str
+    source: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.task}.{self.language}"
+
+    @classmethod
+    def read(cls, text: str, source: str) -> Self:
+        text = text.replace("\r\n", "\n")
+        header = HEADER.match(text)
+        lines = header[1].splitlines() if header else []
+        pairs = (line.partition(":") for line in lines)
+        fields = {name.strip(): value.strip() for name, _, value in pairs}
+        if not header or not {"task", "language", "version"} <= fields.keys():
+            raise PromptError(f"{source}: must begin with a header that gives task, language and version")
+        if not fields["version"].isdigit():
+            raise PromptError(f"{source}: version must be a whole number, not {fields['version']!r}")
+        static, mark, sample = text[header.end() :].partition(SAMPLE_MARK)
+        if not mark:
+            raise PromptError(f"{source}: has no line {SAMPLE_MARK} to say where the sample part begins")
+        return cls(
+            task=fields["task"],
+            language=fields["language"],
+            version=int(fields["version"]),
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+            static=static.strip(),
+            sample=sample.strip(),
+            source=source,
+        )
+
+
+class Prompts:
+    """A set of prompts by task and language: the shipped ones, with a user's own laid over them."""
+
+    def __init__(self, prompts: Iterable[Prompt]) -> None:
+        self._by_id = {prompt.id: prompt for prompt in prompts}
+
+    @classmethod
+    def shipped(cls) -> Self:
+        return cls(_shipped())
+
+    def with_texts(self, texts: Mapping[str, str]) -> Self:
+        """The same prompts with further ones (source → text) added or replaced."""
+        return type(self)([*self, *(Prompt.read(text, source) for source, text in texts.items())])
+
+    def with_files(self, paths: Iterable[Path]) -> Self:
+        """The same prompts with a user's files, or all `.md` files of a folder, added or replaced."""
+        found = [file for path in paths for file in (_prompt_files(path) if path.is_dir() else [path])]
+        try:
+            return self.with_texts({str(file): file.read_text("utf-8") for file in found})
+        except (OSError, UnicodeDecodeError) as error:
+            raise PromptError(f"cannot read the prompt file: {error}") from error
+
+    def __iter__(self) -> Iterator[Prompt]:
+        return iter(self._by_id.values())
+
+    def get(self, task: str, language: str) -> Prompt:
+        prompt = self._by_id.get(f"{task}.{language}")
+        if prompt is None:
+            known = ", ".join(sorted(self._by_id))
+            raise PromptError(f"there is no prompt for {task} in {language}; known are {known}")
+        return prompt
+
+    def messages(self, ask: Ask) -> list[Message]:
+        """The ask as a system and a user message."""
+        prompt = self.get(ask.task, ask.language)
+        code = nonce(ask)
+        values = {name: _shown(name, value, ask.language, code) for name, value in _fields(ask.data)}
+        user = fill(prompt.sample, values | {"code": code}, prompt.source)
+        if ask.again:
+            user += "\n\n" + self._again(ask.again, ask.language, code)
+        # A user's own static part may mention the date or place, as the seeds do; ours never does.
+        static = fill(prompt.static, values | {"code": code}, prompt.source)
+        return [{"role": "system", "content": static}, {"role": "user", "content": user}]
+
+    def _again(self, again: Again, language: Literal["zh", "en"], code: str) -> str:
+        """The lines of the follow-up prompt that have something to say."""
+        prompt = self.get("again", language)
+        values = {
+            "missing": ", ".join(again.missing),
+            "unverified": ", ".join(again.unverified),
+            "uncovered": again.uncovered and _shown("uncovered", again.uncovered, language, code),
+        }
+        said = {name: str(value) for name, value in values.items() if value}
+        lines = (line for line in prompt.sample.splitlines() if set(PLACEHOLDER.findall(line)) <= said.keys())
+        return fill("\n".join(lines), said, prompt.source)
+
+
+@cache
+def _shipped() -> tuple[Prompt, ...]:
+    folder = Path(str(files(__name__)))
+    return tuple(Prompt.read(file.read_text("utf-8"), file.name) for file in _prompt_files(folder))
+
+
+def _prompt_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if re.fullmatch(r"[\w.]+\.(zh|en)\.md", file.name))
+
+
+def fill(template: str, values: Mapping[str, str], source: str) -> str:
+    """The template with each `$$$name$$$` replaced, literally and in one pass: what is put in is never read again."""
+
+    def value(match: re.Match[str]) -> str:
+        name = SYNONYMS.get(match[1], match[1])
+        if name not in values:
+            known = ", ".join(sorted(values))
+            raise PromptError(f"{source}: {match[0]} has no value here; known are {known}")
+        return values[name]
+
+    return PLACEHOLDER.sub(value, template)
+
+
+def nonce(ask: Ask) -> str:
+    """A code for the fences of this ask: repeatable, yet an author of judged text cannot have written it,
+    because it depends on every character of that text."""
+    return hashlib.sha256(b"fence" + ask.key.encode()).hexdigest()[:16]
+
+
+def _fields(data: Data) -> Iterable[tuple[str, object]]:
+    return ((name, getattr(data, name)) for name in type(data).model_fields)
+
+
+def _shown(name: str, value: object, language: str, code: str) -> str:
+    """One field of the data as the judge sees it."""
+    if name in INLINE:
+        return " ".join(CONTROL.sub(" ", str(value)).split())[:LONGEST_INLINE]
+    if value is None or value == () or value == "":
+        return NOTHING[language]
+    if isinstance(value, tuple):
+        if isinstance(value[0], Numbered):
+            lines = "\n".join(f"{item.id}. {_one_line(item.text)}" for item in value)
+            return fence(name, lines, code)
+        if isinstance(value[0], Data):
+            return "\n".join(_exchange(index, entry, code) for index, entry in enumerate(value, start=1))
+        singular = name.removesuffix("s")
+        return "\n".join(fence(f"{singular} {index}", str(text), code) for index, text in enumerate(value))
+    return fence(name, str(value), code)
+
+
+def _exchange(number: int, exchange: Data, code: str) -> str:
+    parts = (fence(name, str(value), code) for name, value in _fields(exchange))
+    return fence(f"turn {number}", "\n".join(parts), code)
+
+
+def fence(name: str, text: str, code: str) -> str:
+    """Text between tags that carry the code. Control characters go: they carry no meaning a judge should see."""
+    return f"<{name} {code}>\n{CONTROL.sub(' ', text)}\n</{name} {code}>"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,77 @@
+"""The protocols by name. A further one is an entry point in the group `steelyard.protocols` (docs/new-protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from steelyard.errors import ConfigError
+from steelyard.protocols.common import Options
+from steelyard.records import Rounds
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What the rest of the tool needs to know of a way to judge."""
+
+    name: str
+    kind: Literal["rag", "dialogue"]
+    rounds: Callable[[Any, Any], Rounds]
+    options: type[Options]
+    scores: tuple[str, ...]
+    main_score: str
+    version: int = 1
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
+
+    def parse_options(self, given: Mapping[str, Any]) -> Options:
+        """The protocol's options from a user's names and values; the error names the option and the place."""
+        try:
+            return self.options.model_validate(dict(given))
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            known = ", ".join(sorted(self.options.model_fields))
+            if first["type"] == "extra_forbidden":
+                raise ConfigError(f"{self.name} has no option {name!r}; it has {known}") from None
+            raise ConfigError(f"option {name} of {self.name}: {first['msg']}") from None
+
+
+@cache
+def _built_in() -> dict[str, Protocol]:
+    from steelyard.protocols import atomic, dialogue, grounded, scorecard
+
+    return {
+        "atomic": Protocol("atomic", "rag", atomic.atomic, atomic.AtomicOptions, atomic.SCORES, "accuracy"),
+        "grounded": Protocol(
+            "grounded", "rag", grounded.grounded, grounded.GroundedOptions, grounded.SCORES, "accuracy"
+        ),
+        "scorecard": Protocol(
+            "scorecard", "rag", scorecard.scorecard, scorecard.ScorecardOptions, scorecard.SCORES, "accuracy"
+        ),
+        "dialogue": Protocol(
+            "dialogue", "dialogue", dialogue.dialogue, dialogue.DialogueOptions, dialogue.SCORES, "csr"
+        ),
+    }
+
+
+def protocol_names() -> list[str]:
+    return [*_built_in(), *(point.name for point in entry_points(group="steelyard.protocols"))]
+
+
+def get_protocol(name: str | Protocol) -> Protocol:
+    """A protocol by name; a Protocol is returned as it is."""
+    if isinstance(name, Protocol):
+        return name
+    if name in _built_in():
+        return _built_in()[name]
+    for point in entry_points(group="steelyard.protocols"):
+        if point.name == name:
+            loaded: Protocol = point.load()
+            return loaded
+    raise ConfigError(f"there is no protocol {name!r}; there are {', '.join(protocol_names())}")

@@ -1,0 +1,84 @@
+"""`atomic`: the answer in atoms, each graded for relevance and labelled against the references."""
+
+from __future__ import annotations
+
+from steelyard.protocols.atoms import atom_item, finish_split, lacks_evidence, split_ask
+from steelyard.protocols.common import Options, collect, in_parts, prompt_language, status_of, too_long
+from steelyard.records import Ask, Atom, RagSample, Rounds, Unjudged, Verdict
+from steelyard.scoring import atomic_scores
+from steelyard.suspicion import suspected
+from steelyard.tasks import AtomicData, AtomicReply
+
+SCORES = ("accuracy", "accuracy_strict", "coverage", "fallback")
+
+
+class AtomicOptions(Options):
+    """`strict`: labels that rest on the judge's own knowledge become undetermined."""
+
+    strict: bool = False
+    date: str = ""
+    place: str = ""
+
+
+def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
+    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    if not sample.answer.strip():
+        return _verdict(sample, (), 0, [*flags, "empty_answer"])
+    size = len(sample.question) + len(sample.answer) + sum(map(len, sample.references))
+    if size > options.max_chars:
+        return too_long(sample.id, "atomic", SCORES, flags, size)
+    if not sample.references:
+        flags.append("no_references")
+    language = prompt_language(sample.question, sample.answer)
+
+    ask = split_ask(sample, language)
+    (reply,) = yield [ask]
+    split = yield from finish_split(ask, reply)
+    if isinstance(split, Unjudged):
+        flags.append(f"unjudged:atoms:{split.reason}")
+        return _verdict(sample, (), None, flags, failure=split.detail or split.reason)
+
+    data = AtomicData(
+        question=sample.question,
+        references=sample.references,
+        answer=sample.answer,
+        date=sample.date or options.date or NOT_GIVEN[language],
+        place=sample.place or options.place or NOT_GIVEN[language],
+        atoms=split.atoms,
+    )
+    judging = Ask(task="atomic.judge", language=language, data=data, reply=AtomicReply)
+    collected = yield from collect(
+        in_parts(judging, options.part_size),
+        lambda _, label: bool(sample.references) and lacks_evidence(label, sample.references),
+    )
+    atoms = tuple(
+        atom_item(atom, collected, sample.references, strict=options.strict, causal_of=split.causal_of.get(atom.id))
+        for atom in split.atoms
+    )
+    replies: list[AtomicReply] = collected.replies
+    fallback = int(replies[0].fallback) if replies else None
+    if fallback is None and collected.failures:
+        flags.append(f"unjudged:fallback:{collected.failures[0].reason}")
+    if split.uncovered:
+        flags.append("answer_not_covered")
+    if collected.invented:
+        flags.append("invented_items")
+    notes = {"uncovered": list(split.uncovered), "invented": collected.invented}
+    return _verdict(sample, atoms, fallback, flags, **{k: v for k, v in notes.items() if v})
+
+
+NOT_GIVEN = {"zh": "未提供", "en": "not given"}
+
+
+def _verdict(
+    sample: RagSample, atoms: tuple[Atom, ...], fallback: int | None, flags: list[str], **notes: object
+) -> Verdict:
+    return Verdict(
+        id=sample.id,
+        protocol="atomic",
+        status=status_of(atoms, ("fallback",) if fallback is None else ()),
+        scores=atomic_scores(atoms, fallback),
+        items=atoms,
+        flags=(*flags, *(flag for atom in atoms for flag in atom.flags)),
+        notes=notes,
+    )

@@ -1,0 +1,180 @@
+"""What the protocols share: asking until every item has a label or a reason, checking quotes, the verdict's frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from steelyard.records import Again, AnyItem, Ask, Data, Numbered, Reply, ReplyData, Status, Unjudged, Verdict
+from steelyard.text import language_of
+
+PromptLanguage = Literal["zh", "en"]
+Asking = Generator[list[Ask], list[Reply | Unjudged], "Collected"]
+Problem = Callable[[str, Any], bool]
+"""Given the field and the labelled item, whether its evidence does not hold."""
+
+MISSING = "missing_in_reply"
+
+
+class Options(BaseModel):
+    """What every protocol can be told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    thorough: bool = False
+    """One ask per item: dearer, and no item can colour another."""
+    items_per_ask: int = 40
+    """Longer lists are asked in parts, so that a reply is never cut off."""
+    max_chars: int = 200_000
+    """A sample with more text than this is not sent anywhere; it fails with the reason."""
+
+    @property
+    def part_size(self) -> int:
+        return 1 if self.thorough else self.items_per_ask
+
+
+def prompt_language(*texts: str) -> PromptLanguage:
+    return "en" if language_of(*texts) == "en" else "zh"
+
+
+def numbered(texts: Iterable[str]) -> tuple[Numbered, ...]:
+    return tuple(Numbered(id=index, text=text) for index, text in enumerate(texts, start=1))
+
+
+def in_parts(ask: Ask, size: int) -> list[Ask]:
+    """The ask as several whose item lists hold at most `size` items each; an ask without items stays one."""
+    parts: list[dict[str, tuple[int, ...]]] = []
+    for name, items in ask.data.items().items():
+        ids = tuple(item.id for item in items)
+        pieces = [ids[i : i + size] for i in range(0, len(ids), size)]
+        if size == 1:
+            parts += [{name: piece} for piece in pieces]
+            continue
+        for index, piece in enumerate(pieces):
+            if index == len(parts):
+                parts.append({})
+            parts[index][name] = piece
+    if len(parts) <= 1:
+        return [ask]
+    return [ask.model_copy(update={"data": ask.data.only(part)}) for part in parts]
+
+
+@dataclass
+class Collected:
+    """The labels that came back, by list and id; for the others, why they did not."""
+
+    labels: dict[str, dict[int, Any]] = field(default_factory=dict)
+    reasons: dict[str, dict[int, str]] = field(default_factory=dict)
+    unverified: dict[str, set[int]] = field(default_factory=dict)
+    replies: list[Any] = field(default_factory=list)
+    failures: list[Unjudged] = field(default_factory=list)
+    invented: int = 0
+
+    def label(self, name: str, id: int) -> Any | None:
+        return self.labels.get(name, {}).get(id)
+
+    def reason(self, name: str, id: int) -> str:
+        return self.reasons.get(name, {}).get(id, MISSING)
+
+    def absorb(self, ask: Ask, reply: Reply | Unjudged) -> None:
+        """Take over every label that answers an item of the ask exactly once; drop and count what was invented."""
+        if isinstance(reply, Unjudged):
+            self.failures.append(reply)
+            for name, items in ask.data.items().items():
+                for item in items:
+                    self.reasons.setdefault(name, {}).setdefault(item.id, reply.reason)
+            return
+        self.replies.append(reply.data)
+        for name, items in ask.data.items().items():
+            wanted = {item.id for item in items}
+            answered: dict[int, list[ReplyData]] = {}
+            for label in getattr(reply.data, name):
+                if label.id in wanted:
+                    answered.setdefault(label.id, []).append(label)
+                else:
+                    self.invented += 1
+            for id, labels in answered.items():
+                # Said twice and differently is not said at all.
+                if all(label == labels[0] for label in labels):
+                    self.labels.setdefault(name, {})[id] = labels[0]
+
+
+def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
+    """Ask, then ask once more about items that were left out or whose evidence does not hold.
+
+    A label whose evidence still does not hold is kept as first given and listed in `unverified`.
+    """
+    collected = Collected()
+    asks = list(asks)
+    for ask, reply in zip(asks, (yield asks), strict=True):
+        collected.absorb(ask, reply)
+
+    again = [follow_up for ask in asks if (follow_up := _follow_up(ask, collected, unproven))]
+    if again:
+        first = {name: dict(labels) for name, labels in collected.labels.items()}
+        for ask, reply in zip(again, (yield again), strict=True):
+            collected.absorb(ask, reply)
+        if unproven:
+            _keep_proven(first, collected, unproven)
+    return collected
+
+
+def _follow_up(ask: Ask, collected: Collected, unproven: Problem | None) -> Ask | None:
+    missing: dict[str, tuple[int, ...]] = {}
+    doubted: dict[str, tuple[int, ...]] = {}
+    for name, items in ask.data.items().items():
+        ids = [item.id for item in items if item.id not in collected.reasons.get(name, {})]
+        missing[name] = tuple(id for id in ids if collected.label(name, id) is None)
+        doubted[name] = tuple(
+            id for id in ids if unproven and (label := collected.label(name, id)) and unproven(name, label)
+        )
+    if not any(missing.values()) and not any(doubted.values()):
+        return None
+    wanted = {name: missing[name] + doubted[name] for name in missing}
+    again = Again(missing=_named(missing), unverified=_named(doubted))
+    return ask.model_copy(update={"data": ask.data.only(wanted), "again": again})
+
+
+def _named(ids: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
+    return tuple(f"{name} {id}" for name, found in ids.items() for id in found)
+
+
+def _keep_proven(first: dict[str, dict[int, Any]], collected: Collected, unproven: Problem) -> None:
+    for name, labels in collected.labels.items():
+        for id, label in labels.items():
+            if unproven(name, label):
+                labels[id] = first.get(name, {}).get(id, label)
+                collected.unverified.setdefault(name, set()).add(id)
+
+
+def too_long(sample_id: str, protocol: str, scores: Iterable[str], flags: Iterable[str], size: int) -> Verdict:
+    """A sample that is longer than the user allows: failed, and nothing was sent."""
+    return Verdict(
+        id=sample_id,
+        protocol=protocol,
+        status="failed",
+        scores=dict.fromkeys(scores),
+        flags=(*flags, "too_long"),
+        notes={"reason": f"the sample has {size} characters; raise the option max_chars to judge it"},
+    )
+
+
+def status_of(items: Iterable[AnyItem], failures: Iterable[str] = ()) -> Status:
+    """judged when every item has a label, failed when none has and something went wrong, else partial."""
+    states = [is_unjudged(item) for item in items] + [True for _ in failures]
+    if not any(states):
+        return "judged"
+    return "failed" if all(states) else "partial"
+
+
+def is_unjudged(item: AnyItem) -> bool:
+    return "unjudged" in (
+        getattr(item, "label", None), getattr(item, "on_topic", None), getattr(item, "support", None)
+    )  # fmt: skip
+
+
+def size_of(data: Data) -> int:
+    return len(data.model_dump_json())

@@ -1,0 +1,198 @@
+"""`dialogue`: is each criterion grounded in the system prompt, and does each turn's answer comply?"""
+
+from __future__ import annotations
+
+from steelyard.protocols.common import (
+    Collected,
+    Options,
+    PromptLanguage,
+    collect,
+    in_parts,
+    numbered,
+    prompt_language,
+    status_of,
+    too_long,
+)
+from steelyard.protocols.rules import Ruling, rule_on
+from steelyard.records import (
+    Ask,
+    ComplianceLabel,
+    Criterion,
+    DialogueSample,
+    Numbered,
+    Rounds,
+    Verdict,
+)
+from steelyard.scoring import dialogue_scores
+from steelyard.suspicion import signs, suspected
+from steelyard.tasks import (
+    ComplianceData,
+    ComplianceReply,
+    ComplianceVerdict,
+    Exchange,
+    ValidityData,
+    ValidityReply,
+    ValidityVerdict,
+)
+from steelyard.text import contains_quote
+
+SCORES = ("csr", "isr", "ssr")
+RESULTS = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}
+
+
+class DialogueOptions(Options):
+    """`rules`: what code can decide (lengths, counts, formats …) is decided by code."""
+
+    rules: bool = True
+
+
+def dialogue(sample: DialogueSample, options: DialogueOptions) -> Rounds:
+    flags = ["injection_suspected"] if _suspected(sample) else []
+    if not any(turn.criteria for turn in sample.turns):
+        return _verdict(sample, (), flags, Collected())
+    size = len(sample.system_prompt) + sum(len(t.prompt) + len(t.answer) for t in sample.turns)
+    if size > options.max_chars:
+        return too_long(sample.id, "dialogue", SCORES, flags, size)
+    language = prompt_language(sample.system_prompt, *(turn.answer for turn in sample.turns))
+
+    # Step 1, once per distinct criterion: the same words cannot be valid in one turn and not in the next.
+    wanted = numbered(dict.fromkeys(text for turn in sample.turns for text in turn.criteria))
+    number = {criterion.text: criterion.id for criterion in wanted}
+    validity_ask = Ask(
+        task="dialogue.validity",
+        language=language,
+        data=ValidityData(system_prompt=sample.system_prompt, criteria=wanted),
+        reply=ValidityReply,
+    )
+    validity = yield from collect(
+        in_parts(validity_ask, options.part_size),
+        lambda _, label: label.valid and not contains_quote(sample.system_prompt, label.quote or ""),
+    )
+    valid = {text for text, id in number.items() if (label := validity.label("criteria", id)) and label.valid}
+
+    # Step 2: code first, then the judge about what code leaves open. Ids run through all turns, so that
+    # one collection holds them.
+    rulings: dict[tuple[int, str], Ruling] = {}
+    opened: dict[tuple[int, str], int] = {}
+    asks: list[Ask] = []
+    for index, turn in enumerate(sample.turns, start=1):
+        questions: list[Numbered] = []
+        for text in dict.fromkeys(turn.criteria):
+            if text not in valid:
+                continue
+            ruling = rule_on(split_type(text)[0], turn.answer) if options.rules else None
+            if ruling:
+                rulings[index, text] = ruling
+            else:
+                opened[index, text] = len(opened) + 1
+                questions.append(Numbered(id=opened[index, text], text=text))
+        if questions:
+            asks += in_parts(_compliance_ask(sample, index, questions, language), options.part_size)
+    compliance = (yield from collect(asks)) if asks else Collected()
+
+    criteria = tuple(
+        _criterion(
+            Criterion(id=id, text=text, type=split_type(text)[1], turn=index, validity="unjudged", label="unjudged"),
+            validity.label("criteria", number[text]),
+            validity.reason("criteria", number[text]),
+            rulings.get((index, text)),
+            compliance.label("criteria", opened.get((index, text), 0)),
+            compliance.reason("criteria", opened.get((index, text), 0)),
+            unverified=number[text] in validity.unverified.get("criteria", ()),
+        )
+        for index, turn in enumerate(sample.turns, start=1)
+        for id, text in enumerate(turn.criteria, start=1)
+    )
+    return _verdict(sample, criteria, flags, validity, compliance)
+
+
+def split_type(criterion: str) -> tuple[str, str | None]:
+    """`content | type` at the last ` | `; a criterion may have no type."""
+    content, bar, kind = criterion.rpartition(" | ")
+    return (content.strip(), kind.strip() or None) if bar else (criterion.strip(), None)
+
+
+def _compliance_ask(sample: DialogueSample, number: int, questions: list[Numbered], language: PromptLanguage) -> Ask:
+    turn = sample.turns[number - 1]
+    data = ComplianceData(
+        system_prompt=sample.system_prompt,
+        history=tuple(Exchange(prompt=t.prompt, answer=t.answer) for t in sample.turns[: number - 1]),
+        turn=number,
+        prompt=turn.prompt,
+        answer=turn.answer,
+        criteria=tuple(questions),
+    )
+    return Ask(task="dialogue.compliance", language=language, data=data, reply=ComplianceReply)
+
+
+def _criterion(
+    blank: Criterion,
+    validity: ValidityVerdict | None,
+    validity_gap: str,
+    ruling: Ruling | None,
+    compliance: ComplianceVerdict | None,
+    compliance_gap: str,
+    *,
+    unverified: bool,
+) -> Criterion:
+    """One criterion of one turn, from what the judge and the rules said about it."""
+    if validity is None:
+        return blank.model_copy(update={"reason": validity_gap})
+    known = blank.model_copy(
+        update={
+            "validity": "valid" if validity.valid else "invalid",
+            "validity_reason": validity.reason,
+            "place": validity.place,
+            "quote": (validity.quote or "") if validity.valid else "",
+            "quote_verified": validity.valid and not unverified,
+            "flags": ("evidence_unverified",) if unverified and validity.valid else (),
+        }
+    )
+    if not validity.valid:
+        return _labelled(known, "undetermined", validity.reason)
+    if ruling:
+        label: ComplianceLabel = "satisfied" if ruling.satisfied else "violated"
+        return _labelled(known, label, ruling.reason).model_copy(update={"decided_by": "rule"})
+    if compliance is None:
+        return known.model_copy(update={"reason": compliance_gap})
+    if not compliance.triggered:
+        vacuous = known.model_copy(update={"flags": (*known.flags, "vacuous")})
+        return _labelled(vacuous, "satisfied", compliance.reason)
+    # Partly is not fully: the document counts it as 不符合.
+    return _labelled(known, "satisfied" if compliance.complies == "fully" else "violated", compliance.reason)
+
+
+def _labelled(criterion: Criterion, label: ComplianceLabel, reason: str) -> Criterion:
+    return criterion.model_copy(update={"label": label, "result": RESULTS[label], "reason": reason})
+
+
+def _suspected(sample: DialogueSample) -> bool:
+    # A user may well tell the assistant to ignore its rules; only words meant for a judge are suspect there.
+    return suspected(turn.answer for turn in sample.turns) or any(
+        signs(turn.prompt, instruction=False) for turn in sample.turns
+    )
+
+
+def _verdict(
+    sample: DialogueSample, criteria: tuple[Criterion, ...], flags: list[str], *collections: Collected
+) -> Verdict:
+    invented = sum(collected.invented for collected in collections)
+    failures = [failure for collected in collections for failure in collected.failures]
+    notes: dict[str, object] = {"turns": len(sample.turns)}
+    if invented:
+        notes["invented"] = invented
+    if failures:
+        notes["failure"] = failures[0].detail or failures[0].reason
+    return Verdict(
+        id=sample.id,
+        protocol="dialogue",
+        status=status_of(criteria),
+        scores=dialogue_scores(criteria),
+        items=criteria,
+        flags=(
+            *flags,
+            *(["invented_items"] if invented else []),
+            *(flag for criterion in criteria for flag in criterion.flags),
+        ),
+        notes=notes,
+    )

@@ -1,0 +1,141 @@
+"""`grounded`: eight binary checks of relevance and truthfulness, gated into one accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from steelyard.protocols.common import (
+    Collected,
+    Options,
+    collect,
+    in_parts,
+    numbered,
+    prompt_language,
+    status_of,
+    too_long,
+)
+from steelyard.records import Ask, Check, Numbered, Part, RagSample, Rounds, Verdict
+from steelyard.scoring import conjunction, grounded_scores
+from steelyard.suspicion import suspected
+from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
+from steelyard.text import language_of, sentences
+from steelyard.wording import say
+
+SCORES = ("relevance", "truthfulness", "accuracy")
+Label = Literal[0, 1, "unjudged"]
+
+# The order in which the source document lists them; the two fallback checks are one fact.
+CHECKS: tuple[tuple[str, str], ...] = (
+    ("relevance", "from_background"),
+    ("relevance", "on_topic"),
+    ("relevance", "answers_question"),
+    ("relevance", "complete"),
+    ("relevance", "not_fallback"),
+    ("truthfulness", "conclusion_correct"),
+    ("truthfulness", "no_fallacy"),
+    ("truthfulness", "not_fallback"),
+)
+ASKED = ("on_topic", "answers_question", "complete", "conclusion_correct", "no_fallacy", "not_fallback")
+
+
+class GroundedOptions(Options):
+    """`strict`: a benign extension counts as outside the background."""
+
+    strict: bool = False
+
+
+def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
+    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    if not sample.references:
+        flags.append("no_background")
+    if not sample.answer.strip():
+        nothing: dict[str, tuple[Label, str]] = {name: (0, "empty_answer") for _, name in CHECKS}
+        return _verdict(sample, nothing, (), [*flags, "empty_answer"], {})
+    size = len(sample.question) + len(sample.answer) + sum(map(len, sample.references))
+    if size > options.max_chars:
+        return too_long(sample.id, "grounded", SCORES, flags, size)
+
+    data = GroundedData(
+        question=sample.question,
+        references=sample.references,
+        answer=sample.answer,
+        sentences=numbered(sentences(sample.answer)),
+        checks=numbered(ASKED),
+    )
+    language = prompt_language(sample.question, sample.answer)
+    judging = Ask(task="grounded.judge", language=language, data=data, reply=GroundedReply)
+    collected = yield from collect(in_parts(judging, options.part_size))
+
+    parts = tuple(_part(sentence, collected) for sentence in data.sentences)
+    found = {name: _check(id, collected) for id, name in enumerate(ASKED, start=1)}
+    found["from_background"] = _from_background(parts, strict=options.strict)
+    if not sample.references:
+        found["from_background"] = found["conclusion_correct"] = (0, "no_background")
+    replies: list[GroundedReply] = collected.replies
+    answerable = bool(replies and replies[0].answerable and sample.references)
+    if any(part.label == "benign_extension" for part in parts):
+        flags.append("benign_extension")
+    if found["not_fallback"][0] == 0:
+        flags += ["fallback"] if answerable else ["fallback", "correct_abstention"]
+    if collected.invented:
+        flags.append("invented_items")
+    notes = {"own_answer": replies[0].own_answer, "answerable": answerable} if replies else {}
+    if collected.failures:
+        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
+    return _verdict(sample, found, parts, flags, notes)
+
+
+def _check(id: int, collected: Collected) -> tuple[Label, str]:
+    label = collected.label("checks", id)
+    return ("unjudged", collected.reason("checks", id)) if label is None else (label.label, label.reason)
+
+
+def _part(sentence: Numbered, collected: Collected) -> Part:
+    source: SentenceSource | None = collected.label("sentences", sentence.id)
+    if source is None:
+        return Part(text=sentence.text, label="unjudged", reason=collected.reason("sentences", sentence.id))
+    return Part(text=sentence.text, label=source.label, reason=source.reason)
+
+
+def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str]:
+    """The answer comes from the background when each of its sentences does."""
+    passes = {"from_background": 1, "benign_extension": 0 if strict else 1, "outside": 0}
+    label = conjunction(passes.get(part.label) for part in parts)
+    against = [part for part in parts if passes.get(part.label) != 1]
+    telling = against or [part for part in parts if part.label == "benign_extension"] or parts[:1]
+    reason = " ".join(part.reason for part in telling if part.reason)
+    if label is None:
+        return "unjudged", reason
+    return (1 if label else 0), reason
+
+
+def _verdict(
+    sample: RagSample,
+    found: dict[str, tuple[Label, str]],
+    parts: tuple[Part, ...],
+    flags: list[str],
+    notes: dict[str, object],
+) -> Verdict:
+    language = language_of(sample.question, sample.answer)
+    checks = tuple(
+        Check(
+            id=id,
+            name=name,
+            group=group,
+            text=say(language, f"check.{name}"),
+            label=found[name][0],
+            reason=found[name][1],
+            parts=parts if name == "from_background" else (),
+        )
+        for id, (group, name) in enumerate(CHECKS, start=1)
+    )
+    return Verdict(
+        id=sample.id,
+        protocol="grounded",
+        status=status_of(checks),
+        scores=grounded_scores(checks),
+        items=checks,
+        flags=tuple(flags),
+        notes=notes,
+    )

@@ -1,0 +1,309 @@
+"""The nouns: samples, asks and replies, labelled items, verdicts. Frozen values that know nobody."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Language = Literal["zh-Hans", "zh-Hant", "en"]
+Status = Literal["judged", "partial", "failed"]
+Scores = Mapping[str, float | int | None]
+
+
+class Record(BaseModel):
+    """Base of every value that is passed around: immutable, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# --- samples ---------------------------------------------------------------------------------------
+
+
+class RagSample(Record):
+    """A question, what was retrieved for it, and the answer to weigh."""
+
+    id: str
+    question: str
+    answer: str
+    references: tuple[str, ...] = ()
+    reference_answer: str | None = None
+    key_points: tuple[str, ...] | None = None
+    date: str | None = None
+    place: str | None = None
+    tags: tuple[str, ...] = ()
+    model: str | None = Field(default=None, description="what produced the answer, where known")
+
+
+class Turn(Record):
+    """One exchange of a dialogue with the criteria its answer must meet."""
+
+    prompt: str
+    answer: str
+    criteria: tuple[str, ...] = ()
+
+
+class DialogueSample(Record):
+    """A system prompt and the turns that should have kept to it."""
+
+    id: str
+    system_prompt: str
+    turns: tuple[Turn, ...] = ()
+    tags: tuple[str, ...] = ()
+    model: str | None = None
+
+
+Sample = RagSample | DialogueSample
+
+
+# --- asks and replies ------------------------------------------------------------------------------
+
+
+class Numbered(Record):
+    """One item that wants a label; the judge answers by its id."""
+
+    id: int
+    text: str
+
+
+class Data(Record):
+    """What an ask is about. Each field of type tuple[Numbered, ...] holds items the reply must label,
+    in a list field of the same name."""
+
+    def items(self) -> dict[str, tuple[Numbered, ...]]:
+        """The fields that hold items, with their items."""
+        return {
+            name: value
+            for name in type(self).model_fields
+            if isinstance(value := getattr(self, name), tuple) and value and isinstance(value[0], Numbered)
+        }
+
+    def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
+        """The same data with just these items; the context stays."""
+        return self.model_copy(
+            update={
+                name: tuple(item for item in items if item.id in wanted.get(name, ()))
+                for name, items in self.items().items()
+            }
+        )
+
+
+class ReplyData(BaseModel):
+    """Base of what a judge sends back. Unknown keys are ignored: small models like to add some."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Again(Record):
+    """What a previous reply lacked, told to the judge when it is asked once more about just that."""
+
+    missing: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
+
+
+class Ask(Record):
+    """One question to a judge: which task, about what, and the shape of the reply.
+
+    `again` is part of the key, so a second try is never answered by the record of the first.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    task: str
+    language: Literal["zh", "en"]
+    data: Data
+    reply: type[ReplyData]
+    again: Again | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Content address of the ask: the same ask has the same key on every machine."""
+        digest = hashlib.sha256()
+        again = self.again.model_dump_json() if self.again else ""
+        for part in (self.task, self.language, self.data.model_dump_json(), again):
+            digest.update(part.encode())
+            digest.update(b"\x00")
+        return digest.hexdigest()[:32]
+
+
+class Usage(Record):
+    """What answering cost. `cost` is in US dollars, null where no price is known."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost=sum(costs) if costs else None,
+        )
+
+
+class Reply(Record):
+    """A usable answer to an ask: `data` satisfies `ask.reply`; `raw` is what the judge literally said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    data: Any
+    raw: str = ""
+    usage: Usage = Usage()
+
+
+class Unjudged(Record):
+    """An ask that got no usable answer, and why. A value, not an exception; never a number.
+
+    The reasons keep infrastructure apart from the judge: `unreachable`, `timeout`, `rate_limited`,
+    `server_error`, `rejected` are the first kind; `truncated`, `refused`, `invalid_reply`, `not_recorded`
+    the second.
+    """
+
+    reason: str
+    detail: str = ""
+    usage: Usage = Usage()
+
+
+# --- labelled items --------------------------------------------------------------------------------
+
+Unset = Literal["unjudged"]
+AtomLabel = Literal["correct", "wrong", "undetermined", "exempt", "unjudged"]
+TopicLabel = Literal["on_topic", "off_topic", "unjudged"]
+SupportLabel = Literal["supported", "partial", "unsupported", "no_claim", "unjudged"]
+CoverageLabel = Literal["covered", "partial", "missing", "unjudged"]
+Depth = Literal["deep", "adequate", "bare"]
+Validity = Literal["valid", "invalid", "unjudged"]
+ComplianceLabel = Literal["satisfied", "violated", "undetermined", "unjudged"]
+Source = Literal["reference", "inference", "own_knowledge"]
+
+
+class Evidence(Record):
+    """Where a label comes from. `verified` says that code found the quote in that passage."""
+
+    reference: int | None = None
+    quote: str = ""
+    verified: bool = False
+    source: Source = "reference"
+
+
+class Item(Record):
+    """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn)."""
+
+    id: int
+    text: str
+    reason: str = ""
+    flags: tuple[str, ...] = ()
+
+
+class Atom(Item):
+    """One indivisible statement of the answer. `level` is null in `scorecard`, which does not grade it."""
+
+    kind: Literal["atom"] = "atom"
+    label: AtomLabel
+    level: Literal[1, 2, 3] | None = None
+    level_reason: str = ""
+    evidence: Evidence | None = None
+    causal_of: int | None = Field(default=None, description="id of the atom that is this one's effect")
+
+
+class Check(Item):
+    """One of the eight checks of `grounded`; `text` is its name in the sample's language."""
+
+    kind: Literal["check"] = "check"
+    name: str
+    group: str
+    label: Literal[0, 1, "unjudged"]
+    parts: tuple[Part, ...] = ()
+
+
+class Part(Record):
+    """One sentence behind the from-background check: where it comes from."""
+
+    text: str
+    label: Literal["from_background", "benign_extension", "outside", "unjudged"]
+    reason: str = ""
+
+
+class Sentence(Item):
+    """One sentence of the answer, with its two labels."""
+
+    kind: Literal["sentence"] = "sentence"
+    on_topic: TopicLabel
+    support: SupportLabel
+    evidence: Evidence | None = None
+
+
+class KeyPoint(Item):
+    """One thing the answer had to contain. `depth` is set for covered and partial ones."""
+
+    kind: Literal["key_point"] = "key_point"
+    label: CoverageLabel
+    depth: Depth | None = None
+    keypoints_source: Literal["given", "derived"] = "given"
+
+
+class Criterion(Item):
+    """One criterion of one turn; `text` is the user's string verbatim, `type` what stands after the last ` | `."""
+
+    kind: Literal["criterion"] = "criterion"
+    turn: int
+    type: str | None = None
+    validity: Validity
+    quote: str = ""
+    quote_verified: bool = False
+    place: str = ""
+    validity_reason: str = ""
+    label: ComplianceLabel
+    result: Literal["符合", "不符合", "不确定"] | None = None
+    decided_by: Literal["judge", "rule"] = "judge"
+
+
+Check.model_rebuild()
+
+AnyItem = Annotated[Atom | Check | Sentence | KeyPoint | Criterion, Field(discriminator="kind")]
+
+
+# --- verdicts --------------------------------------------------------------------------------------
+
+
+class Verdict(Record):
+    """The labelled items of one sample, the scores counted from them, and what it cost.
+
+    `notes` holds what is neither label nor score: the judge's summary, its own answer, how many invented
+    items were dropped, why a sample failed. It is kept in stores and reports; result lines leave it out.
+    """
+
+    id: str
+    protocol: str
+    status: Status
+    scores: Mapping[str, float | int | None]
+    items: tuple[AnyItem, ...] = ()
+    flags: tuple[str, ...] = ()
+    judge: str = ""
+    usage: Usage = Usage()
+    notes: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("flags")
+    @classmethod
+    def _each_flag_once(cls, flags: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(flags))
+
+    def line(self) -> dict[str, Any]:
+        """The result line: the shape that `-o`, exports, `parse` and the API share."""
+        line = self.model_dump(mode="json", exclude={"notes"})
+        # A reader looks at the kind first; pydantic would put the base class's fields before it.
+        line["items"] = [{"kind": item["kind"], **item} for item in line["items"]]
+        return line
+
+
+Rounds = Generator[list[Ask], list[Reply | Unjudged], Verdict]
+"""A protocol at work on one sample: yields lists of independent asks, is sent their replies in order."""

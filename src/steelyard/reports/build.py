@@ -1,0 +1,267 @@
+"""One report from a stream of verdicts. Memory does not grow with their number: sums and bounded tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from steelyard.errors import InputError
+from steelyard.records import AnyItem, Check, Language, RagSample, Sample, Usage, Verdict
+from steelyard.reports.model import SCALES, BadRow, LowSample, Report, Scale, Telling, why
+from steelyard.reports.tally import (
+    BANDED,
+    GROUPS_PER_TAG,
+    UNJUDGED_LIST,
+    AtomsTally,
+    BandsTally,
+    Bounded,
+    ChecksTally,
+    DialogueTally,
+    GroupTally,
+    count_bounded,
+    labels_of,
+)
+from steelyard.stats import Cluster
+from steelyard.text import language_of
+from steelyard.wording import words
+
+MOST_BAD_ROWS = 100
+MOST_LOW_SAMPLES = 20
+LONGEST_TEXT = 300
+# A thousand samples settle what language the data is in; reading a million would only take longer.
+MOST_LANGUAGE_VOTES = 1000
+
+# Which labels pull a sample down, the most telling first.
+BAD = (
+    ("atom", "wrong"),
+    ("check", "0"),
+    ("criterion", "violated"),
+    ("key_point", "missing"),
+    ("support", "unsupported"),
+    ("on_topic", "off_topic"),
+    ("key_point", "partial"),
+    ("support", "partial"),
+    ("atom", "undetermined"),
+)
+KIND_OF_METRIC = {
+    "relevance": "on_topic",
+    "completeness": "key_point",
+    "accuracy": "atom",
+    "faithfulness": "support",
+}
+
+
+class Low(NamedTuple):
+    """A sample among the lowest, in the order they are listed."""
+
+    score: float
+    minus_bad: int
+    id: str
+    scores: dict[str, float | int | None]
+    flags: tuple[str, ...]
+    telling: Telling | None
+
+
+def main_score(verdict: Verdict) -> tuple[str, float] | None:
+    """The score that ranks samples: the composite or the weakest of the four, accuracy, CSR, or the first."""
+    known = {name: v for name, v in verdict.scores.items() if v is not None and math.isfinite(v)}
+    if verdict.protocol == "scorecard" and "composite" not in known:
+        ranked = [name for name in BANDED if name in known]
+        name = min(ranked, key=lambda metric: known[metric], default=None)
+    else:
+        fixed = {"atomic": "accuracy", "grounded": "accuracy", "dialogue": "csr", "scorecard": "composite"}
+        name = fixed.get(verdict.protocol, next(iter(known), None))
+    return (name, known[name]) if name in known else None
+
+
+def unjudged_code(reason: str) -> str:
+    """The code at the front of an unjudged item's reason; prose has none."""
+    first = reason.split(maxsplit=1)[0].rstrip(":") if reason.strip() else ""
+    if first in words("en")["unjudged"] or re.fullmatch(r"[a-z][a-z0-9_]{0,40}", reason):
+        return first
+    return "unknown"
+
+
+def unjudged_reasons(verdict: Verdict) -> Iterator[str]:
+    """Why each item of the verdict that has no label has none."""
+    found = False
+    for item in verdict.items:
+        if any(label == "unjudged" for _, label in labels_of(item)):
+            found = True
+            yield unjudged_code(item.reason)
+    for flag in verdict.flags:
+        if flag.startswith(UNJUDGED_LIST):
+            found = True
+            yield unjudged_code(flag.rpartition(":")[2])
+    if verdict.status == "failed" and not found:
+        failure = str(verdict.notes.get("failure", ""))
+        yield "too_long" if "too_long" in verdict.flags else unjudged_code(failure)
+
+
+class ReportBuilder:
+    """Takes verdicts one by one, in any order, and makes the report of them."""
+
+    def __init__(self, protocol: str, language: Language | None = None) -> None:
+        self._protocol, self._language = protocol, language
+        self._scale: Scale = SCALES.get(protocol, "number")
+        self._statuses = Counter[str]()
+        self._judges = Counter[str]()
+        self._languages = Counter[Language]()
+        self._unjudged = Counter[str]()
+        self._labels: dict[str, Counter[str]] = {}
+        self._all = GroupTally(self._scale)
+        self._tags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
+        self._flags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
+        self._atoms = AtomsTally() if protocol == "atomic" else None
+        self._checks = ChecksTally()
+        self._bands = BandsTally() if protocol == "scorecard" else None
+        self._dialogue = DialogueTally() if protocol == "dialogue" else None
+        self._worst: list[Low] = []
+        self._bad_rows: list[BadRow] = []
+        self._n_bad_rows = 0
+        self._usage = Usage()
+
+    def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
+        """One verdict; its sample tells tags, language, and which samples share a question."""
+        cluster = cluster_of(sample)
+        self._statuses[verdict.status] += 1
+        count_bounded(self._judges, verdict.judge)
+        self._usage += verdict.usage
+        self._vote(verdict, sample)
+        self._all.add(verdict, cluster)
+        for tag in dict.fromkeys(sample.tags if sample else ()):
+            self._tags[tag].add(verdict, cluster)
+        for flag in verdict.flags:
+            if not flag.startswith(UNJUDGED_LIST):
+                self._flags[flag].add(verdict, cluster)
+        for reason in unjudged_reasons(verdict):
+            count_bounded(self._unjudged, reason)
+        for item in verdict.items:
+            for kind, label in labels_of(item):
+                self._labels.setdefault(kind, Counter())[label] += 1
+        self._checks.add(verdict, cluster)
+        if self._atoms:
+            self._atoms.add(verdict, cluster)
+        if self._bands:
+            self._bands.add(verdict)
+        if self._dialogue:
+            self._dialogue.add(verdict)
+        self._rank(verdict)
+
+    def add_bad_row(self, error: InputError) -> None:
+        """A row of the input that could not be read."""
+        self._n_bad_rows += 1
+        if len(self._bad_rows) < MOST_BAD_ROWS:
+            self._bad_rows.append(
+                BadRow(
+                    file=error.file, line=error.line, field=error.field, problem=error.problem[:LONGEST_TEXT]
+                )
+            )
+
+    def build(self, manifest: Mapping[str, Any] | None = None) -> Report:
+        """The report of what was added so far."""
+        language = self._language or self._majority()
+        return Report(
+            protocol=self._protocol,
+            language=language,
+            scale=self._scale,
+            judges=dict(self._judges),
+            n=self._all.n,
+            statuses={status: self._statuses[status] for status in ("judged", "partial", "failed")},
+            scores=self._all.scores(),
+            labels={kind: in_wording_order(kind, counts) for kind, counts in self._labels.items()},
+            atoms=self._atoms.summary() if self._atoms else None,
+            checks=self._checks.summary(),
+            bands=self._bands.summary(language) if self._bands else {},
+            dialogue=self._dialogue.summary() if self._dialogue else None,
+            tags={tag: tally.group() for tag, tally in self._tags.sorted()},
+            flags={flag: tally.group() for flag, tally in self._flags.sorted()},
+            unjudged=dict(self._unjudged.most_common()),
+            worst=tuple(
+                LowSample(
+                    id=low.id,
+                    main_score=low.score,
+                    scores=low.scores,
+                    flags=low.flags,
+                    telling=low.telling,
+                    why=why(low.telling, low.flags, language),
+                )
+                for low in self._worst
+            ),
+            n_bad_rows=self._n_bad_rows,
+            bad_rows=tuple(self._bad_rows),
+            usage=self._usage,
+            manifest=None if manifest is None else dict(manifest),
+        )
+
+    def _vote(self, verdict: Verdict, sample: Sample | None) -> None:
+        if self._language or self._languages.total() >= MOST_LANGUAGE_VOTES:
+            return
+        if isinstance(sample, RagSample):
+            texts = [sample.question, sample.answer]
+        elif sample:
+            texts = [sample.system_prompt, *(turn.prompt for turn in sample.turns[:3])]
+        else:
+            texts = [item.text for item in verdict.items[:3]]
+        if any(text.strip() for text in texts):
+            self._languages[language_of(*texts)] += 1
+
+    def _majority(self) -> Language:
+        ((language, _),) = self._languages.most_common(1) or [("en", 0)]
+        return language
+
+    def _rank(self, verdict: Verdict) -> None:
+        main = main_score(verdict)
+        # What has full marks is not among the worst, however short the list.
+        if main is None or main[1] == {"ratio": 1, "points": 100}.get(self._scale):
+            return
+        metric, score = main
+        bad = [(kind, label, item) for item in verdict.items for kind, label in labels_of(item)]
+        bad = [entry for entry in bad if entry[:2] in BAD]
+        rank = (score, -len(bad), verdict.id)
+        if len(self._worst) == MOST_LOW_SAMPLES and rank >= self._worst[-1][:3]:
+            return
+        kind = KIND_OF_METRIC.get(metric) if self._protocol == "scorecard" else None
+        low = Low(*rank, dict(verdict.scores), shown_flags(verdict), most_telling(bad, kind))
+        insort(self._worst, low, key=lambda entry: entry[:3])
+        del self._worst[MOST_LOW_SAMPLES:]
+
+
+def cluster_of(sample: Sample | None) -> Cluster | None:
+    """What makes samples depend on each other: the same question. A dialogue stands alone."""
+    if not isinstance(sample, RagSample):
+        return None
+    question = sample.question.strip().encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(question, digest_size=8).digest())
+
+
+def in_wording_order(kind: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """Every label of the kind, also those that never occurred."""
+    known = words("en")["label"].get(kind, {})
+    return {label: counts.get(label, 0) for label in known} | {
+        label: n for label, n in counts.items() if label not in known
+    }
+
+
+def shown_flags(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(flag for flag in verdict.flags if not flag.startswith(UNJUDGED_LIST))
+
+
+def most_telling(bad: list[tuple[str, str, AnyItem]], preferred: str | None) -> Telling | None:
+    """The first item of the worst kind; in the scorecard, of the kind behind the weakest metric."""
+    if not bad:
+        return None
+    order = {key: rank for rank, key in enumerate(BAD)}
+    kind, label, item = min(bad, key=lambda entry: (entry[0] != preferred, order[entry[:2]]))
+    return Telling(
+        kind=kind,
+        label=label,
+        text=item.name if isinstance(item, Check) else item.text[:LONGEST_TEXT],
+        reason=item.reason[:LONGEST_TEXT],
+        more=sum(entry[:2] == (kind, label) for entry in bad) - 1,
+    )

@@ -1,0 +1,198 @@
+"""What a report says, as one frozen value. Renderers add no numbers of their own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from steelyard.records import Language, Record, Usage
+from steelyard.stats import Interval
+from steelyard.wording import band_description, say, words
+
+Scale = Literal["ratio", "points", "number"]
+SCALES: dict[str, Scale] = {
+    "atomic": "ratio",
+    "grounded": "ratio",
+    "scorecard": "points",
+    "dialogue": "ratio",
+}
+BOUNDS: dict[Scale, Interval] = {
+    "ratio": (0.0, 1.0),
+    "points": (0.0, 100.0),
+    "number": (float("-inf"), float("inf")),
+}
+OTHERS = "…"
+"""The key under which groups are gathered once there are more of them than a report can hold."""
+
+
+def named(language: Language, table: str, name: str, default: str | None = None) -> str:
+    """A name in the reader's language; what the wording does not know (a user's flag) stands for itself."""
+    value: Any = words(language)
+    for part in (*table.split("."), name):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else name if default is None else default
+
+
+class Estimate(Record):
+    """A number with what stands behind it. `value` is null where nothing could be measured, never 0."""
+
+    value: float | None = None
+    interval: Interval | None = Field(default=None, description="95 %, null below two clusters")
+    n: int = 0
+    n_null: int = Field(default=0, description="where it does not apply")
+    n_unjudged: int = 0
+
+
+class Group(Record):
+    """The samples that share a tag or flag, with the means of their scores."""
+
+    n: int
+    scores: dict[str, Estimate]
+
+
+class AtomGroup(Record):
+    """Atoms pooled over all samples: how many carry each label, and the ratios of those counts."""
+
+    counts: dict[str, int]
+    accuracy: Estimate
+    accuracy_strict: Estimate
+    coverage: Estimate
+
+
+class AtomSummary(Record):
+    overall: AtomGroup
+    levels: dict[str, AtomGroup]
+
+
+class CheckRate(Record):
+    """How often one of the checks of `grounded` was passed."""
+
+    group: str
+    name: str
+    passed: Estimate
+
+
+class BandCount(Record):
+    """How many samples scored in one band of a scorecard metric."""
+
+    band: int
+    scores: tuple[int, int]
+    n: int
+    description: str
+
+
+class TurnSummary(Record):
+    csr: Estimate
+    isr: Estimate
+
+
+class DialogueSummary(Record):
+    """Rates pooled over all criteria and turns; a dialogue is one cluster."""
+
+    csr: Estimate
+    isr: Estimate
+    ssr: Estimate
+    by_type: dict[str, Estimate]
+    by_turn: dict[str, TurnSummary]
+    by_rule: Estimate
+    n_undetermined: int
+    n_vacuous: int
+
+
+class Telling(Record):
+    """The item that says most about why a sample scored low."""
+
+    kind: str
+    label: str
+    text: str
+    reason: str
+    more: int = Field(description="how many further items of the sample are as bad")
+
+
+class LowSample(Record):
+    """One of the samples with the lowest main score."""
+
+    id: str
+    main_score: float
+    scores: dict[str, float | int | None]
+    flags: tuple[str, ...]
+    telling: Telling | None
+    why: str
+
+
+class BadRow(Record):
+    """A row of the input that could not be read."""
+
+    file: str | None
+    line: int | None
+    field: str | None
+    problem: str
+
+
+class Report(Record):
+    """Everything that is said about a run."""
+
+    protocol: str
+    language: Language
+    scale: Scale
+    judges: dict[str, int]
+    n: int
+    statuses: dict[str, int]
+    scores: dict[str, Estimate]
+    labels: dict[str, dict[str, int]]
+    atoms: AtomSummary | None
+    checks: tuple[CheckRate, ...]
+    bands: dict[str, tuple[BandCount, ...]]
+    dialogue: DialogueSummary | None
+    tags: dict[str, Group]
+    flags: dict[str, Group]
+    unjudged: dict[str, int]
+    worst: tuple[LowSample, ...]
+    n_bad_rows: int
+    bad_rows: tuple[BadRow, ...]
+    usage: Usage
+    manifest: dict[str, Any] | None
+
+
+def reason_in(language: Language, reason: str) -> str:
+    """A reason as people read it: codes are translated, a judge's own words stay as they are."""
+    return named(language, "unjudged", reason, named(language, "flag", reason, reason))
+
+
+def bracketed(language: Language, text: str) -> str:
+    return say(language, "report.open") + text + say(language, "report.close")
+
+
+def why(telling: Telling | None, flags: tuple[str, ...], language: Language) -> str:
+    """One line on why a sample scored low."""
+    if telling is None:
+        return named(language, "flag", flags[0]) if flags else ""
+    label = named(language, f"label.{telling.kind}", telling.label)
+    text = named(language, "check", telling.text) if telling.kind == "check" else telling.text
+    line = label + say(language, "report.colon") + text
+    if telling.reason:
+        line += bracketed(language, reason_in(language, telling.reason))
+    if telling.more:
+        line += say(language, "report.comma") + say(language, "report.why_more").format(n=telling.more)
+    return line
+
+
+def described(metric: str, band: int, n: int, language: Language) -> BandCount:
+    scores = (10 * band, 100 if band == 9 else 10 * band + 9)
+    return BandCount(band=band, scores=scores, n=n, description=band_description(metric, band, language))
+
+
+def in_language(report: Report, language: Language | None) -> Report:
+    """The same report for a reader of another language. Judged text and judges' reasons stay as they were."""
+    if language is None or language == report.language:
+        return report
+    bands = {
+        metric: tuple(described(metric, line.band, line.n, language) for line in lines)
+        for metric, lines in report.bands.items()
+    }
+    worst = tuple(
+        low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst
+    )
+    return report.model_copy(update={"language": language, "bands": bands, "worst": worst})
+

@@ -1,0 +1,73 @@
+"""Files, standard input or mappings in; `Sample` values out, and `InputError` values for what cannot be read.
+
+Everything streams. The only thing that grows with the input is the table of ids (ids.py), by about twenty
+bytes a row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from steelyard.errors import InputError
+from steelyard.records import Sample
+from steelyard.samples.fields import Kind, check_fields, coerce, derived_id, known_fields, sample_from
+from steelyard.samples.files import FORMATS, Place, check_sources, rows_of
+from steelyard.samples.ids import Ids
+
+__all__ = ["FORMATS", "Kind", "known_fields", "read_samples", "sample_from", "samples_from"]
+
+_NO_FIELDS: Final[Mapping[str, str]] = {}
+
+
+def read_samples(
+    sources: Sequence[str | os.PathLike[str]],
+    kind: Kind,
+    *,
+    fields: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+    format: str | None = None,
+) -> Iterator[Sample | InputError]:
+    """The samples of these files (`-` is standard input), one after the other.
+
+    A row that cannot be read comes as an `InputError` in its place, and the reading goes on; so does a file.
+    An unknown field, format or encoding is the caller's mistake and raises `ConfigError` at once.
+    """
+    names = [os.fspath(s) for s in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+    check_fields(kind, fields)
+    check_sources(names, format, encoding)
+    return _samples((row for name in names for row in rows_of(name, format, encoding)), kind, fields)
+
+
+def samples_from(
+    rows: Iterable[Mapping[str, object]], kind: Kind, *, fields: Mapping[str, str] | None = None
+) -> Iterator[Sample | InputError]:
+    """The same for mappings already in memory: `sample_from` for each, with ids that are unique."""
+    check_fields(kind, fields)
+    return _samples(((Place(None, n, "item"), row) for n, row in enumerate(rows, 1)), kind, fields)
+
+
+def _samples(
+    rows: Iterable[tuple[Place, object]], kind: Kind, fields: Mapping[str, str] | None
+) -> Iterator[Sample | InputError]:
+    ids = Ids()
+    for place, row in rows:
+        if isinstance(row, InputError):
+            yield row
+            continue
+        try:
+            sample = coerce(row, kind, fields or _NO_FIELDS)
+        except InputError as error:
+            # A new error, because the caught one holds on to the row through its traceback.
+            problem, field = error.problem, error.field
+        else:
+            if not sample.id:
+                stem = derived_id(sample)
+                sample = sample.model_copy(update={"id": ids.unused(stem)})
+            first = ids.claim(sample.id, place)
+            if first is None:
+                yield sample
+                continue
+            problem, field = f"{sample.id!r} was used {first.seen_from(place)} already; ids must differ", "id"
+        yield place.error(problem, field)

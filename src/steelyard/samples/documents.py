@@ -1,0 +1,136 @@
+"""The objects of a JSON document, one at a time: of its array, of the array under a known key, or itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, TextIO
+
+Event = tuple[str, Any]
+
+_LISTS: Final = frozenset(("samples", "data", "items", "examples", "评估数据", "評估數據"))
+_OPEN, _CLOSE = ("start_map", "start_array"), ("end_map", "end_array")
+# A noncharacter: no real text holds it.
+_DAMAGE: Final = "\ufdd0"
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# Escaped backslashes and proper pairs come first, so that only a lone half is left for the last branch.
+_LONE_ESCAPE = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+_LONGEST_ESCAPE: Final = 12
+
+
+def broken_json() -> type[Exception]:
+    """The error of `elements` for text that is not JSON (looked up late: ijson is not cheap to import)."""
+    import ijson
+
+    error: type[Exception] = ijson.JSONError
+    return error
+
+
+def elements(text: TextIO) -> Iterator[tuple[object, bool]]:
+    """Each element, and whether undecodable bytes stood in it. Whole ones come before the error of a broken one."""
+    import ijson
+
+    source = _Source(text)
+    if source.is_blank():
+        return
+    for value in _values(iter(ijson.basic_parse(source, multiple_values=True))):
+        yield value, source.damaged and _is_damaged(value)
+
+
+def _values(events: Iterator[Event]) -> Iterator[object]:
+    for event, value in events:
+        if event == "start_array":
+            yield from _array(events)
+        elif event == "start_map":
+            yield from _map(events)
+        else:
+            yield value
+
+
+def _array(events: Iterator[Event]) -> Iterator[object]:
+    for event, value in events:
+        if event == "end_array":
+            return
+        yield _built(event, value, events)
+
+
+def _map(events: Iterator[Event]) -> Iterator[object]:
+    """The list under a known key; without one, the object itself is the sample."""
+    row: dict[str, object] = {}
+    wraps = False
+    for event, key in events:
+        if event == "end_map":
+            break
+        event, value = next(events)
+        if key in _LISTS and event == "start_array":
+            wraps = True
+            yield from _array(events)
+        else:
+            row[key] = _built(event, value, events)
+    if wraps:
+        return
+    inner = next(iter(row.values())) if len(row) == 1 and not row.keys().isdisjoint(_LISTS) else None
+    yield inner if isinstance(inner, dict) else row
+
+
+def _built(event: str, value: Any, events: Iterator[Event]) -> object:
+    from ijson.common import ObjectBuilder
+
+    builder = ObjectBuilder()
+    builder.event(event, value)
+    depth = int(event in _OPEN)
+    while depth:
+        event, value = next(events)
+        builder.event(event, value)
+        depth += (event in _OPEN) - (event in _CLOSE)
+    built: object = builder.value
+    return built
+
+
+def _is_damaged(value: object) -> bool:
+    rest = [value]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, str) and _DAMAGE in part:
+            return True
+        if isinstance(part, dict):
+            rest += [*part.keys(), *part.values()]
+        elif isinstance(part, list):
+            rest += part
+    return False
+
+
+class _Source:
+    """Text as the UTF-8 bytes that the parser wants, without what it would stumble over."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self._ahead = ""
+        self.damaged = False
+
+    def is_blank(self) -> bool:
+        while not self._ahead:
+            chunk = self._text.read(1 << 16)
+            if not chunk:
+                return True
+            self._ahead = chunk.lstrip()
+        return False
+
+    def read(self, size: int) -> bytes:
+        chunk, self._ahead = self._ahead or self._text.read(max(size, 1)), ""
+        # An escape must not be cut in two; a run of backslashes without end is not worth waiting for.
+        for _ in range(8 * _LONGEST_ESCAPE):
+            if not size or "\\" not in chunk[-_LONGEST_ESCAPE:]:
+                break
+            chunk += self._text.read(1)
+        if "\\u" in chunk:
+            chunk = _LONE_ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], chunk)
+        chunk = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", chunk)
+        try:
+            return chunk.encode()
+        except UnicodeEncodeError:
+            self.damaged = True
+            return _UNDECODED.sub(_DAMAGE, chunk).encode("utf-8", "replace")

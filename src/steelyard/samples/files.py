@@ -1,0 +1,271 @@
+"""Rows out of files: JSONL, JSON, CSV, TSV and Parquet, plain or gzipped, each row with its place."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import importlib.util
+import io
+import json
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple, cast
+
+from steelyard.errors import ConfigError, InputError, MissingExtra
+from steelyard.samples.documents import broken_json, elements
+
+Unit = Literal["line", "item", "row"]
+Rows = Iterator[tuple["Place", object]]
+
+FORMATS: Final = ("jsonl", "json", "csv", "tsv", "parquet")
+_SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl"} | {f".{name}": name for name in FORMATS}
+_STDIN: Final = "-"
+_PEEK: Final = 1 << 20
+_BATCH: Final = 256
+# A quote that is never closed swallows the rest of a file; this is where we stop believing it.
+_FIELD_LIMIT: Final = 1 << 28
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+class Place(NamedTuple):
+    """Where a row stands: lines are counted in text, items in JSON documents, rows in Parquet."""
+
+    file: str | None
+    number: int
+    unit: Unit
+
+    def error(self, problem: str, field: str | None = None) -> InputError:
+        counted = "" if self.unit == "line" else f" ({self.unit} {self.number})"
+        return InputError(f"{problem}{counted}", file=self.file, line=self.number, field=field)
+
+    def seen_from(self, other: Place) -> str:
+        """`on line 3`, with the file where that is another one."""
+        where = f"{'on' if self.unit == 'line' else 'in'} {self.unit} {self.number}"
+        return where if self.file == other.file else f"{where} of {self.file}"
+
+
+def check_sources(names: Sequence[str], format: str | None, encoding: str) -> None:
+    """What no row can mend is said before the first row is read."""
+    if format is not None and _format(format) is None:
+        raise ConfigError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        raise ConfigError(f"unknown encoding {encoding!r}; try utf-8, gb18030 or big5") from None
+    parquet = any((_format(format) if format else _format_of(name)) == "parquet" for name in names)
+    if parquet and importlib.util.find_spec("pyarrow") is None:
+        raise MissingExtra("pyarrow", "parquet", "reading Parquet files")
+
+
+def rows_of(name: str, format: str | None, encoding: str) -> Rows:
+    """The rows of one file with their places; an `InputError` for a row, or the file, that cannot be read."""
+    shown = "stdin" if name == _STDIN else name
+    chosen = _format(format) if format else _format_of(name)
+    if chosen is None and name != _STDIN:
+        known = ", ".join(_SUFFIXES)
+        yield _whole(shown, f"unknown kind of file; known are {known}, or name it with --format")
+        return
+    try:
+        if chosen == "parquet":
+            yield from _parquet(name, shown)
+            return
+        with ExitStack() as stack:
+            stream = _opened(name, stack)
+            # A format that was asked for is taken at its word; a suffix is checked against the content.
+            kind = chosen if format and chosen else _sniffed(stream, chosen)
+            yield from _READERS[kind](stream, shown, encoding)
+    except FileNotFoundError:
+        yield _whole(shown, "no such file")
+    except UnicodeError:
+        yield _whole(shown, f"cannot be read as {encoding}; name its encoding with --encoding")
+    except _UNREADABLE as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or "broken off"
+        yield _whole(shown, f"cannot be read: {reason}")
+
+
+def _whole(file: str, problem: str) -> tuple[Place, InputError]:
+    return Place(file, 0, "line"), InputError(problem, file=file)
+
+
+def _format(name: str) -> str | None:
+    return _SUFFIXES.get(f".{name.lower().removeprefix('.')}")
+
+
+def _format_of(name: str) -> str | None:
+    path = Path(name.lower())
+    return _SUFFIXES.get(path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix)
+
+
+def _opened(name: str, stack: ExitStack) -> io.BufferedReader:
+    """The bytes of a file or of standard input, gunzipped, with room to look ahead."""
+    raw: io.RawIOBase = _Borrowed(sys.stdin.buffer) if name == _STDIN else io.FileIO(name)
+    stream: io.BufferedReader = stack.enter_context(io.BufferedReader(raw, _PEEK))
+    if stream.peek(2)[:2] != b"\x1f\x8b":
+        return stream
+    unzipped = stack.enter_context(gzip.GzipFile(fileobj=stream))
+    return io.BufferedReader(cast(io.RawIOBase, unzipped), _PEEK)
+
+
+class _Borrowed(io.RawIOBase):
+    """Standard input for the time of reading: it is not ours to close."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _sniffed(stream: io.BufferedReader, suffix: str | None) -> str:
+    """The format the content has: arrays are called .jsonl as often as lines are called .json."""
+    if suffix in ("csv", "tsv"):
+        return suffix
+    head = stream.peek(_PEEK).removeprefix(codecs.BOM_UTF8).lstrip()
+    first, newline, _ = head.partition(b"\n")
+    if head[:1] == b"[":
+        return "json"
+    if head[:1] == b"{":
+        return "jsonl" if suffix == "jsonl" or (newline and _is_object(first)) else "json"
+    return suffix or "csv"
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line.decode("utf-8", "replace"), strict=False), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _decoded(stream: io.BufferedReader, encoding: str, newline: str) -> io.TextIOWrapper:
+    """Text in which undecodable bytes are marked rather than fatal, so that only their row is lost."""
+    if codecs.lookup(encoding).name == "utf-8":
+        utf16 = stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        encoding = "utf-16" if utf16 else "utf-8-sig"
+    return io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline=newline)
+
+
+def _undecodable(encoding: str) -> str:
+    return f"not valid {encoding}; a file in another encoding needs --encoding (gb18030 for GBK)"
+
+
+def _jsonl(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
+    for number, line in enumerate(_decoded(stream, encoding, "\n"), 1):
+        place, line = Place(file, number, "line"), line.strip("\ufeff \t\r\n")
+        if line:
+            yield place, _object(line, place, encoding)
+
+
+def _object(line: str, place: Place, encoding: str) -> object:
+    if _UNDECODED.search(line):
+        return place.error(_undecodable(encoding))
+    try:
+        return json.loads(line, strict=False)
+    except json.JSONDecodeError as error:
+        return place.error(f"not JSON: {error.msg} at character {error.pos + 1}")
+    except (ValueError, RecursionError):
+        return place.error("not JSON that can be read: a number too long or nested too deeply")
+
+
+def _json(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
+    number = 0
+    text = _decoded(stream, encoding, "")
+    try:
+        for number, (value, damaged) in enumerate(elements(text), 1):
+            place = Place(file, number, "item")
+            yield place, place.error(_undecodable(encoding)) if damaged else value
+    except broken_json() as error:
+        place = Place(file, number + 1, "item")
+        yield place, place.error(f"the JSON is broken or breaks off here: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    shown = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return shown.partition("\n")[0].strip()
+
+
+def _csv(stream: io.BufferedReader, file: str, encoding: str, delimiter: str | None = None) -> Rows:
+    csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
+    text = _decoded(stream, encoding, "")
+    first = text.readline()
+    rows = csv.reader(_after(first, text), delimiter=delimiter or _delimiter(first), strict=True)
+    header: list[str] | None = None
+    while True:
+        place = Place(file, rows.line_num + 1, "line")
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            never_closed = str(error) == "unexpected end of data"
+            problem = "a quote that opens here is never closed" if never_closed else f"not CSV: {error}"
+            yield place, place.error(problem)
+            continue
+        if not any(cells):
+            continue
+        if header is None:
+            header = [name.strip() for name in cells]
+            twice = {name for name in header if name and header.count(name) > 1}
+            if twice:
+                yield place, place.error(f"two columns have the same name: {', '.join(sorted(twice))}")
+                return
+            continue
+        yield place, _cells(header, cells, place, encoding)
+
+
+def _after(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _delimiter(header: str) -> str:
+    """Spreadsheets write semicolons where the comma is the decimal sign."""
+    return max(",;\t", key=header.count)
+
+
+def _cells(header: list[str], cells: list[str], place: Place, encoding: str) -> object:
+    if any(cells[len(header) :]):
+        return place.error(f"{len(cells)} cells under {len(header)} columns; is a quote missing?")
+    row = dict(zip(header, cells, strict=False))
+    for name, cell in row.items():
+        if _UNDECODED.search(cell):
+            return place.error(_undecodable(encoding), name)
+    return row
+
+
+def _tsv(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
+    return _csv(stream, file, encoding, "\t")
+
+
+def _parquet(name: str, shown: str) -> Rows:
+    if name == _STDIN:
+        yield _whole(shown, "Parquet cannot be read from a pipe; give the file's name")
+        return
+    import pyarrow
+    import pyarrow.parquet
+
+    number = 0
+    try:
+        with pyarrow.parquet.ParquetFile(os.fspath(name)) as table:
+            for batch in table.iter_batches(batch_size=_BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Place(shown, number, "row"), row
+    except pyarrow.ArrowException as error:
+        place = Place(shown, number + 1, "row")
+        yield place, InputError(f"not Parquet that can be read: {_first_line(error)}", file=shown)
+
+
+_READERS: Final = {"jsonl": _jsonl, "json": _json, "csv": _csv, "tsv": _tsv}

@@ -1,0 +1,216 @@
+"""The tasks a judge can be asked: for each, the data it is about and the reply it must give.
+
+This is the whole contract between protocols and judges. Reply fields stand in the order a judge should
+think: evidence, then reason, then label. Every list a reply holds answers the field of the same name in
+the data, id by id.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from steelyard.records import Data, Depth, Numbered, ReplyData, Source
+
+# --- atomic.split: an answer into atoms ------------------------------------------------------------
+
+
+class SplitData(Data):
+    question: str
+    answer: str
+
+
+class SplitAtom(ReplyData):
+    id: int
+    text: str
+    causal_of: int | None = None
+
+
+class SplitReply(ReplyData):
+    atoms: list[SplitAtom]
+
+
+# --- atomic.judge: relevance, need of checking, accuracy, evidence; fallback ----------------------
+
+
+class Difference(ReplyData):
+    """Atom and passage state the same thing with another quantity or date; code applies the tolerance."""
+
+    kind: Literal["quantity", "date", "political_date"]
+    claimed: str
+    stated: str
+
+
+class AtomVerdict(ReplyData):
+    id: int
+    reference: int | None = None
+    quote: str | None = None
+    reason: str = ""
+    label: Literal["correct", "wrong", "undetermined", "exempt"]
+    source: Source | None = None
+    difference: Difference | None = None
+
+
+class GradedAtomVerdict(AtomVerdict):
+    level_reason: str = ""
+    level: Literal[1, 2, 3]
+
+
+class AtomicData(Data):
+    question: str
+    references: tuple[str, ...]
+    answer: str
+    date: str
+    place: str
+    atoms: tuple[Numbered, ...]
+
+
+class AtomicReply(ReplyData):
+    atoms: list[GradedAtomVerdict]
+    fallback: bool
+
+
+# --- grounded.judge: own answer, sentence sources, checks ------------------------------------------
+
+
+class GroundedData(Data):
+    question: str
+    references: tuple[str, ...]
+    answer: str
+    sentences: tuple[Numbered, ...]
+    checks: tuple[Numbered, ...]
+
+
+class SentenceSource(ReplyData):
+    id: int
+    reason: str = ""
+    label: Literal["from_background", "benign_extension", "outside"]
+
+
+class CheckVerdict(ReplyData):
+    id: int
+    reason: str = ""
+    label: Literal[0, 1]
+
+
+class GroundedReply(ReplyData):
+    own_answer: str
+    answerable: bool
+    sentences: list[SentenceSource]
+    checks: list[CheckVerdict]
+
+
+# --- scorecard.key_points: what a good answer must contain -----------------------------------------
+
+
+class KeyPointsData(Data):
+    question: str
+    references: tuple[str, ...]
+    reference_answer: str | None
+
+
+class KeyPointText(ReplyData):
+    id: int
+    text: str
+
+
+class KeyPointsReply(ReplyData):
+    key_points: list[KeyPointText]
+
+
+# --- scorecard.judge: sentences, key points and atoms in one reading -------------------------------
+
+
+class ScorecardData(Data):
+    question: str
+    references: tuple[str, ...]
+    reference_answer: str | None
+    answer: str
+    date: str
+    place: str
+    sentences: tuple[Numbered, ...]
+    key_points: tuple[Numbered, ...]
+    atoms: tuple[Numbered, ...]
+
+
+class SentenceVerdict(ReplyData):
+    id: int
+    reference: int | None = None
+    quote: str | None = None
+    reason: str = ""
+    on_topic: bool
+    support: Literal["supported", "partial", "unsupported", "no_claim"]
+
+
+class KeyPointVerdict(ReplyData):
+    id: int
+    reason: str = ""
+    label: Literal["covered", "partial", "missing"]
+    depth: Depth | None = None
+
+
+class ScorecardReply(ReplyData):
+    sentences: list[SentenceVerdict] = Field(default_factory=list)
+    key_points: list[KeyPointVerdict] = Field(default_factory=list)
+    atoms: list[AtomVerdict] = Field(default_factory=list)
+    summary: str = ""
+
+
+# --- dialogue.validity: does each criterion follow from the system prompt? -------------------------
+
+
+class ValidityData(Data):
+    system_prompt: str
+    criteria: tuple[Numbered, ...]
+
+
+class ValidityVerdict(ReplyData):
+    id: int
+    place: str = ""
+    quote: str | None = None
+    reason: str = ""
+    valid: bool
+
+
+class ValidityReply(ReplyData):
+    criteria: list[ValidityVerdict]
+
+
+# --- dialogue.compliance: does this turn's answer follow each criterion? ---------------------------
+
+
+class Exchange(Data):
+    prompt: str
+    answer: str
+
+
+class ComplianceData(Data):
+    system_prompt: str
+    history: tuple[Exchange, ...]
+    turn: int
+    prompt: str
+    answer: str
+    criteria: tuple[Numbered, ...]
+
+
+class ComplianceVerdict(ReplyData):
+    id: int
+    reason: str = ""
+    triggered: bool = True
+    complies: Literal["fully", "partly", "no"]
+
+
+class ComplianceReply(ReplyData):
+    criteria: list[ComplianceVerdict]
+
+
+TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
+    "atomic.split": (SplitData, SplitReply),
+    "atomic.judge": (AtomicData, AtomicReply),
+    "grounded.judge": (GroundedData, GroundedReply),
+    "scorecard.key_points": (KeyPointsData, KeyPointsReply),
+    "scorecard.judge": (ScorecardData, ScorecardReply),
+    "dialogue.validity": (ValidityData, ValidityReply),
+    "dialogue.compliance": (ComplianceData, ComplianceReply),
+}

@@ -1,0 +1,342 @@
+"""What all transcript forms share: escaping free text into one line, finding structure in lines, matching items.
+
+Free text never decides structure. Rendering escapes the little that could be mistaken for it (`\\n`, `\\u{28}`)
+and leaves the rest as it is; reading looks for scores only in the places the form has for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from steelyard.records import AnyItem, Evidence, Scores, Source, Status, Verdict
+from steelyard.text import normalise
+
+# --- escaping --------------------------------------------------------------------------------------
+
+# Control, bidirectional and unpaired characters break lines or deceive the eye. A backslash is escaped only
+# where it would read as an escape, so that `\alpha`, `\nabla` and `C:\new` stay as people write them.
+UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    r"|\\(?=u\{)|\\(?=n(?![A-Za-z]))"
+)
+ESCAPED = re.compile(r"\\u\{([0-9a-f]{0,6})\}|\\n(?![A-Za-z])")
+# Readers strip these around a value, because models decorate with Markdown.
+DECORATION = "*_`"
+EMPTY = "\\u{}"
+OPENING, CLOSING = "（(", "）)"
+
+
+def code(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
+
+
+def escape(text: str, also: str = "") -> str:
+    """The text as one line that survives `strip` and decoration; `also` names further characters to protect."""
+    if not text:
+        return EMPTY
+    line = UNSAFE.sub(_escape_one, text)
+    for character in also:
+        line = line.replace(character, code(character))
+    if line[0].isspace() or line[0] in DECORATION:
+        line = code(line[0]) + line[1:]
+    if line[-1].isspace() or line[-1] in DECORATION:
+        line = line[:-1] + code(line[-1])
+    return line
+
+
+def _escape_one(match: re.Match[str]) -> str:
+    following = match.string[match.end() : match.end() + 1]
+    if match.group() == "\n" and not (following.isascii() and following.isalpha()):
+        return "\\n"
+    return code(match.group())
+
+
+def unescape(text: str) -> str:
+    return ESCAPED.sub(_unescape_one, text) if "\\" in text else text
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    digits: str | None = match.group(1)
+    if digits is None:
+        return "\n"
+    if not digits:
+        return ""
+    point = int(digits, 16)
+    return chr(point) if point <= 0x10FFFF else match.group()
+
+
+def escape_first(line: str) -> str:
+    """Hide the first character, for text that would otherwise read as a heading or a field."""
+    return code(line[0]) + line[1:]
+
+
+def escape_within(text: str) -> str:
+    """Escaped for use inside parentheses: those that do not pair up are protected."""
+    line = escape(text)
+    lonely: list[int] = []
+    opened: list[int] = []
+    for index, character in enumerate(line):
+        if character in OPENING:
+            opened.append(index)
+        elif character in CLOSING:
+            if opened:
+                opened.pop()
+            else:
+                lonely.append(index)
+    hidden = {*lonely, *opened}
+    return "".join(code(c) if i in hidden else c for i, c in enumerate(line)) if hidden else line
+
+
+def closing(text: str) -> int | None:
+    """Where the parenthesis that opens the text closes; None if it never does."""
+    depth = 0
+    for index, character in enumerate(text):
+        if character in OPENING:
+            depth += 1
+        elif character in CLOSING:
+            depth -= 1
+            if depth == 0:
+                return index
+    return None
+
+
+def nesting(text: str) -> int:
+    """How many parentheses are still open at the end; a closing one too many does not go below zero."""
+    depth = 0
+    for character in text:
+        if character in OPENING:
+            depth += 1
+        elif character in CLOSING and depth:
+            depth -= 1
+    return depth
+
+
+# --- lines and marks -------------------------------------------------------------------------------
+
+D = r"[\s*_`]*"
+LEAD = r"[\s#>*_`•·+\-]*"
+COLON = r"[:：]"
+NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
+FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
+THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+ITEM = re.compile(rf"{LEAD}{NUMBER}{D}(.*)", re.DOTALL)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that may carry structure: no fences, no thinking aloud before them, one kind of line end."""
+    if thinking := THINKING.match(text):
+        text = text[thinking.end() :]
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    return [line.rstrip() for line in text.split("\n") if not FENCE.fullmatch(line)]
+
+
+def undecorated(value: str) -> str:
+    return value.strip().strip(DECORATION).strip()
+
+
+def item_of(line: str) -> tuple[int, str] | None:
+    """The number and the text of a list item in any of the usual styles: `1.` `(1).` `（1）` `1、`."""
+    match = ITEM.fullmatch(line)
+    if not match:
+        return None
+    return int(match.group(1) or match.group(2)), match.group(3).rstrip().rstrip(DECORATION).rstrip()
+
+
+# --- lines the seeds do not have -------------------------------------------------------------------
+
+SOURCES: dict[Source, str] = {"reference": "参考", "inference": "推理", "own_knowledge": "自身知识"}
+SOURCE_OF = {word: source for source, word in SOURCES.items()}
+CHECKED, UNCHECKED = "（已核对）", "（未核对）"
+EVIDENCE = re.compile(r"\s*[依][据據][:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（(已核对|未核对)）")
+CAUSE = re.compile(r"\s*因果[:：]本[条條]是第(-?\d{1,9})[条條]的原因")
+FLAGS = re.compile(r"\s*[标標][记記][:：](.*)")
+LIST_MARK = "、"
+
+
+def evidence_line(evidence: Evidence) -> str:
+    """Passages are counted from 1, as the seeds number them."""
+    place = "" if evidence.reference is None else f"[{evidence.reference + 1}]"
+    quote = escape(evidence.quote) if evidence.quote else ""
+    mark = CHECKED if evidence.verified else UNCHECKED
+    return f"依据：{SOURCES[evidence.source]}{place}“{quote}”{mark}"
+
+
+def read_evidence(line: str) -> Evidence | None:
+    match = EVIDENCE.fullmatch(line)
+    if not match:
+        return None
+    source, number, quote, checked = match.groups()
+    return Evidence(
+        reference=None if number is None else int(number) - 1,
+        quote=unescape(quote),
+        verified=checked == "已核对",
+        source=SOURCE_OF[source],
+    )
+
+
+def cause_line(effect: int) -> str:
+    return f"因果：本条是第{effect}条的原因"
+
+
+def read_cause(line: str) -> int | None:
+    match = CAUSE.fullmatch(line)
+    return int(match.group(1)) if match else None
+
+
+def flags_text(flags: Iterable[str]) -> str:
+    return LIST_MARK.join(escape(flag, also=LIST_MARK + OPENING + CLOSING) for flag in flags)
+
+
+def flags_line(flags: Iterable[str]) -> str:
+    return f"标记：{flags_text(flags)}"
+
+
+def split_flags(text: str) -> tuple[str, ...]:
+    return tuple(unescape(flag.strip()) for flag in text.split(LIST_MARK) if flag.strip())
+
+
+def read_flags(line: str) -> tuple[str, ...] | None:
+    match = FLAGS.fullmatch(line)
+    return split_flags(match.group(1)) if match else None
+
+
+# --- matching what two sections say about one item -------------------------------------------------
+
+SIMILAR = 0.6
+COMPARED = 400
+MANY = 100
+
+
+class Match(NamedTuple):
+    """Which listed item a later section speaks of, and what was odd about how it was named."""
+
+    id: int
+    flags: tuple[str, ...] = ()
+
+
+def bigrams(text: str) -> frozenset[str]:
+    key = normalise(text[:COMPARED]) or text[:COMPARED]
+    return frozenset(key[i : i + 2] for i in range(max(1, len(key) - 1)))
+
+
+def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0
+
+
+class Listed:
+    """Items as the first section lists them. Later mentions are found by text; the number only breaks ties."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str] = {}
+        self.flags: dict[int, tuple[str, ...]] = {}
+        self._ids: dict[str, list[int]] = {}
+        self._bigrams: dict[int, frozenset[str]] = {}
+        self._free = 1
+
+    def add(self, id: int, text: str) -> int:
+        """List an item once; a number that is taken by another text is replaced by a free one."""
+        if id in self.texts:
+            if self.texts[id] == text:
+                return id
+            while self._free in self.texts:
+                self._free += 1
+            id = self._free
+            self.flags[id] = ("id_mismatch",)
+        self.texts[id] = text
+        self._ids.setdefault(_key(text), []).append(id)
+        return id
+
+    def find(self, id: int, text: str) -> Match | None:
+        same = self._ids.get(_key(text), ())
+        if id in self.texts and _key(self.texts[id]) == _key(text):
+            return Match(id)
+        if len(same) == 1:
+            return Match(same[0], ("id_mismatch",))
+        if not same and id in self.texts and self._most_alike(id, text):
+            return Match(id, ("text_differs",))
+        return None
+
+    def _most_alike(self, id: int, text: str) -> bool:
+        """The text is a variant of this item, and of no other one more."""
+        wanted = bigrams(text)
+        own = likeness(wanted, self._bigrams_of(id))
+        if own < SIMILAR:
+            return False
+        others = self.texts if len(self.texts) <= MANY else ()
+        return all(likeness(wanted, self._bigrams_of(other)) < own for other in others if other != id)
+
+    def _bigrams_of(self, id: int) -> frozenset[str]:
+        if id not in self._bigrams:
+            self._bigrams[id] = bigrams(self.texts[id])
+        return self._bigrams[id]
+
+
+def _key(text: str) -> str:
+    # Only the beginning is normalised: that of a megabyte of combining marks takes quadratic time.
+    beginning = text[:COMPARED].strip()
+    return (normalise(beginning) or beginning) + text[COMPARED:]
+
+
+def with_flags(flags: Sequence[str], *more: str) -> tuple[str, ...]:
+    """The flags as stated, then those that reading adds and that are not there yet."""
+    return (*flags, *(flag for flag in dict.fromkeys(more) if flag not in flags))
+
+
+# --- verdicts --------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """What was found in a transcript, before it becomes a verdict."""
+
+    items: tuple[AnyItem, ...]
+    scores: Scores
+    flags: tuple[str, ...] = ()
+    notes: Mapping[str, Any] = {}
+    read_anything: bool = True
+    incomplete: bool = False
+
+
+def verdict_of(reading: Reading, *, id: str, protocol: str) -> Verdict:
+    return Verdict(
+        id=id,
+        protocol=protocol,
+        status=_status(reading),
+        scores=reading.scores,
+        items=reading.items,
+        flags=reading.flags,
+        judge="transcript",
+        notes=reading.notes,
+    )
+
+
+def _status(reading: Reading) -> Status:
+    open_items = [_is_open(item) for item in reading.items]
+    if not reading.read_anything or (open_items and all(open_items)):
+        return "failed"
+    return "partial" if any(open_items) or reading.incomplete else "judged"
+
+
+def _is_open(item: AnyItem) -> bool:
+    labels: tuple[Any, ...] = tuple(getattr(item, name, None) for name in ("label", "on_topic", "support"))
+    return "unjudged" in labels
+
+
+def compared(
+    stated: Mapping[str, Sequence[int | None]], scores: Scores
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Totals the transcript states beside the computed ones: the flag if one differs, and the note of them."""
+    known = {name: [value for value in values if value is not None] for name, values in stated.items()}
+    differs = any(
+        value != scores.get(name)
+        for name, values in known.items()
+        for value in values
+        if scores.get(name) is not None
+    )
+    note = {name: values[-1] for name, values in known.items() if values}
+    return (("stated_total_differs",) if differs else ()), ({"stated": note} if note else {})
+
+
+Unread = Literal["not_in_transcript", "score_missing", "score_out_of_range", "blocks_conflict"]
+"""Why an item of a transcript is unjudged; stands in its flags, and as its reason where the text gives none."""
