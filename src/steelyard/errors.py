@@ -6,6 +6,7 @@ SteelyardError
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
+├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
 
 A single ask that fails is not an exception: it is an `Unjudged` value (records.py).
@@ -62,6 +63,12 @@ class JudgeError(SteelyardError):
     """No ask can succeed with this judge; going on would only repeat the failure."""
 
     exit_code = 4
+
+
+class StoreError(SteelyardError):
+    """The database that holds runs and replies cannot be used."""
+
+    exit_code = 5
 
 
 class MissingExtra(SteelyardError):

@@ -50,9 +50,7 @@ APPROXIMATION = re.compile(
 def quantity(text: str) -> tuple[Fraction, str] | None:
     """The first number in the text with its multiplier applied, and the unit that follows it; None without one."""
     text = unicodedata.normalize("NFKC", text).strip()
-    candidates = [
-        (found[0], found) for found in (_arabic(text), _han(text), _english(text)) if found is not None
-    ]
+    candidates = [(found[0], found) for found in (_arabic(text), _han(text), _english(text)) if found is not None]
     if not candidates:
         return None
     _, (_, value, rest) = min(candidates, key=lambda c: c[0])
@@ -168,10 +166,7 @@ YEAR = re.compile(rf"(?<!\d)(1\d{{3}}|20\d{{2}}|2100)(?!\d)|([{HAN_DIGIT}]{{4}})
 def years(text: str) -> list[int]:
     """The years named in a text, in order."""
     text = unicodedata.normalize("NFKC", text)
-    return [
-        int(arabic) if arabic else int("".join(str(DIGITS[c]) for c in han))
-        for arabic, han in YEAR.findall(text)
-    ]
+    return [int(arabic) if arabic else int("".join(str(DIGITS[c]) for c in han)) for arabic, han in YEAR.findall(text)]
 
 
 def dates_agree(claimed: str, stated: str) -> bool | None:

@@ -9,7 +9,6 @@ their key: a union of clusters is again a valid cluster, so the interval stays h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from statistics import NormalDist
 from zlib import crc32
@@ -48,9 +47,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     # The fraction converges fast only on this side of the mode; the other side is the complement.
     if x > (a + 1.0) / (a + b + 2.0):
         return 1.0 - _incomplete_beta(1.0 - x, b, a)
-    log_front = (
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     return math.exp(log_front) * _beta_fraction(x, a, b) / a
 
 
@@ -83,7 +80,7 @@ def t_quantile(p: float, df: int) -> float:
 # --- intervals -------------------------------------------------------------------------------------
 
 
-def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval | None:
+def wilson(successes: float, n: float, confidence: float = CONFIDENCE) -> Interval | None:
     """Wilson's score interval for a proportion; None below two observations."""
     if n < 2:
         return None
@@ -98,6 +95,10 @@ def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval
     low = 0.0 if successes == 0 else max(0.0, (centre - spread) / scale)
     high = 1.0 if successes == n else min(1.0, (centre + spread) / scale)
     return low, high
+
+
+def _on_scale(ends: Interval | None, low: float, high: float) -> Interval | None:
+    return ends and (low + (high - low) * ends[0], low + (high - low) * ends[1])
 
 
 class Ratio:
@@ -160,28 +161,30 @@ class Ratio:
         return self._x / self._y if self._y else None
 
     @property
-    def interval(self) -> Interval | None:
-        """The 95 % interval, inside the scale; None where fewer than two clusters stand behind the value."""
+    def error(self) -> float | None:
+        """The standard error of the value; None below two clusters."""
         clusters, value = self.clusters, self.value
         if clusters < 2 or value is None:
             return None
-        if value in (self._low, self._high):
-            span = self._high - self._low
-            ends = wilson(clusters if value == self._high else 0, clusters)
-            assert ends is not None
-            return self._low + span * ends[0], self._low + span * ends[1]
-        squares = sum(residual * residual for residual in self._residuals(value))
+        squares = sum((part - value * whole) ** 2 for part, whole in self._shared.values())
         squares += max(0.0, self._xx - 2 * value * self._xy + value * value * self._yy)
-        error = math.sqrt(squares * clusters / (clusters - 1)) / self._y
+        return math.sqrt(squares * clusters / (clusters - 1)) / self._y
+
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval, inside the scale; None where fewer than two clusters stand behind the value."""
+        clusters, value, error = self.clusters, self.value, self.error
+        if value is None or error is None:
+            return None
+        if value in (self._low, self._high):
+            ends = wilson(clusters if value == self._high else 0, clusters)
+            return _on_scale(ends, self._low, self._high)
         reach = t_quantile((1 + CONFIDENCE) / 2, clusters - 1) * error
         return max(self._low, value - reach), min(self._high, value + reach)
 
-    def _residuals(self, value: float) -> Iterator[float]:
-        return (part - value * whole for part, whole in self._shared.values())
-
 
 class Mean:
-    """The mean of scores on a bounded scale. Scores that are all 0 or all full marks are a proportion."""
+    """The mean of scores on a bounded scale. Scores that are each 0 or full marks make a proportion."""
 
     def __init__(self, *, low: float = 0.0, high: float = 1.0, groups: int = GROUPS) -> None:
         self.n = 0
@@ -202,10 +205,17 @@ class Mean:
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % interval: Wilson's for independent yes/no scores, else Student's t."""
-        independent = self._ratio.clusters == self.n
-        if not independent or self._top + self._bottom < self.n:
+        """The 95 % interval: Wilson's for yes/no scores, else Student's t.
+
+        Yes/no scores that share clusters count for as many independent ones as their spread allows.
+        """
+        n, clusters, error = self.n, self._ratio.clusters, self._ratio.error
+        if self._top + self._bottom < n or error is None or not 0 < self._top < n:
             return self._ratio.interval
-        ends = wilson(self._top, self.n)
-        span = self._high - self._low
-        return ends and (self._low + span * ends[0], self._low + span * ends[1])
+        effective: float = n
+        if clusters < n:
+            p, reach = self._top / n, t_quantile((1 + CONFIDENCE) / 2, clusters - 1) * error
+            z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+            width = reach / (self._high - self._low)
+            effective = min(n, p * (1 - p) * (z / width) ** 2) if width else n
+        return _on_scale(wilson(effective * self._top / n, effective), self._low, self._high)

@@ -63,9 +63,7 @@ INSTRUCTION = {
 }
 
 CODE_FENCE = re.compile(r"(?m:^\s*(?:```|~~~))")
-INVISIBLE = re.compile(
-    r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
-)
+INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]")
 
 
 def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> list[str]:

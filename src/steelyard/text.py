@@ -6,36 +6,55 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from steelyard.records import Language
 
-HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+HAN = re.compile(r"[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 # Enough to tell a script; a megabyte of answer need not be read for it.
 LANGUAGE_PREFIX = 4000
 
+# Only the characters that our own patterns use, so that each pattern is written once for both scripts.
+SIMPLIFIED = str.maketrans(
+    "過於個話點條內須應覆復輸開頭結應該當從則標準評規視無記務給確認對號評審員專斷為終狀態輪轉據閱讀時請從現這將須說語體長"
+    "簡漢與並且來後詞類檢劃級數據實關價總滿兩萬億負約餘質問題測試訴裡還們聽會導進統網機樣進單獨帶發現隨別僅個範圍僅別",
+    "过于个话点条内须应复复输开头结应该当从则标准评规视无记务给确认对号评审员专断为终状态轮转据阅读时请从现这将须说语体长"
+    "简汉与并且来后词类检划级数据实关价总满两万亿负约余质问题测试诉里还们听会导进统网机样进单独带发现随别仅个范围仅别",
+)
+
 
 def language_of(*texts: str) -> Language:
-    """The language a reader of these texts expects. Chinese wins ties: model names are Latin in Chinese text."""
+    """The language a reader of these texts expects. Chinese wins ties: model names are Latin in Chinese text.
+
+    What is neither Chinese nor English (Japanese, emoji, nothing) is addressed in English.
+    """
     text = " ".join(part[:LANGUAGE_PREFIX] for part in texts)
-    han = HAN.findall(text)
-    if not han or len(han) * 2 < len(LATIN_WORD.findall(text)):
+    han = len(HAN.findall(text))
+    if not han or han * 2 < len(LATIN_WORD.findall(text)) or han < len(KANA.findall(text)):
         return "en"
-    return "zh-Hant" if _is_traditional(han) else "zh-Hans"
+    simplified, traditional = script_votes(text)
+    return "zh-Hant" if traditional > simplified else "zh-Hans"
 
 
-def _is_traditional(han: Sequence[str]) -> bool:
-    # The two national code pages hold one script each, so a character in only one of them is a vote.
-    votes = 0
-    for character in han[:1000]:
-        votes += _script_vote(character)
-    return votes > 0
+class ScriptVotes(NamedTuple):
+    """How many characters exist in only one of the two Chinese scripts."""
+
+    simplified: int
+    traditional: int
+
+
+def script_votes(text: str) -> ScriptVotes:
+    votes = [_script_vote(character) for character in HAN.findall(text)]
+    return ScriptVotes(votes.count(-1), votes.count(1))
 
 
 @lru_cache(maxsize=4096)
 def _script_vote(character: str) -> int:
+    # The two national code pages hold one script each, so a character in only one of them is a vote.
     return _encodable(character, "big5") - _encodable(character, "gb2312")
 
 
@@ -49,83 +68,179 @@ def _encodable(character: str, encoding: str) -> int:
 
 # --- sentences -------------------------------------------------------------------------------------
 
-CLOSERS = "”’」』）)】]》\"'*_"
 ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof sr jr st vs etc inc ltd co corp no fig al approx dept est gen gov sen rep rev "
+    "mr mrs ms dr prof sr jr st vs etc inc ltd co corp al approx dept est gen gov sen rep rev "
     "jan feb mar apr jun jul aug sep sept oct nov dec e.g i.e u.s u.k a.m p.m ph.d cf ca".split()
 )
-LIST_MARK = re.compile(r"\s*(?:[-*+•·▪◦]|#{1,6}|>|\(?\d{1,3}[.)、]|（\d{1,3}）|[①-⑳])\s*")
-ENDING = re.compile(rf"(?:[。！？!?…]+|\.+)[{re.escape(CLOSERS)}]*")
+# "The answer is no." ends a sentence, "No. 5" does not.
+BEFORE_NUMBER = frozenset("no nos fig figs vol p pp sec ch eq art".split())
+# A mark needs what follows it to be apart: -5 is a number, 3.5 is one too, **bold** is not a bullet.
+LIST_MARK = re.compile(
+    r"[ \t\u3000]*(?:(?:[-+•·▪◦]|\*(?!\*)|#{1,6}|\d{1,3}[.)]|\(\d{1,3}\))(?:[ \t\u3000]+|$|(?=[\u3400-\u9fff]))"
+    r"|>|\d{1,3}、|（\d{1,3}）|[①-⑳])[ \t\u3000]*"
+)
+HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+TABLE_RULE = re.compile(r"[ \t|:-]*")
+CODE_BLOCK = re.compile(r"[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[ \t]*")
+PROSE = frozenset(("", "markdown", "md", "text", "txt", "plain", "plaintext"))
+CLOSER = "”’」』）)】\\]》"
+CITATION = r"\[\^?\d{1,3}\]"
+ENDING = re.compile(rf"(?:[。｡！？!?]+|…+|⋯+|\.+)(?:{CITATION}|[{CLOSER}]|[\"'*_]+)*")
+SYMMETRIC = re.compile(rf"(?<=[。｡！？!?…⋯.{CLOSER}])[\"'*_]+")
 WORD_BEFORE = re.compile(r"[A-Za-z.]+\Z")
+NUMBER_BEFORE = re.compile(r"(?:^|[:：;；。.!?！？])\s*\d{1,2}\Z")
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, in order, without list marks; what asserts nothing readable is left out.
 
-    A line ends a sentence, except that a heading or a line ending in a colon belongs to what follows it.
+    A line ends a sentence, except that a heading, a table's head or a piece that ends in a colon belongs
+    to what follows it. A block of code is one sentence.
     """
     found: list[str] = []
-    held = ""
-    for line in text.splitlines():
-        mark = LIST_MARK.match(line)
-        body = line[mark.end() :] if mark and mark.end() < len(line) else line
-        is_heading = line.lstrip().startswith("#") or body.rstrip().endswith((":", "："))
-        if is_heading:
-            held = f"{held} {body.strip()}".strip()
-            continue
-        for sentence in _split_line(body):
-            found.append(f"{held} {sentence}".strip())
-            held = ""
+    held: list[str] = []
+    for piece, is_held in _pieces(text):
+        held.append(piece)
+        if not is_held:
+            found.append(" ".join(held))
+            held = []
     if held:
-        found.append(held)
+        found.append(" ".join(held))
     return [sentence for sentence in found if LETTER_OR_DIGIT.search(sentence)]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The pieces of a text, each with whether it waits for the next one."""
+    lines = text.splitlines()
+    blocks = _code_blocks(lines)
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if end := blocks.get(at):
+            if code := "\n".join(lines[at + 1 : end]).strip():
+                yield code, False
+            at = end
+        elif not CODE_BLOCK.fullmatch(line):
+            mark = LIST_MARK.match(line)
+            body = line[mark.end() :] if mark else line
+            if mark and not body:
+                yield line.strip(), True
+            elif HEADING.match(line) or _is_table_head(line, lines[at + 1 : at + 2]):
+                yield body.strip(), True
+            else:
+                yield from ((piece, piece.endswith((":", "："))) for piece in _split_line(body))
+        at += 1
+
+
+def _code_blocks(lines: Sequence[str]) -> dict[int, int]:
+    """Where blocks of code begin and end. What is never closed, or says that it is prose, is read as prose."""
+    blocks: dict[int, int] = {}
+    opened: tuple[int, str, str] | None = None
+    for index, line in enumerate(lines):
+        fence = CODE_BLOCK.fullmatch(line)
+        if fence is None:
+            continue
+        if opened is None:
+            opened = index, fence[1], fence[2].lower()
+        elif fence[1] == opened[1] and not fence[2]:
+            if opened[2] not in PROSE:
+                blocks[opened[0]] = index
+            opened = None
+    return blocks
+
+
+def _is_table_head(line: str, following: Sequence[str]) -> bool:
+    return "|" in line and any("--" in rule and "|" in rule and TABLE_RULE.fullmatch(rule) for rule in following)
 
 
 def _split_line(line: str) -> Iterator[str]:
     start = 0
     for match in ENDING.finditer(line):
-        if not _ends_sentence(line, match):
+        end = _own_end(line, start, match)
+        if not _ends_sentence(line, start, match, end):
             continue
-        if piece := line[start : match.end()].strip():
+        if piece := line[start:end].strip():
             yield piece
-        start = match.end()
+        start = end
     if tail := line[start:].strip():
         yield tail
 
 
-def _ends_sentence(line: str, match: re.Match[str]) -> bool:
-    """A full stop ends a sentence unless it is part of a number, a name, an abbreviation or an initial."""
-    after = line[match.end() : match.end() + 2]
-    if match.group()[0] != ".":
+def _own_end(line: str, start: int, match: re.Match[str]) -> int:
+    """Where the sentence's own closing marks end: a quotation mark that closes nothing opens the next sentence."""
+    for marks in SYMMETRIC.finditer(line, match.start(), match.end()):
+        if line.count(marks.group(), start, match.start()) % 2 == 0:
+            return marks.start()
+    return match.end()
+
+
+def _ends_sentence(line: str, start: int, match: re.Match[str], end: int) -> bool:
+    """A stop ends a sentence unless it is part of a number, a name, an address, an abbreviation or a quotation."""
+    stop, closed = match.group()[0], line[end - 1]
+    after = line[end : end + 2]
+    goes_on = after[:1].isspace() and after[1:].islower()
+    is_quoted = closed in "”’」』\"'"
+    if stop in "。｡":
+        return True
+    if stop in "！？!?":
         # “真的吗？”他问。 is one sentence: the question ends inside the quotation.
-        quoted = match.group()[0] in "？！?!" and match.group()[-1] in '”’」』"'
-        return not (quoted and HAN.match(after[:1]))
-    if after and not after[0].isspace() and not HAN.match(after[0]):
+        if is_quoted and (HAN.match(after) or goes_on):
+            return False
+        if stop in "！？" or not after or after[0].isspace() or HAN.match(after[0]):
+            return True
+        return bool(HAN.match(line[match.start() - 1 : match.start()]))
+    if stop in "…⋯" or match.group().startswith(".."):
+        return not after or (after[0].isspace() and not goes_on)
+    if goes_on or (after and not after[0].isspace() and not HAN.match(after[0])):
         return False
-    if after[:1].isspace() and after[1:].islower():
+    if NUMBER_BEFORE.search(line, max(start, match.start() - 6), match.start()) and after:
         return False
-    before = WORD_BEFORE.search(line, max(0, match.start() - 12), match.start())
+    before = WORD_BEFORE.search(line, max(start, match.start() - 12), match.start())
     word = before.group().lower() if before else ""
+    if word in BEFORE_NUMBER:
+        return not after[1:].isdigit()
     is_initial = len(word) == 1 and bool(after)
     return word not in ABBREVIATIONS and not is_initial
 
 
 # --- comparing -------------------------------------------------------------------------------------
 
-COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d{3})")
-# A point or minus counts only inside or before a number; all other punctuation and spacing is noise.
-NOISE = re.compile(r"(?!(?<=\d)\.(?=\d))(?!(?<!\w)-(?=\d))[^\w%°]|_")
+# Sorting a long run of combining marks takes quadratic time, so long texts are folded piece by piece.
+FOLDED_AT_ONCE = 1000
+MINUS = str.maketrans(dict.fromkeys("−﹣－‒–", "-"))
+COMMA_IN_NUMBER = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
+# Between digits any mark keeps them apart: 3-5 is not 35. A minus counts where no letter or digit stands before it.
+NOISE = re.compile(
+    r"(?P<point>(?<=\d)\.(?=\d))|(?P<minus>(?<![a-z0-9])-(?=\d))|(?P<between>(?<=\d)(?:[^\w%°]|_)+(?=\d))|[^\w%°]|_"
+)
+KEPT = {"point": ".", "minus": "-", "between": " "}
 
 
-@lru_cache(maxsize=2048)
+def fold(text: str) -> str:
+    """Compatibility form (full-width to half-width, composed), in linear time whatever the text is."""
+    if len(text) <= FOLDED_AT_ONCE:
+        return unicodedata.normalize("NFKC", text)
+    parts, start = [], 0
+    while start < len(text):
+        end = min(start + FOLDED_AT_ONCE, len(text))
+        limit = min(end + FOLDED_AT_ONCE, len(text))
+        while end < limit and unicodedata.combining(text[end]):
+            end += 1
+        parts.append(unicodedata.normalize("NFKC", text[start:end]))
+        start = end
+    return "".join(parts)
+
+
+@lru_cache(maxsize=256)
 def normalise(text: str) -> str:
     """Text reduced to what a quote must share with its source: width, case, spacing, punctuation removed."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return NOISE.sub("", COMMA_IN_NUMBER.sub("", text))
+    text = COMMA_IN_NUMBER.sub("", fold(text).casefold().translate(MINUS))
+    return NOISE.sub(lambda match: KEPT.get(match.lastgroup or "", ""), text)
 
 
 ELLIPSIS = re.compile(r"…+|\.{3,}|\[\.\.\.\]|⋯+")
 SHORTEST_QUOTE = 4
+SHORTEST_PART = 2
 
 
 def contains_quote(passage: str, quote: str) -> bool:
@@ -133,17 +248,30 @@ def contains_quote(passage: str, quote: str) -> bool:
 
     A quote of two or three characters proves nothing unless it is the whole passage.
     """
-    parts = [part for part in map(normalise, ELLIPSIS.split(quote)) if part]
-    haystack = normalise(passage)
-    if not parts or (sum(map(len, parts)) < SHORTEST_QUOTE and "".join(parts) != haystack):
+    haystack, needle = normalise(passage), normalise(quote)
+    if not needle or (len(needle) < SHORTEST_QUOTE and needle != haystack):
         return False
-    at = 0
+    if _find(haystack, needle, 0) is not None:
+        return True
+    parts = [part for part in map(normalise, ELLIPSIS.split(quote)) if part]
+    at: int | None = 0
     for part in parts:
-        at = haystack.find(part, at)
-        if at < 0:
+        if len(part) < SHORTEST_PART or (at := _find(haystack, part, at)) is None:
             return False
         at += len(part)
     return True
+
+
+def _find(haystack: str, needle: str, start: int) -> int | None:
+    """Where the needle stands without cutting a number in two: 20个 is not found in 120个, nor 5度 in -5度."""
+    while (at := haystack.find(needle, start)) >= 0:
+        before, after = haystack[max(0, at - 2) : at], haystack[at + len(needle) : at + len(needle) + 2]
+        cuts_before = needle[0].isdigit() and bool(re.search(r"\d\.?\Z|-\Z", before))
+        cuts_after = needle[-1].isdigit() and bool(re.match(r"\.?\d", after))
+        if not cuts_before and not cuts_after:
+            return at
+        start = at + 1
+    return None
 
 
 def find_quote(passages: Sequence[str], quote: str, named: int | None = None) -> int | None:
@@ -157,6 +285,13 @@ def find_quote(passages: Sequence[str], quote: str, named: int | None = None) ->
 
 def overlap(part: str, whole: str) -> float:
     """How much of the part's wording (character pairs) recurs in the whole, from 0 to 1."""
-    needle, haystack = normalise(part), normalise(whole)
-    pairs = {needle[i : i + 2] for i in range(len(needle) - 1)} or {needle}
-    return sum(pair in haystack for pair in pairs) / len(pairs)
+    needle = normalise(part)
+    if len(needle) < 2:
+        return float(needle in normalise(whole))
+    pairs = _pairs(needle)
+    return len(pairs & _pairs(normalise(whole))) / len(pairs)
+
+
+@lru_cache(maxsize=64)
+def _pairs(text: str) -> frozenset[str]:
+    return frozenset(text[i : i + 2] for i in range(len(text) - 1))

@@ -9,7 +9,11 @@ from steelyard.records import Ask, Reply, Unjudged
 
 @runtime_checkable
 class Judge(Protocol):
-    """Answers asks. `name` is written beside every verdict, so it should say exactly who judged."""
+    """Answers asks. `name` is written beside every verdict, so it should say exactly who judged.
+
+    A judge may also have `describe()`, what a run's manifest says of it, and `fingerprint(ask)`, which changes
+    whenever its answer to that ask might.
+    """
 
     @property
     def name(self) -> str: ...

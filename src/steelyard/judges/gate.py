@@ -30,10 +30,10 @@ class Gate:
         try:
             await place
         except asyncio.CancelledError:
-            if place.cancelled():
-                self._waiting.remove(place)
-            else:
+            if not place.cancelled():
                 self._leave()  # let in and cancelled in the same turn of the loop: pass the slot on
+            elif place in self._waiting:
+                self._waiting.remove(place)
             raise
 
     async def __aexit__(self, *_: object) -> None:
@@ -54,8 +54,7 @@ class Gate:
 
     def _admit(self) -> None:
         while self._waiting and self.in_flight < self.limit:
-            place = self._waiting[0]
-            self._waiting.popleft()
+            place = self._waiting.popleft()
             if not place.done():
                 self._enter()
                 place.set_result(None)

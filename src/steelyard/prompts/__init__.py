@@ -42,6 +42,7 @@ class Prompt(NamedTuple):
     static: str
     sample: str
     source: str
+    text: str
 
     @property
     def id(self) -> str:
@@ -69,6 +70,7 @@ class Prompt(NamedTuple):
             static=static.strip(),
             sample=sample.strip(),
             source=source,
+            text=text,
         )
 
 

@@ -72,6 +72,8 @@ def get_protocol(name: str | Protocol) -> Protocol:
         return _built_in()[name]
     for point in entry_points(group="steelyard.protocols"):
         if point.name == name:
-            loaded: Protocol = point.load()
+            loaded = point.load()
+            if not isinstance(loaded, Protocol):
+                raise ConfigError(f"the entry point {name!r} ({point.value}) does not name a Protocol")
             return loaded
     raise ConfigError(f"there is no protocol {name!r}; there are {', '.join(protocol_names())}")

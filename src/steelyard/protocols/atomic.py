@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from steelyard.protocols.atoms import atom_item, finish_split, lacks_evidence, split_ask
-from steelyard.protocols.common import Options, collect, in_parts, prompt_language, status_of, too_long
+from steelyard.protocols.common import (
+    Options,
+    collect,
+    has_text,
+    in_parts,
+    prompt_language,
+    rag_size,
+    status_of,
+    too_long,
+)
 from steelyard.records import Ask, Atom, RagSample, Rounds, Unjudged, Verdict
 from steelyard.scoring import atomic_scores
 from steelyard.suspicion import suspected
@@ -24,19 +33,19 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
     if not sample.answer.strip():
         return _verdict(sample, (), 0, [*flags, "empty_answer"])
-    size = len(sample.question) + len(sample.answer) + sum(map(len, sample.references))
-    if size > options.max_chars:
+    if (size := rag_size(sample)) > options.max_chars:
         return too_long(sample.id, "atomic", SCORES, flags, size)
-    if not sample.references:
+    checkable = has_text(sample.references)
+    if not checkable:
         flags.append("no_references")
     language = prompt_language(sample.question, sample.answer)
 
     ask = split_ask(sample, language)
     (reply,) = yield [ask]
-    split = yield from finish_split(ask, reply)
-    if isinstance(split, Unjudged):
-        flags.append(f"unjudged:atoms:{split.reason}")
-        return _verdict(sample, (), None, flags, failure=split.detail or split.reason)
+    if isinstance(reply, Unjudged):
+        flags.append(f"unjudged:atoms:{reply.reason}")
+        return _verdict(sample, (), None, flags, failure=reply.detail or reply.reason)
+    split = yield from finish_split(ask, sample.answer, reply)
 
     data = AtomicData(
         question=sample.question,
@@ -49,7 +58,7 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     judging = Ask(task="atomic.judge", language=language, data=data, reply=AtomicReply)
     collected = yield from collect(
         in_parts(judging, options.part_size),
-        lambda _, label: bool(sample.references) and lacks_evidence(label, sample.references),
+        lambda _, label: checkable and lacks_evidence(label, sample.references),
     )
     atoms = tuple(
         atom_item(atom, collected, sample.references, strict=options.strict, causal_of=split.causal_of.get(atom.id))
@@ -59,12 +68,17 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     fallback = int(replies[0].fallback) if replies else None
     if fallback is None and collected.failures:
         flags.append(f"unjudged:fallback:{collected.failures[0].reason}")
-    if split.uncovered:
+    notes: dict[str, object] = {}
+    # A refusal has no atoms, and should have none.
+    if split.uncovered and (split.atoms or not fallback):
         flags.append("answer_not_covered")
+        notes["uncovered"] = list(split.uncovered)
     if collected.invented:
         flags.append("invented_items")
-    notes = {"uncovered": list(split.uncovered), "invented": collected.invented}
-    return _verdict(sample, atoms, fallback, flags, **{k: v for k, v in notes.items() if v})
+        notes["invented"] = collected.invented
+    if collected.failures:
+        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
+    return _verdict(sample, atoms, fallback, flags, **notes)
 
 
 NOT_GIVEN = {"zh": "未提供", "en": "not given"}

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import re
+from collections.abc import Generator, Iterable, Sequence
 
-from steelyard.protocols.common import Collected, PromptLanguage
+from steelyard.protocols.common import Collected, PromptLanguage, has_text, same_words
 from steelyard.quantities import dates_agree, quantities_agree
-from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Unjudged
+from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
 from steelyard.tasks import AtomVerdict, SplitAtom, SplitData, SplitReply
-from steelyard.text import find_quote, normalise, overlap, sentences
+from steelyard.text import HAN, find_quote, normalise, sentences
 
-Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split | Unjudged"]
+Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 
-# An atom rewords its sentence, so little overlap is normal; this little means that nobody spoke of it.
+# An atom rewords its sentence, so little in common is normal; this little means that nobody spoke of it.
 COVERED = 0.35
 SHORTEST_STATEMENT = 7
+WORD = re.compile(r"[^\W_]+")
+# Ordinals, model names and versions look like quantities, but nothing near them is right.
+EXACT = re.compile(r"第|[a-z][-.]?\d|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 
 class Split:
-    """The atoms of one answer, numbered from 1, duplicates removed."""
+    """The atoms of one answer, numbered from 1, duplicates removed, links between causes and effects kept."""
 
     def __init__(self, found: Sequence[SplitAtom], uncovered: Sequence[str] = ()) -> None:
-        kept: dict[str, SplitAtom] = {}
+        kept: dict[str, Numbered] = {}
+        numbers: dict[int, set[int]] = {}
         for atom in found:
-            if atom.text.strip():
-                kept.setdefault(normalise(atom.text) or atom.text, atom)
-        number = {atom.id: index for index, atom in enumerate(kept.values(), start=1)}
-        self.atoms = tuple(
-            Numbered(id=index, text=atom.text.strip()) for index, atom in enumerate(kept.values(), start=1)
-        )
-        self.causal_of = {
-            number[atom.id]: number[atom.causal_of]
-            for atom in kept.values()
-            if atom.causal_of in number and atom.causal_of != atom.id
-        }
+            if text := atom.text.strip():
+                twin = kept.setdefault(same_words(text), Numbered(id=len(kept) + 1, text=text))
+                numbers.setdefault(atom.id, set()).add(twin.id)
+        self.atoms = tuple(kept.values())
         self.uncovered = tuple(uncovered)
+        self.causal_of: dict[int, int] = {}
+        for atom in found:
+            effects = numbers.get(atom.causal_of, set()) if atom.causal_of is not None else set()
+            cause = kept.get(same_words(atom.text))
+            # A judge that gives two atoms one id has not said which of them is the effect.
+            if cause and len(effects) == 1 and cause.id not in effects:
+                self.causal_of.setdefault(cause.id, *effects)
 
 
 def split_ask(sample: RagSample, language: PromptLanguage) -> Ask:
@@ -46,41 +51,56 @@ def split_ask(sample: RagSample, language: PromptLanguage) -> Ask:
     )
 
 
-def finish_split(ask: Ask, reply: Reply | Unjudged) -> Splitting:
-    """The atoms of a reply; where it left out part of the answer, the judge is asked once more."""
-    if isinstance(reply, Unjudged):
-        return reply
-    left_out = uncovered(ask, reply.data)
-    if left_out:
-        (second,) = yield [ask.model_copy(update={"again": Again(uncovered=tuple(left_out))})]
-        if isinstance(second, Reply) and len(still := uncovered(ask, second.data)) < len(left_out):
-            reply, left_out = second, still
-    return Split(reply.data.atoms, left_out)
+def finish_split(ask: Ask, answer: str, reply: Reply) -> Splitting:
+    """The atoms of a reply; where it left out part of the answer, the judge is asked once more.
 
-
-def uncovered(ask: Ask, reply: SplitReply) -> list[str]:
-    """The sentences of the answer that no atom speaks of.
-
-    Questions and short courtesies hold no atom, and a reply without any atom is a judgement of its own:
-    nothing in the answer is a statement.
+    A reply without any atom is a judgement of its own (a refusal states nothing), so it is not asked again.
     """
-    if not isinstance(ask.data, SplitData) or not reply.atoms:
-        return []
-    said = " ".join(atom.text for atom in reply.atoms)
+    found, left_out = reply.data.atoms, uncovered(answer, reply.data.atoms)
+    if left_out and found:
+        (second,) = yield [ask.model_copy(update={"again": Again(uncovered=tuple(left_out))})]
+        if isinstance(second, Reply) and len(still := uncovered(answer, second.data.atoms)) < len(left_out):
+            found, left_out = second.data.atoms, still
+    return Split(found, left_out)
+
+
+def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
+    """The sentences of the answer that no atom speaks of; questions and short courtesies hold none."""
+    said = _wording(" ".join(atom.text for atom in atoms))
     return [
         sentence
-        for sentence in sentences(ask.data.answer)
+        for sentence in sentences(answer)
         if len(normalise(sentence)) > SHORTEST_STATEMENT
         and not sentence.endswith(("?", "？"))
-        and overlap(sentence, said) < COVERED
+        and (words := _wording(sentence))
+        and len(words & said) < COVERED * len(words)
     ]
+
+
+def _wording(text: str) -> set[str]:
+    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of longer words, numbers."""
+    pieces = set[str]()
+    for match in WORD.finditer(text.casefold()):
+        word = match.group()
+        if HAN.search(word):
+            pieces.update(word[i : i + 2] for i in range(len(word) - 1))
+        elif len(word) > 3 or word.isdecimal():
+            pieces.add(word[:5])
+    return pieces
+
+
+# --- labels ----------------------------------------------------------------------------------------
+
+
+def is_quoted(quote: str | None, named: int | None, references: Sequence[str]) -> bool:
+    return bool(quote) and find_quote(references, quote or "", named) is not None
 
 
 def lacks_evidence(label: AtomVerdict, references: Sequence[str]) -> bool:
     """A correct or wrong label must quote the references, unless it says that it rests on own knowledge."""
     if label.label not in ("correct", "wrong") or label.source == "own_knowledge":
         return False
-    return not label.quote or find_quote(references, label.quote, label.reference) is None
+    return not is_quoted(label.quote, label.reference, references)
 
 
 def atom_item(
@@ -91,13 +111,12 @@ def atom_item(
     if label is None:
         reason = collected.reason("atoms", atom.id)
         return Atom(id=atom.id, text=atom.text, label="unjudged", reason=reason, causal_of=causal_of)
-    final, flags = _tolerated(label)
-    if final in ("correct", "wrong") and not references:
-        final, flags = "undetermined", [*flags, "no_references"]
-    if strict and label.source == "own_knowledge" and final in ("correct", "wrong"):
-        final, flags = "undetermined", [*flags, "own_knowledge_ignored"]
-    if final in ("correct", "wrong") and atom.id in collected.unverified.get("atoms", ()):
-        flags.append("evidence_unverified")
+    final, flags = _decided(label, references, strict=strict)
+    evidence: Evidence | None = None
+    if final in ("correct", "wrong"):
+        evidence = evidence_of(label.quote, label.reference, references, label.source)
+        if atom.id in collected.unverified.get("atoms", ()):
+            flags = (*flags, "evidence_unverified")
     return Atom(
         id=atom.id,
         text=atom.text,
@@ -105,32 +124,50 @@ def atom_item(
         level=getattr(label, "level", None),
         level_reason=getattr(label, "level_reason", ""),
         reason=label.reason,
-        evidence=evidence_of(label, references) if final in ("correct", "wrong") else None,
+        evidence=evidence,
         causal_of=causal_of,
-        flags=tuple(flags),
+        flags=flags,
     )
 
 
-def _tolerated(label: AtomVerdict) -> tuple[AtomLabel, list[str]]:
-    """Where judge and code can both compare two values, code's arithmetic stands."""
-    difference = label.difference
-    if difference is None or label.label not in ("correct", "wrong") or difference.kind == "political_date":
-        return label.label, []
-    agree = quantities_agree if difference.kind == "quantity" else dates_agree
-    agrees = agree(difference.claimed, difference.stated)
+def _decided(label: AtomVerdict, references: Sequence[str], *, strict: bool) -> tuple[AtomLabel, tuple[str, ...]]:
+    """The label that counts, and the flag that says why it is not the judge's."""
+    if label.label not in ("correct", "wrong"):
+        return label.label, ()
+    if not has_text(references):
+        return "undetermined", ("no_references",)
+    if strict and label.source == "own_knowledge":
+        return "undetermined", ("own_knowledge_ignored",)
+    agrees = _agrees(label)
     if agrees is True and label.label == "wrong":
-        return "correct", ["within_tolerance"]
+        return "correct", ("within_tolerance",)
     if agrees is False and label.label == "correct":
-        return "wrong", ["beyond_tolerance"]
-    return label.label, []
+        return "wrong", ("beyond_tolerance",)
+    return label.label, ()
 
 
-def evidence_of(label: AtomVerdict, references: Sequence[str]) -> Evidence:
-    quote = label.quote or ""
-    at = find_quote(references, quote, label.reference) if quote else None
+def _agrees(label: AtomVerdict) -> bool | None:
+    """Whether the two values that differ are near enough; None where that is the judge's to say."""
+    difference = label.difference
+    if difference is None:
+        return None
+    if difference.kind == "quantity":
+        exact = EXACT.search(difference.claimed) or EXACT.search(difference.stated)
+        return None if exact else quantities_agree(difference.claimed, difference.stated)
+    same_year = dates_agree(difference.claimed, difference.stated)
+    # The right year is not enough for a political date, but a wrong one is wrong for any.
+    return None if difference.kind == "political_date" and same_year else same_year
+
+
+def evidence_of(
+    quote: str | None, named: int | None, references: Sequence[str], source: Source | None = None
+) -> Evidence:
+    """The evidence as code found it: a quote says more reliably than a number which passage is meant."""
+    at = find_quote(references, quote, named) if quote else None
+    claimed = named if named is not None and 0 <= named < len(references) else None
     return Evidence(
-        reference=at if at is not None else label.reference,
-        quote=quote,
+        reference=claimed if at is None else at,
+        quote=quote or "",
         verified=at is not None,
-        source=label.source or ("reference" if at is not None else "inference"),
+        source=source or ("inference" if at is None else "reference"),
     )

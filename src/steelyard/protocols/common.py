@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from steelyard.records import Again, AnyItem, Ask, Data, Numbered, Reply, ReplyData, Status, Unjudged, Verdict
+from steelyard.records import Again, AnyItem, Ask, Numbered, RagSample, Reply, ReplyData, Status, Unjudged, Verdict
 from steelyard.text import language_of
 
 PromptLanguage = Literal["zh", "en"]
@@ -26,9 +27,9 @@ class Options(BaseModel):
 
     thorough: bool = False
     """One ask per item: dearer, and no item can colour another."""
-    items_per_ask: int = 40
+    items_per_ask: int = Field(default=40, ge=1)
     """Longer lists are asked in parts, so that a reply is never cut off."""
-    max_chars: int = 200_000
+    max_chars: int = Field(default=200_000, ge=1)
     """A sample with more text than this is not sent anywhere; it fails with the reason."""
 
     @property
@@ -38,6 +39,21 @@ class Options(BaseModel):
 
 def prompt_language(*texts: str) -> PromptLanguage:
     return "en" if language_of(*texts) == "en" else "zh"
+
+
+def same_words(text: str) -> str:
+    """What two texts share when they say the same in the same words. Signs inside count: C is not C++, 5 not -5."""
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(".。;；,，!！")
+
+
+def has_text(references: Iterable[str]) -> bool:
+    """Whether there is anything to hold an answer against; a blank passage is none."""
+    return any(passage.strip() for passage in references)
+
+
+def rag_size(sample: RagSample) -> int:
+    texts = (sample.question, sample.answer, sample.reference_answer or "")
+    return sum(map(len, (*texts, *sample.references, *(sample.key_points or ()))))
 
 
 def numbered(texts: Iterable[str]) -> tuple[Numbered, ...]:
@@ -150,13 +166,21 @@ def _keep_proven(first: dict[str, dict[int, Any]], collected: Collected, unprove
                 collected.unverified.setdefault(name, set()).add(id)
 
 
-def too_long(sample_id: str, protocol: str, scores: Iterable[str], flags: Iterable[str], size: int) -> Verdict:
+def too_long(
+    sample_id: str,
+    protocol: str,
+    scores: Iterable[str],
+    flags: Iterable[str],
+    size: int,
+    items: tuple[AnyItem, ...] = (),
+) -> Verdict:
     """A sample that is longer than the user allows: failed, and nothing was sent."""
     return Verdict(
         id=sample_id,
         protocol=protocol,
         status="failed",
         scores=dict.fromkeys(scores),
+        items=items,
         flags=(*flags, "too_long"),
         notes={"reason": f"the sample has {size} characters; raise the option max_chars to judge it"},
     )
@@ -174,7 +198,3 @@ def is_unjudged(item: AnyItem) -> bool:
     return "unjudged" in (
         getattr(item, "label", None), getattr(item, "on_topic", None), getattr(item, "support", None)
     )  # fmt: skip
-
-
-def size_of(data: Data) -> int:
-    return len(data.model_dump_json())

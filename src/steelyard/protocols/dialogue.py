@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steelyard.protocols.common import (
     Collected,
     Options,
@@ -50,9 +52,12 @@ def dialogue(sample: DialogueSample, options: DialogueOptions) -> Rounds:
     flags = ["injection_suspected"] if _suspected(sample) else []
     if not any(turn.criteria for turn in sample.turns):
         return _verdict(sample, (), flags, Collected())
-    size = len(sample.system_prompt) + sum(len(t.prompt) + len(t.answer) for t in sample.turns)
+    size = len(sample.system_prompt) + sum(
+        sum(map(len, (turn.prompt, turn.answer, *turn.criteria))) for turn in sample.turns
+    )
     if size > options.max_chars:
-        return too_long(sample.id, "dialogue", SCORES, flags, size)
+        unread = tuple(blank.model_copy(update={"reason": "too_long"}) for blank in _blanks(sample))
+        return too_long(sample.id, "dialogue", SCORES, flags, size, unread)
     language = prompt_language(sample.system_prompt, *(turn.answer for turn in sample.turns))
 
     # Step 1, once per distinct criterion: the same words cannot be valid in one turn and not in the next.
@@ -92,18 +97,24 @@ def dialogue(sample: DialogueSample, options: DialogueOptions) -> Rounds:
 
     criteria = tuple(
         _criterion(
-            Criterion(id=id, text=text, type=split_type(text)[1], turn=index, validity="unjudged", label="unjudged"),
-            validity.label("criteria", number[text]),
-            validity.reason("criteria", number[text]),
-            rulings.get((index, text)),
-            compliance.label("criteria", opened.get((index, text), 0)),
-            compliance.reason("criteria", opened.get((index, text), 0)),
-            unverified=number[text] in validity.unverified.get("criteria", ()),
+            blank,
+            validity,
+            number[blank.text],
+            rulings.get((blank.turn, blank.text)),
+            compliance,
+            opened.get((blank.turn, blank.text), 0),
         )
-        for index, turn in enumerate(sample.turns, start=1)
-        for id, text in enumerate(turn.criteria, start=1)
+        for blank in _blanks(sample)
     )
     return _verdict(sample, criteria, flags, validity, compliance)
+
+
+def _blanks(sample: DialogueSample) -> Iterator[Criterion]:
+    """Every criterion of every turn, in order, before anything is known about it."""
+    for turn, exchange in enumerate(sample.turns, start=1):
+        for id, text in enumerate(exchange.criteria, start=1):
+            kind = split_type(text)[1]
+            yield Criterion(id=id, text=text, type=kind, turn=turn, validity="unjudged", label="unjudged")
 
 
 def split_type(criterion: str) -> tuple[str, str | None]:
@@ -126,18 +137,13 @@ def _compliance_ask(sample: DialogueSample, number: int, questions: list[Numbere
 
 
 def _criterion(
-    blank: Criterion,
-    validity: ValidityVerdict | None,
-    validity_gap: str,
-    ruling: Ruling | None,
-    compliance: ComplianceVerdict | None,
-    compliance_gap: str,
-    *,
-    unverified: bool,
+    blank: Criterion, validities: Collected, id: int, ruling: Ruling | None, compliances: Collected, question: int
 ) -> Criterion:
-    """One criterion of one turn, from what the judge and the rules said about it."""
+    """One criterion of one turn, from what the judge said of it (under these ids) and the rules."""
+    validity: ValidityVerdict | None = validities.label("criteria", id)
     if validity is None:
-        return blank.model_copy(update={"reason": validity_gap})
+        return blank.model_copy(update={"reason": validities.reason("criteria", id)})
+    unverified = id in validities.unverified.get("criteria", ())
     known = blank.model_copy(
         update={
             "validity": "valid" if validity.valid else "invalid",
@@ -153,8 +159,9 @@ def _criterion(
     if ruling:
         label: ComplianceLabel = "satisfied" if ruling.satisfied else "violated"
         return _labelled(known, label, ruling.reason).model_copy(update={"decided_by": "rule"})
+    compliance: ComplianceVerdict | None = compliances.label("criteria", question)
     if compliance is None:
-        return known.model_copy(update={"reason": compliance_gap})
+        return known.model_copy(update={"reason": compliances.reason("criteria", question)})
     if not compliance.triggered:
         vacuous = known.model_copy(update={"flags": (*known.flags, "vacuous")})
         return _labelled(vacuous, "satisfied", compliance.reason)

@@ -9,9 +9,11 @@ from steelyard.protocols.common import (
     Collected,
     Options,
     collect,
+    has_text,
     in_parts,
     numbered,
     prompt_language,
+    rag_size,
     status_of,
     too_long,
 )
@@ -47,20 +49,21 @@ class GroundedOptions(Options):
 
 def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
-    if not sample.references:
+    background = has_text(sample.references)
+    if not background:
         flags.append("no_background")
     if not sample.answer.strip():
         nothing: dict[str, tuple[Label, str]] = {name: (0, "empty_answer") for _, name in CHECKS}
         return _verdict(sample, nothing, (), [*flags, "empty_answer"], {})
-    size = len(sample.question) + len(sample.answer) + sum(map(len, sample.references))
-    if size > options.max_chars:
+    if (size := rag_size(sample)) > options.max_chars:
         return too_long(sample.id, "grounded", SCORES, flags, size)
 
     data = GroundedData(
         question=sample.question,
         references=sample.references,
         answer=sample.answer,
-        sentences=numbered(sentences(sample.answer)),
+        # Without a background no sentence can come from it; the judge need not say so.
+        sentences=numbered(sentences(sample.answer) if background else ()),
         checks=numbered(ASKED),
     )
     language = prompt_language(sample.question, sample.answer)
@@ -70,17 +73,20 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     parts = tuple(_part(sentence, collected) for sentence in data.sentences)
     found = {name: _check(id, collected) for id, name in enumerate(ASKED, start=1)}
     found["from_background"] = _from_background(parts, strict=options.strict)
-    if not sample.references:
+    if not background:
         found["from_background"] = found["conclusion_correct"] = (0, "no_background")
     replies: list[GroundedReply] = collected.replies
-    answerable = bool(replies and replies[0].answerable and sample.references)
+    answerable = bool(replies and replies[0].answerable and background)
     if any(part.label == "benign_extension" for part in parts):
         flags.append("benign_extension")
     if found["not_fallback"][0] == 0:
         flags += ["fallback"] if answerable else ["fallback", "correct_abstention"]
+    notes: dict[str, object] = {}
+    if replies:
+        notes = {"own_answer": replies[0].own_answer, "answerable": answerable}
     if collected.invented:
         flags.append("invented_items")
-    notes = {"own_answer": replies[0].own_answer, "answerable": answerable} if replies else {}
+        notes["invented"] = collected.invented
     if collected.failures:
         notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
     return _verdict(sample, found, parts, flags, notes)
@@ -99,7 +105,9 @@ def _part(sentence: Numbered, collected: Collected) -> Part:
 
 
 def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str]:
-    """The answer comes from the background when each of its sentences does."""
+    """The answer comes from the background when each of its sentences does; one that says nothing (👍) adds nothing."""
+    if not parts:
+        return 1, ""
     passes = {"from_background": 1, "benign_extension": 0 if strict else 1, "outside": 0}
     label = conjunction(passes.get(part.label) for part in parts)
     against = [part for part in parts if passes.get(part.label) != 1]

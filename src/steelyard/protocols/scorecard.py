@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, Literal
 
 from pydantic import field_validator
 
 from steelyard.protocols.atomic import NOT_GIVEN
-from steelyard.protocols.atoms import Split, atom_item, evidence_of, finish_split, lacks_evidence, split_ask
+from steelyard.protocols.atoms import Split, atom_item, evidence_of, finish_split, is_quoted, lacks_evidence, split_ask
 from steelyard.protocols.common import (
     Collected,
     Options,
+    PromptLanguage,
     collect,
+    has_text,
     in_parts,
     numbered,
     prompt_language,
+    rag_size,
+    same_words,
     status_of,
     too_long,
 )
@@ -26,13 +31,14 @@ from steelyard.records import (
     KeyPoint,
     Numbered,
     RagSample,
+    Reply,
     Rounds,
     Sentence,
     SupportLabel,
     Unjudged,
     Verdict,
 )
-from steelyard.scoring import composite, scorecard_scores, shallow
+from steelyard.scoring import Number, composite, scorecard_scores, shallow
 from steelyard.suspicion import suspected
 from steelyard.tasks import (
     AtomVerdict,
@@ -43,10 +49,12 @@ from steelyard.tasks import (
     ScorecardReply,
     SentenceVerdict,
 )
-from steelyard.text import find_quote, normalise, sentences
+from steelyard.text import sentences
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")
+CLAIMS = ("supported", "partial", "unsupported")
+KeyPointsSource = Literal["given", "derived"]
 
 
 class ScorecardOptions(Options):
@@ -64,51 +72,41 @@ class ScorecardOptions(Options):
         unknown = sorted(weights.keys() - set(METRICS))
         if unknown:
             raise ValueError(f"unknown metric {unknown[0]!r}; weights can be given to {', '.join(METRICS)}")
-        if any(weight < 0 for weight in weights.values()):
-            raise ValueError("a weight cannot be negative")
+        if any(weight < 0 or not isfinite(weight) for weight in weights.values()):
+            raise ValueError("a weight is a number of 0 or more")
+        if weights and not any(weights.values()):
+            raise ValueError("at least one weight must be above 0")
         return weights
 
 
 def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
     if not sample.answer.strip():
-        return _verdict(sample, options, (), [*flags, "empty_answer"], {}, empty_answer=True)
-    size = len(sample.question) + len(sample.answer) + sum(map(len, sample.references))
-    if size > options.max_chars:
-        return too_long(sample.id, "scorecard", SCORES, flags, size)
-    if not sample.references:
+        return _empty(sample, options, [*flags, "empty_answer"])
+    if (size := rag_size(sample)) > options.max_chars:
+        return too_long(sample.id, "scorecard", _score_names(options), flags, size)
+    checkable = has_text(sample.references)
+    if not checkable:
         flags.append("no_references")
     language = prompt_language(sample.question, sample.answer)
 
-    # First round: what is to be labelled. Key points are drawn without sight of the answer.
-    derives = sample.key_points is None and options.derive_key_points
-    checks_atoms = bool(sample.references)
+    # First round: what is to be labelled.
+    derives = _derives(sample, options) and (checkable or bool(sample.reference_answer))
     first: dict[str, Ask] = {}
-    if checks_atoms:
+    if checkable:
         first["atoms"] = split_ask(sample, language)
     if derives:
-        source = KeyPointsData(
-            question=sample.question,
-            # The reference answer alone is enough, and far shorter than the passages.
-            references=() if sample.reference_answer else sample.references,
-            reference_answer=sample.reference_answer,
-        )
-        first["key_points"] = Ask(task="scorecard.key_points", language=language, data=source, reply=KeyPointsReply)
+        first["key_points"] = _key_points_ask(sample, language)
     replies = dict(zip(first, (yield list(first.values())), strict=True)) if first else {}
-    notes: dict[str, Any] = {}
-    failures = [name for name, reply in replies.items() if isinstance(reply, Unjudged)]
+    failures = {name: reply for name, reply in replies.items() if isinstance(reply, Unjudged)}
+    flags += [f"unjudged:{name}:{failure.reason}" for name, failure in failures.items()]
     split = Split(())
-    if isinstance(atoms := replies.get("atoms"), Unjudged):
-        flags.append(f"unjudged:atoms:{atoms.reason}")
-    elif atoms is not None:
-        done = yield from finish_split(first["atoms"], atoms)
-        split = done if isinstance(done, Split) else split
+    if isinstance(atoms := replies.get("atoms"), Reply):
+        split = yield from finish_split(first["atoms"], sample.answer, atoms)
     points = sample.key_points or ()
-    if isinstance(derived := replies.get("key_points"), Unjudged):
-        flags.append(f"unjudged:key_points:{derived.reason}")
-    elif derived is not None:
-        points = tuple(point.text.strip() for point in derived.data.key_points if point.text.strip())
-    points = tuple({normalise(point) or point: point for point in points}.values())
+    if isinstance(derived := replies.get("key_points"), Reply):
+        points = tuple(point.text for point in derived.data.key_points)
+    source: KeyPointsSource = "derived" if derives else "given"
 
     # Second round: one reading labels everything.
     data = ScorecardData(
@@ -119,66 +117,97 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
         date=sample.date or options.date or NOT_GIVEN[language],
         place=sample.place or options.place or NOT_GIVEN[language],
         sentences=numbered(sentences(sample.answer)),
-        key_points=numbered(points),
+        key_points=_distinct(points),
         atoms=split.atoms,
     )
-    judging = Ask(task="scorecard.judge", language=language, data=data, reply=ScorecardReply)
-    collected = yield from collect(
-        in_parts(judging, options.part_size), lambda name, label: _unproven(name, label, sample)
-    )
+    collected = Collected()
+    if data.items():
+        judging = Ask(task="scorecard.judge", language=language, data=data, reply=ScorecardReply)
+        collected = yield from collect(
+            in_parts(judging, options.part_size),
+            lambda _, label: checkable and _unproven(label, sample.references),
+        )
+    judged = tuple(_sentence(sentence, collected, sample.references) for sentence in data.sentences)
     items: tuple[AnyItem, ...] = (
-        *(_sentence(sentence, collected, sample) for sentence in data.sentences),
-        *(_key_point(point, collected, "derived" if derives else "given") for point in data.key_points),
+        *judged,
+        *(_key_point(point, collected, source) for point in data.key_points),
         *(
-            atom_item(
-                atom,
-                collected,
-                sample.references,
-                strict=options.strict,
-                causal_of=split.causal_of.get(atom.id),
-            )
+            atom_item(atom, collected, sample.references, strict=options.strict, causal_of=split.causal_of.get(atom.id))
             for atom in data.atoms
         ),
     )
-    summaries: list[str] = [reply.summary for reply in collected.replies if reply.summary]
-    if summaries:
+    notes: dict[str, Any] = {}
+    if summaries := [reply.summary for reply in collected.replies if reply.summary]:
         notes["summary"] = summaries[0]
     if data.key_points:
-        notes["keypoints_source"] = "derived" if derives else "given"
-    if split.uncovered:
+        notes["keypoints_source"] = source
+    # An answer that claims nothing has no atoms, and should have none.
+    if split.uncovered and (split.atoms or any(sentence.support in CLAIMS for sentence in judged)):
         flags.append("answer_not_covered")
         notes["uncovered"] = list(split.uncovered)
     if collected.invented:
         flags.append("invented_items")
         notes["invented"] = collected.invented
-    if collected.failures:
-        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
-    return _verdict(sample, options, items, flags, notes, failures=failures)
+    if failed := [*failures.values(), *collected.failures]:
+        notes["failure"] = failed[0].detail or failed[0].reason
+    return _verdict(sample, options, items, flags, notes, scorecard_scores(items), failures)
 
 
-def _unproven(name: str, label: AtomVerdict | SentenceVerdict | KeyPointVerdict, sample: RagSample) -> bool:
-    if not sample.references or isinstance(label, KeyPointVerdict):
-        return False
-    if isinstance(label, AtomVerdict):
-        return lacks_evidence(label, sample.references)
-    return label.support in ("supported", "partial") and (
-        not label.quote or find_quote(sample.references, label.quote, label.reference) is None
+def _derives(sample: RagSample, options: ScorecardOptions) -> bool:
+    return sample.key_points is None and options.derive_key_points
+
+
+def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Verdict:
+    """Nothing was said: off topic, every key point missing, nothing to check; no judge is needed for that."""
+    items = tuple(
+        KeyPoint(id=point.id, text=point.text, label="missing", reason="empty_answer")
+        for point in _distinct(sample.key_points or ())
     )
+    scores = scorecard_scores(items, empty_answer=True)
+    if not items and not _derives(sample, options):
+        scores["completeness"] = None
+    return _verdict(sample, options, items, flags, {}, scores)
 
 
-def _sentence(sentence: Numbered, collected: Collected, sample: RagSample) -> Sentence:
+def _key_points_ask(sample: RagSample, language: PromptLanguage) -> Ask:
+    """Key points are drawn without sight of the answer, or it would set its own standard."""
+    data = KeyPointsData(
+        question=sample.question,
+        # The reference answer alone is enough, and far shorter than the passages.
+        references=() if sample.reference_answer else sample.references,
+        reference_answer=sample.reference_answer,
+    )
+    return Ask(task="scorecard.key_points", language=language, data=data, reply=KeyPointsReply)
+
+
+def _distinct(points: Iterable[str]) -> tuple[Numbered, ...]:
+    kept: dict[str, str] = {}
+    for point in points:
+        if point.strip():
+            kept.setdefault(same_words(point), point.strip())
+    return numbered(kept.values())
+
+
+def _unproven(label: AtomVerdict | SentenceVerdict | KeyPointVerdict, references: Sequence[str]) -> bool:
+    if isinstance(label, AtomVerdict):
+        return lacks_evidence(label, references)
+    if isinstance(label, SentenceVerdict) and label.support in ("supported", "partial"):
+        return not is_quoted(label.quote, label.reference, references)
+    return False
+
+
+def _sentence(sentence: Numbered, collected: Collected, references: Sequence[str]) -> Sentence:
     label: SentenceVerdict | None = collected.label("sentences", sentence.id)
     if label is None:
         reason = collected.reason("sentences", sentence.id)
         return Sentence(id=sentence.id, text=sentence.text, on_topic="unjudged", support="unjudged", reason=reason)
     support: SupportLabel = label.support
     flags: tuple[str, ...] = ()
-    if support != "no_claim" and not sample.references:
-        support, flags = "unsupported", ("no_references",)
     evidence: Evidence | None = None
+    if support != "no_claim" and not has_text(references):
+        support, flags = "unsupported", ("no_references",)
     if support in ("supported", "partial"):
-        as_atom = AtomVerdict(id=label.id, reference=label.reference, quote=label.quote, label="correct")
-        evidence = evidence_of(as_atom, sample.references)
+        evidence = evidence_of(label.quote, label.reference, references)
         flags = () if evidence.verified else ("evidence_unverified",)
     return Sentence(
         id=sentence.id,
@@ -191,7 +220,7 @@ def _sentence(sentence: Numbered, collected: Collected, sample: RagSample) -> Se
     )
 
 
-def _key_point(point: Numbered, collected: Collected, source: Literal["given", "derived"]) -> KeyPoint:
+def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -> KeyPoint:
     label: KeyPointVerdict | None = collected.label("key_points", point.id)
     if label is None:
         return KeyPoint(
@@ -211,17 +240,19 @@ def _key_point(point: Numbered, collected: Collected, source: Literal["given", "
     )
 
 
+def _score_names(options: ScorecardOptions) -> tuple[str, ...]:
+    return (*SCORES, "composite") if options.weights else SCORES
+
+
 def _verdict(
     sample: RagSample,
     options: ScorecardOptions,
     items: tuple[AnyItem, ...],
     flags: list[str],
     notes: dict[str, Any],
-    *,
-    failures: list[str] | None = None,
-    empty_answer: bool = False,
+    scores: dict[str, Number],
+    failures: Iterable[str] = (),
 ) -> Verdict:
-    scores = scorecard_scores(items, empty_answer=empty_answer)
     if options.weights:
         scores["composite"] = composite(scores, options.weights)
     if shallow(items):
@@ -229,7 +260,7 @@ def _verdict(
     return Verdict(
         id=sample.id,
         protocol="scorecard",
-        status=status_of(items, failures or ()),
+        status=status_of(items, failures),
         scores=scores,
         items=items,
         flags=(*flags, *(flag for item in items for flag in item.flags)),

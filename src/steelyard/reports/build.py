@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from bisect import insort
@@ -130,7 +131,8 @@ class ReportBuilder:
         """One verdict; its sample tells tags, language, and which samples share a question."""
         cluster = cluster_of(sample)
         self._statuses[verdict.status] += 1
-        count_bounded(self._judges, verdict.judge)
+        if verdict.judge:
+            count_bounded(self._judges, verdict.judge)
         self._usage += verdict.usage
         self._vote(verdict, sample)
         self._all.add(verdict, cluster)
@@ -158,9 +160,7 @@ class ReportBuilder:
         self._n_bad_rows += 1
         if len(self._bad_rows) < MOST_BAD_ROWS:
             self._bad_rows.append(
-                BadRow(
-                    file=error.file, line=error.line, field=error.field, problem=error.problem[:LONGEST_TEXT]
-                )
+                BadRow(file=error.file, line=error.line, field=error.field, problem=error.problem[:LONGEST_TEXT])
             )
 
     def build(self, manifest: Mapping[str, Any] | None = None) -> Report:
@@ -196,7 +196,7 @@ class ReportBuilder:
             n_bad_rows=self._n_bad_rows,
             bad_rows=tuple(self._bad_rows),
             usage=self._usage,
-            manifest=None if manifest is None else dict(manifest),
+            manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),
         )
 
     def _vote(self, verdict: Verdict, sample: Sample | None) -> None:

@@ -174,7 +174,7 @@ def why(telling: Telling | None, flags: tuple[str, ...], language: Language) -> 
     if telling.reason:
         line += bracketed(language, reason_in(language, telling.reason))
     if telling.more:
-        line += say(language, "report.comma") + say(language, "report.why_more").format(n=telling.more)
+        line += say(language, "report.why_more").format(n=telling.more)
     return line
 
 
@@ -191,8 +191,5 @@ def in_language(report: Report, language: Language | None) -> Report:
         metric: tuple(described(metric, line.band, line.n, language) for line in lines)
         for metric, lines in report.bands.items()
     }
-    worst = tuple(
-        low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst
-    )
+    worst = tuple(low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst)
     return report.model_copy(update={"language": language, "bands": bands, "worst": worst})
-

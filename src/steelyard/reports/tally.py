@@ -81,7 +81,7 @@ def is_open(name: str, verdict: Verdict) -> bool:
 class ScoreTally:
     """One score over many samples."""
 
-    def __init__(self, scale: Scale, groups: int) -> None:
+    def __init__(self, scale: Scale = "ratio", groups: int = GROUPS) -> None:
         low, high = BOUNDS[scale]
         self.mean = Mean(low=low, high=high, groups=groups)
         self.n_null = self.n_unjudged = 0
@@ -107,7 +107,8 @@ class GroupTally:
     def add(self, verdict: Verdict, cluster: Cluster | None) -> None:
         self.n += 1
         for name, value in verdict.scores.items():
-            score = self._scores.setdefault(name, ScoreTally(self._scale, self._groups))
+            if (score := self._scores.get(name)) is None:
+                score = self._scores[name] = ScoreTally(self._scale, self._groups)
             if value is not None and math.isfinite(value):
                 score.mean.add(value, cluster)
             elif value is not None or is_open(name, verdict):
@@ -135,14 +136,18 @@ class Bounded(Generic[Tally]):
     def __getitem__(self, name: str) -> Tally:
         if name not in self.tallies and len(self.tallies) >= MOST_GROUPS:
             name = OTHERS
-        return self.tallies.setdefault(name, self._make())
+        if (tally := self.tallies.get(name)) is None:
+            tally = self.tallies[name] = self._make()
+        return tally
 
     def sorted(self) -> list[tuple[str, Tally]]:
         """By name, numbers in their order, the gathered rest last."""
-        return sorted(
-            self.tallies.items(),
-            key=lambda kv: (kv[0] == OTHERS, int(kv[0]) if kv[0].isdecimal() and len(kv[0]) < 10 else math.inf, kv[0]),
-        )
+        return sorted(self.tallies.items(), key=lambda entry: _name_order(entry[0]))
+
+
+def _name_order(name: str) -> tuple[bool, float, str]:
+    number = int(name) if name.isdecimal() and len(name) < 10 else math.inf
+    return name == OTHERS, number, name
 
 
 def count_bounded(counter: Counter[str], name: str) -> None:
@@ -159,9 +164,7 @@ class RateTally:
         self.ratio = Ratio()
         self.n_null = self.n_unjudged = 0
 
-    def add(
-        self, part: int, whole: int, cluster: Cluster | None = None, *, null: int = 0, unjudged: int = 0
-    ) -> None:
+    def add(self, part: int, whole: int, cluster: Cluster | None = None, *, null: int = 0, unjudged: int = 0) -> None:
         self.ratio.add(part, whole, cluster)
         self.n_null += null
         self.n_unjudged += unjudged
@@ -219,20 +222,22 @@ class AtomsTally:
 
 class ChecksTally:
     def __init__(self) -> None:
-        self._rates: dict[tuple[str, str], RateTally] = {}
+        self._rates: dict[tuple[str, str], ScoreTally] = {}
 
     def add(self, verdict: Verdict, cluster: Cluster | None) -> None:
         for check in verdict.items:
             if not isinstance(check, Check):
                 continue
-            rate = self._rates.setdefault((check.group, check.name), RateTally())
-            known = check.label != "unjudged"
-            rate.add(int(check.label == 1), int(known), cluster, unjudged=int(not known))
+            if (rate := self._rates.get((check.group, check.name))) is None:
+                rate = self._rates[check.group, check.name] = ScoreTally()
+            if check.label == "unjudged":
+                rate.n_unjudged += 1
+            else:
+                rate.mean.add(check.label, cluster)
 
     def summary(self) -> tuple[CheckRate, ...]:
         return tuple(
-            CheckRate(group=group, name=name, passed=rate.estimate())
-            for (group, name), rate in self._rates.items()
+            CheckRate(group=group, name=name, passed=rate.estimate()) for (group, name), rate in self._rates.items()
         )
 
 
@@ -257,7 +262,7 @@ class DialogueTally:
     def __init__(self) -> None:
         self._csr, self._isr, self._ssr = RateTally(), RateTally(), RateTally()
         self._types = Bounded(RateTally)
-        self._turns = Bounded(lambda: (RateTally(), RateTally()))
+        self._turns = Bounded(lambda: (RateTally(), ScoreTally()))
         self._rule = RateTally()
         self._undetermined = self._vacuous = 0
 
@@ -271,10 +276,12 @@ class DialogueTally:
             of_turn = list(group)
             csr, isr = self._turns[str(turn)]
             satisfied = turn_satisfied(of_turn)
-            is_open = satisfied is None and any(c.label == "unjudged" for c in of_turn)
-            left = {"null": int(satisfied is None and not is_open), "unjudged": int(is_open)}
-            null, unjudged = null + left["null"], unjudged + left["unjudged"]
-            isr.add(int(bool(satisfied)), int(satisfied is not None), **left)
+            if satisfied is not None:
+                isr.mean.add(satisfied)
+            elif any(c.label == "unjudged" for c in of_turn):
+                unjudged, isr.n_unjudged = unjudged + 1, isr.n_unjudged + 1
+            else:
+                null, isr.n_null = null + 1, isr.n_null + 1
             _add_criteria(csr, of_turn)
         self._isr.add(rates.full_turns, rates.known_turns, null=null, unjudged=unjudged)
         self._ssr.add(rates.leading_turns, rates.known_turns, null=null, unjudged=unjudged)
@@ -293,8 +300,7 @@ class DialogueTally:
             ssr=self._ssr.estimate(),
             by_type={name: rate.estimate() for name, rate in self._types.sorted()},
             by_turn={
-                turn: TurnSummary(csr=csr.estimate(), isr=isr.estimate())
-                for turn, (csr, isr) in self._turns.sorted()
+                turn: TurnSummary(csr=csr.estimate(), isr=isr.estimate()) for turn, (csr, isr) in self._turns.sorted()
             },
             by_rule=self._rule.estimate(),
             n_undetermined=self._undetermined,

@@ -12,7 +12,8 @@ from typing import Final
 
 from steelyard.errors import InputError
 from steelyard.records import Sample
-from steelyard.samples.fields import Kind, check_fields, coerce, derived_id, known_fields, sample_from
+from steelyard.samples.columns import Kind, check_fields, known_fields
+from steelyard.samples.fields import coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, check_sources, rows_of
 from steelyard.samples.ids import Ids
 

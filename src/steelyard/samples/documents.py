@@ -18,7 +18,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LONE_ESCAPE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
-_LONGEST_ESCAPE: Final = 12
+_ESCAPE: Final = len("\\ud800")
 
 
 def broken_json() -> type[Exception]:
@@ -120,12 +120,15 @@ class _Source:
         return False
 
     def read(self, size: int) -> bytes:
-        chunk, self._ahead = self._ahead or self._text.read(max(size, 1)), ""
-        # An escape must not be cut in two; a run of backslashes without end is not worth waiting for.
-        for _ in range(8 * _LONGEST_ESCAPE):
-            if not size or "\\" not in chunk[-_LONGEST_ESCAPE:]:
-                break
-            chunk += self._text.read(1)
+        if not size:
+            return b""
+        more = self._text.read(size)
+        chunk = self._ahead + more
+        while more and not _uncut(chunk):
+            more = self._text.read(size)
+            chunk += more
+        end = _uncut(chunk) if more else len(chunk)
+        chunk, self._ahead = chunk[:end], chunk[end:]
         if "\\u" in chunk:
             chunk = _LONE_ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], chunk)
         chunk = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", chunk)
@@ -134,3 +137,15 @@ class _Source:
         except UnicodeEncodeError:
             self.damaged = True
             return _UNDECODED.sub(_DAMAGE, chunk).encode("utf-8", "replace")
+
+
+def _uncut(chunk: str) -> int:
+    """How much of a chunk can be used before an escape, or a pair of them, that may go on in the next one."""
+    end = len(chunk)
+    for _ in range(2):
+        at = chunk.rfind("\\", max(end - _ESCAPE, 0), end)
+        # After an even number of backslashes in a row the last one is itself escaped.
+        if at < 0 or (at + 1 - len(chunk[: at + 1].rstrip("\\"))) % 2 == 0:
+            break
+        end = at
+    return end

@@ -8,8 +8,6 @@ import gzip
 import importlib.util
 import io
 import json
-import os
-import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,6 +17,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.samples.documents import broken_json, elements
+from steelyard.samples.values import is_encodable
 
 Unit = Literal["line", "item", "row"]
 Rows = Iterator[tuple["Place", object]]
@@ -30,7 +29,6 @@ _PEEK: Final = 1 << 20
 _BATCH: Final = 256
 # A quote that is never closed swallows the rest of a file; this is where we stop believing it.
 _FIELD_LIMIT: Final = 1 << 28
-_UNDECODED = re.compile("[\udc80-\udcff]")
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
@@ -80,7 +78,8 @@ def rows_of(name: str, format: str | None, encoding: str) -> Rows:
             stream = _opened(name, stack)
             # A format that was asked for is taken at its word; a suffix is checked against the content.
             kind = chosen if format and chosen else _sniffed(stream, chosen)
-            yield from _READERS[kind](stream, shown, encoding)
+            text = stack.enter_context(_decoded(stream, encoding, kind))
+            yield from _READERS[kind](text, shown, encoding)
     except FileNotFoundError:
         yield _whole(shown, "no such file")
     except UnicodeError:
@@ -148,11 +147,12 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _decoded(stream: io.BufferedReader, encoding: str, newline: str) -> io.TextIOWrapper:
+def _decoded(stream: io.BufferedReader, encoding: str, format: str) -> io.TextIOWrapper:
     """Text in which undecodable bytes are marked rather than fatal, so that only their row is lost."""
     if codecs.lookup(encoding).name == "utf-8":
         utf16 = stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         encoding = "utf-16" if utf16 else "utf-8-sig"
+    newline = "\n" if format == "jsonl" else ""
     return io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline=newline)
 
 
@@ -160,15 +160,15 @@ def _undecodable(encoding: str) -> str:
     return f"not valid {encoding}; a file in another encoding needs --encoding (gb18030 for GBK)"
 
 
-def _jsonl(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
-    for number, line in enumerate(_decoded(stream, encoding, "\n"), 1):
+def _jsonl(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
+    for number, line in enumerate(text, 1):
         place, line = Place(file, number, "line"), line.strip("\ufeff \t\r\n")
         if line:
             yield place, _object(line, place, encoding)
 
 
 def _object(line: str, place: Place, encoding: str) -> object:
-    if _UNDECODED.search(line):
+    if not is_encodable(line):
         return place.error(_undecodable(encoding))
     try:
         return json.loads(line, strict=False)
@@ -178,9 +178,8 @@ def _object(line: str, place: Place, encoding: str) -> object:
         return place.error("not JSON that can be read: a number too long or nested too deeply")
 
 
-def _json(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
+def _json(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
     number = 0
-    text = _decoded(stream, encoding, "")
     try:
         for number, (value, damaged) in enumerate(elements(text), 1):
             place = Place(file, number, "item")
@@ -196,9 +195,8 @@ def _first_line(error: Exception) -> str:
     return shown.partition("\n")[0].strip()
 
 
-def _csv(stream: io.BufferedReader, file: str, encoding: str, delimiter: str | None = None) -> Rows:
+def _csv(text: io.TextIOWrapper, file: str, encoding: str, delimiter: str | None = None) -> Rows:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    text = _decoded(stream, encoding, "")
     first = text.readline()
     rows = csv.reader(_after(first, text), delimiter=delimiter or _delimiter(first), strict=True)
     header: list[str] | None = None
@@ -240,13 +238,13 @@ def _cells(header: list[str], cells: list[str], place: Place, encoding: str) -> 
         return place.error(f"{len(cells)} cells under {len(header)} columns; is a quote missing?")
     row = dict(zip(header, cells, strict=False))
     for name, cell in row.items():
-        if _UNDECODED.search(cell):
+        if not is_encodable(cell):
             return place.error(_undecodable(encoding), name)
     return row
 
 
-def _tsv(stream: io.BufferedReader, file: str, encoding: str) -> Rows:
-    return _csv(stream, file, encoding, "\t")
+def _tsv(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
+    return _csv(text, file, encoding, "\t")
 
 
 def _parquet(name: str, shown: str) -> Rows:
@@ -258,11 +256,13 @@ def _parquet(name: str, shown: str) -> Rows:
 
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(os.fspath(name)) as table:
-            for batch in table.iter_batches(batch_size=_BATCH):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield Place(shown, number, "row"), row
+        with pyarrow.parquet.ParquetFile(name, pre_buffer=False) as table:
+            # Asked for all row groups at once, pyarrow keeps the whole file in memory.
+            for group in range(table.num_row_groups):
+                for batch in table.iter_batches(batch_size=_BATCH, row_groups=[group]):
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield Place(shown, number, "row"), row
     except pyarrow.ArrowException as error:
         place = Place(shown, number + 1, "row")
         yield place, InputError(f"not Parquet that can be read: {_first_line(error)}", file=shown)

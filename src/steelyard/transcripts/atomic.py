@@ -8,27 +8,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from steelyard.errors import TranscriptError
 from steelyard.records import Atom, AtomLabel, Evidence, Verdict
 from steelyard.scoring import atomic_scores
+from steelyard.transcripts.atomic_lines import (
+    ACCURACY,
+    FALLBACK_PROSE,
+    FALLBACK_SCORE,
+    GROUP,
+    NEED,
+    OPEN,
+    POINTS,
+    UNGRADED,
+    Judgement,
+    Level,
+    LevelNote,
+    Section,
+    heading_of,
+    level_of,
+    note_start,
+    read_accuracy,
+    read_fallback_prose,
+    read_need,
+    read_note,
+)
 from steelyard.transcripts.lines import (
-    COLON,
-    LEAD,
-    NUMBER,
-    D,
+    OPENING,
     Listed,
+    Match,
     Reading,
     cause_line,
-    closing,
     escape,
-    escape_first,
     escape_within,
     evidence_line,
     flags_line,
     item_of,
+    last_group,
     lines_of,
-    nesting,
     read_cause,
     read_evidence,
     read_flags,
@@ -37,51 +55,34 @@ from steelyard.transcripts.lines import (
     with_flags,
 )
 
-Level = Literal[1, 2, 3]
-Section = Literal["atoms", "levels", "accuracy", "fallback"]
-
-# --- the form --------------------------------------------------------------------------------------
+# --- writing ---------------------------------------------------------------------------------------
 
 WORDS: dict[AtomLabel, str] = {"correct": "正确", "wrong": "错误", "undetermined": "无法判断"}
-POINTS: dict[AtomLabel, str] = {"correct": "1", "wrong": "0", "undetermined": "-1"}
-LABELS: dict[str, AtomLabel] = {points: label for label, points in POINTS.items()}
-OPEN = "未判定"
 NONE_HERE = "无此等级相关信息"
-UNGRADED = "未划分等级:"
-FALLBACK_PROSE = {
-    0: "生成的内容为正常回答问题，不是兜底回复。",
-    1: "生成的内容为兜底回复。",
-    None: "未判定。",
-}
+PROSE = {0: "生成的内容为正常回答问题，不是兜底回复。", 1: "生成的内容为兜底回复。", None: f"{OPEN}。"}
 
 
 def render(verdict: Verdict) -> str:
     """The verdict as the seed writes it; what the seed has no place for stands on lines of its own."""
     atoms = [item for item in verdict.items if isinstance(item, Atom)]
-    texts = {atom.id: _atom_text(atom.text) for atom in atoms}
-    out = ["原子信息生成："]
-    out += [f"{atom.id}. {texts[atom.id]}" for atom in atoms] or ["无原子信息"]
-    out += ["", "相关性等级划分："]
-    out += [f"{atom.id}. {texts[atom.id]}（{_level_note(atom)}）" for atom in atoms]
+    out = ["原子信息生成：", *(_named(atom) for atom in atoms)]
+    out += ["", "相关性等级划分：", *(f"{_named(atom)}（{_level_note(atom)}）" for atom in atoms)]
     out += ["", "准确性评估："]
     for level in (1, 2, 3):
-        out += [f"相关性等级{level}:"]
-        blocks = [line for atom in atoms if atom.level == level for line in _block(atom, texts[atom.id])]
-        out += [*(blocks or [NONE_HERE]), ""]
-    if ungraded := [line for a in atoms if a.level is None for line in _block(a, texts[a.id])]:
-        out += [UNGRADED, *ungraded, ""]
+        out += [f"相关性等级{level}:", *(_blocks(atoms, level) or [NONE_HERE]), ""]
+    if ungraded := _blocks(atoms, None):
+        out += ["未划分等级:", *ungraded, ""]
     out += ["以上就是所有的原子信息，以及对应的等级划分和准确性评估。", ""]
     fallback = verdict.scores.get("fallback")
     known = int(fallback) if fallback in (0, 1) else None
-    out += [f"兜底回复：{FALLBACK_PROSE[known]}", f"是否为兜底回复：【{'-' if known is None else known}】"]
+    out += [f"兜底回复：{PROSE[known]}", f"是否为兜底回复：【{'-' if known is None else known}】"]
     if verdict.flags:
         out += [flags_line(verdict.flags)]
     return "\n".join(out) + "\n"
 
 
-def _atom_text(text: str) -> str:
-    line = escape(text)
-    return escape_first(line) if heading_of(f"1. {line}") or STEP.match(line) else line
+def _named(atom: Atom) -> str:
+    return f"{atom.id}. {escape(atom.text)}"
 
 
 def _level_note(atom: Atom) -> str:
@@ -89,8 +90,12 @@ def _level_note(atom: Atom) -> str:
     return f"{grade}，理由：{escape_within(atom.level_reason)}" if atom.level_reason else grade
 
 
-def _block(atom: Atom, text: str) -> Iterator[str]:
-    yield f"{atom.id}. {text}"
+def _blocks(atoms: list[Atom], level: int | None) -> list[str]:
+    return [line for atom in atoms if atom.level == level for line in _block(atom)]
+
+
+def _block(atom: Atom) -> Iterator[str]:
+    yield _named(atom)
     yield "准确性评估："
     reason = f"（{escape_within(atom.reason)}）" if atom.reason else ""
     if atom.label == "exempt":
@@ -109,276 +114,254 @@ def _block(atom: Atom, text: str) -> Iterator[str]:
         yield flags_line(atom.flags)
 
 
-# --- recognising lines -----------------------------------------------------------------------------
-
-ORDINAL = rf"(?:[一二三四五]、|{NUMBER}|[步][骤驟]\s*\d\s*{COLON}?)?"
-SECTIONS: dict[Section, str] = {
-    "atoms": r"原子(?:信息|資訊|訊息|资讯)(?:生成|切分|拆分)",
-    "levels": r"(?:原子(?:信息|資訊))?相[关關]性(?:等[级級][划劃]分|分[级級])",
-    "accuracy": r"(?:原子(?:信息|資訊))?[准準][确確]性(?:[评評]估|[评評][价價]|判[断斷])",
-    "fallback": r"兜底(?:回[复復覆])?(?:[检檢][测測]|判[断斷])?",
-}
-HEADINGS = {name: re.compile(rf"{LEAD}{ORDINAL}{D}{words}{D}{COLON}?{D}") for name, words in SECTIONS.items()}
-FALLBACK_LINE = re.compile(rf"{LEAD}(?:[四五]、)?兜底(?:回[复復覆])?(?:[检檢][测測]|判[断斷])?{D}{COLON}{D}(.*)")
-FALLBACK_SCORE = re.compile(
-    rf"{LEAD}{ORDINAL}{D}是否[为為是]?(?:[属屬]于|[属屬]於)?兜底回?[复復覆]?{D}{COLON}{D}"
-    r"(?:[打得]分)?[【［\[〖]\s*([^】］\]〗]{0,12}?)\s*[】］\]〗][\s*_`。.，,；;分]*"
-)
-GROUP = re.compile(
-    rf"{LEAD}相[关關]性(?:等[级級])?\s*[【［\[]?\s*([1-3１-３一二三])\s*[】］\]]?\s*[级級]?{D}{COLON}?{D}"
-)
-UNGRADED_LINE = re.compile(rf"{LEAD}未[划劃]分等[级級]{COLON}?{D}")
-NEED = re.compile(
-    rf"{LEAD}{NUMBER}?{D}是否(?:需要|需|要)?[进進]行(?:事[实實]性?)?判[断斷]{D}{COLON}{D}(.*)", re.DOTALL
-)
-ACCURACY = re.compile(
-    rf"{LEAD}{NUMBER}?{D}[准準][确確]性(?:[评評]估|[评評][价價]|判[断斷]){D}{COLON}{D}(.+)", re.DOTALL
-)
-STEP = re.compile(rf"(?:{NEED.pattern})|(?:{ACCURACY.pattern})|(?:{FALLBACK_LINE.pattern})", re.DOTALL)
-LEVEL_NOTE = re.compile(
-    rf"[（(]\s*{D}(?:相[关關]性)?等[级級](?:[划劃]分)?{D}{COLON}?{D}[【［\[〖]\s*([^】］\]〗]{{0,12}}?)\s*[】］\]〗]"
-)
-LEVEL_REASON = re.compile(rf"\s*[级級]?\s*[，,；;。]?\s*(?:(?:[划劃]分)?理由{D}{COLON}{D})?")
-SCORE = re.compile(
-    r"[\s，,。.；;、*_`]*(?:准确性|準確性)?(?:[打得评評]分)[\s*_`]*[:：为為是]?[\s*_`]*"
-    r"(?:[【［\[〖]\s*([^】］\]〗]{0,12}?)\s*[】］\]〗]|([-−－–]?[0-9０-９.]{1,6}(?=\s*分|[\s。.，,*]*$)))"
-    r"[\s*_`]*分?[\s，,。.；;、*_`]*(?:[结結]束)?[\s。.！!*_`]*"
-)
-SCORE_START = re.compile(r"(?:准确性|準確性)?[打得评評]分")
-PROSE: tuple[tuple[re.Pattern[str], AtomLabel | None], ...] = (
-    (re.compile(rf"{OPEN}"), None),
-    (re.compile(r"不正[确確]|不[准準][确確]|[错錯][误誤]|有[误誤]|不[对對]"), "wrong"),
-    (re.compile(r"[无無]法(?:直接)?(?:判[断斷]|[确確]定)|不[确確]定"), "undetermined"),
-    (re.compile(r"正[确確]|[准準][确確]"), "correct"),
-)
-UNNEEDED = re.compile(r"不需要|不需|[无無]需|[无無]须|不用|不必|否")
-DIGITS = str.maketrans("０１２３４５６７８９−－–一二三", "0123456789---123")
-TAIL = 60
-
-
-def heading_of(line: str) -> Section | None:
-    return next((name for name, pattern in HEADINGS.items() if pattern.fullmatch(line)), None)
-
-
 # --- reading ---------------------------------------------------------------------------------------
 
-
-class Judgement(NamedTuple):
-    """What one （2） line says."""
-
-    label: AtomLabel
-    reason: str
-    flags: tuple[str, ...] = ()
+BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
 
 
 @dataclass
 class Block:
-    """The accuracy block of one atom, as far as it has been read."""
+    """The accuracy block of one atom; each step is kept as the lines it ran over."""
 
     group: Level | None
     flags: tuple[str, ...]
-    need: list[str] = field(default_factory=list)
-    accuracy: list[str] = field(default_factory=list)
+    steps: list[tuple[Literal["need", "accuracy"], list[str]]] = field(default_factory=list)
     evidence: Evidence | None = None
     causal_of: int | None = None
     stated_flags: tuple[str, ...] = ()
-    continues: list[str] | None = None
+    wraps: bool = False
+
+    def judgement(self) -> Judgement:
+        needs = [read_need("\n".join(lines)) for kind, lines in self.steps if kind == "need"]
+        scored = [read_accuracy("\n".join(lines)) for kind, lines in self.steps if kind == "accuracy"]
+        exempt = [need for need in needs if need]
+        if exempt and len(exempt) == len(needs):
+            # The document ends there: whatever is scored after 不需要 has no place to stand.
+            return exempt[0]._replace(flags=("score_after_exempt",)) if scored else exempt[0]
+        if exempt:
+            return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
+        return agreed(scored) or Judgement("unjudged", "score_missing", ("score_missing",))
 
 
-@dataclass
-class Found:
-    """Everything a transcript says, section by section."""
+def agreed(judgements: list[Judgement]) -> Judgement | None:
+    """What all say; where they contradict each other, nobody is believed."""
+    if len({judgement.label for judgement in judgements}) > 1:
+        return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
+    return judgements[0] if judgements else None
 
-    listed: Listed = field(default_factory=Listed)
-    raw: dict[int, str] = field(default_factory=dict)
-    levels: dict[int, list[tuple[Level | None, str, tuple[str, ...]]]] = field(default_factory=dict)
-    blocks: dict[int, list[Block]] = field(default_factory=dict)
-    prose: list[str] = field(default_factory=list)
-    fallback: list[str] = field(default_factory=list)
-    flags: tuple[str, ...] = ()
-    unmatched: int = 0
+
+class Reader:
+    """Goes through the lines once, knowing which section it is in."""
+
+    def __init__(self) -> None:
+        self.listed = Listed()
+        self.raw: dict[int, str] = {}
+        self.levels: dict[int, list[tuple[LevelNote, tuple[str, ...]]]] = {}
+        self.blocks: dict[int, list[Block]] = {}
+        self.prose: list[str] = []
+        self.fallback: list[str] = []
+        self.flags: tuple[str, ...] = ()
+        self.unmatched = 0
+        self._section: Section | None = None
+        self._lister: Section | None = None
+        self._numbered_headings = False
+        self._group: Level | None = None
+        self._block: Block | None = None
+        self._pending: tuple[int, list[str]] | None = None
+
+    def read(self, lines: list[str]) -> Reader:
+        for line in lines:
+            if not line.strip():
+                self._finish()
+                if self._block:
+                    self._block.wraps = False
+            elif not self._is_known_atom(line) and not self._is_structure(line):
+                self._content(line)
+        self._finish()
+        return self
+
+    def _is_known_atom(self, line: str) -> bool:
+        """In the accuracy section an atom's own text opens its block, whatever else that text looks like."""
+        is_step = line.startswith(tuple(OPENING)) and (NEED.fullmatch(line) or ACCURACY.fullmatch(line))
+        item = item_of(line) if self._section == "accuracy" and not is_step else None
+        match = self.listed.find(item[0], unescape(item[1])) if item else None
+        if match is None or "text_differs" in match.flags:
+            return False
+        self._open_block(match)
+        return True
+
+    def _is_structure(self, line: str) -> bool:
+        if (heading := heading_of(line)) and (not heading[1] or self._numbered_headings or not self._section):
+            # Inside the accuracy section every block repeats the section's own heading.
+            if not heading[0] == self._section == "accuracy":
+                self._enter(*heading)
+            return True
+        if self._section in ("atoms", "levels") and item_of(line):
+            return False
+        if score := FALLBACK_SCORE.fullmatch(line):
+            self._enter("fallback")
+            self.fallback.append(last_group(score))
+            return True
+        if (group := GROUP.fullmatch(line)) or UNGRADED.fullmatch(line):
+            self._enter("accuracy")
+            self._group = level_of(group[1]) if group else None
+            return True
+        if self._section in ("accuracy", "fallback") and (prose := FALLBACK_PROSE.fullmatch(line)):
+            self._enter("fallback")
+            self.prose.append(last_group(prose))
+            return True
+        return False
+
+    def _enter(self, section: Section, numbered: bool | None = None) -> None:
+        self._finish()
+        if section == "atoms" and self.blocks:
+            raise TranscriptError("the text holds more than one transcript: give them one at a time")
+        if section == "atoms" and numbered is not None:
+            self._numbered_headings = numbered
+        self._section, self._block = section, None
+
+    def _content(self, line: str) -> None:
+        if self._section in ("atoms", "levels"):
+            self._collect(line)
+        elif self._section == "accuracy":
+            self._judge(line)
+        elif self._section == "fallback":
+            if (flags := read_flags(line)) is not None:
+                self.flags = flags
+            elif not self.fallback:
+                self.prose.append(line)
+
+    def _collect(self, line: str) -> None:
+        """An item of the first two sections may run over several lines; it is read when it ends."""
+        item = item_of(line)
+        if item is None and self._section == "atoms" and (bullet := BULLET.fullmatch(line)):
+            item = len(self.listed.texts) + 1 + (self._pending is not None), undecorated(bullet[1])
+        if item:
+            self._finish()
+            self._pending = item[0], [item[1]]
+        elif self._pending:
+            self._pending[1].append(line.strip())
+
+    def _finish(self) -> None:
+        if self._pending is None:
+            return
+        (id, lines), self._pending = self._pending, None
+        text = "\n".join(lines)
+        if self._section == "atoms":
+            self._find_or_list(id, text)
+        else:
+            self._grade(id, text)
+
+    def _find_or_list(self, id: int, text: str) -> Match | None:
+        """The first section that names atoms lists them; later ones only speak of them."""
+        self._lister = self._lister or self._section
+        if self._lister == self._section:
+            new = self.listed.add(id, unescape(text))
+            self.raw.setdefault(new, text)
+            return Match(new)
+        match = self.listed.find(id, unescape(text))
+        self.unmatched += match is None
+        return match
+
+    def _grade(self, id: int, line: str) -> None:
+        start = note_start(line, self.raw.get(id))
+        note = read_note(line[start:] if start is not None else "")
+        if match := self._find_or_list(id, undecorated(line[:start])):
+            self.levels.setdefault(match.id, []).append((note, match.flags))
+
+    def _judge(self, line: str) -> None:
+        block = self._block
+        if need := NEED.fullmatch(line):
+            self._step("need", last_group(need))
+        elif accuracy := ACCURACY.fullmatch(line):
+            self._step("accuracy", last_group(accuracy))
+        elif item := item_of(line):
+            match = self._find_or_list(*item)
+            self._block = None
+            if match:
+                self._open_block(match)
+        elif block is None:
+            return
+        elif (evidence := read_evidence(line)) is not None:
+            block.evidence, block.wraps = evidence, False
+        elif (effect := read_cause(line)) is not None:
+            block.causal_of, block.wraps = effect, False
+        elif (flags := read_flags(line)) is not None:
+            block.stated_flags, block.wraps = flags, False
+        elif block.wraps:
+            block.steps[-1][1].append(line)
+
+    def _step(self, kind: Literal["need", "accuracy"], value: str) -> None:
+        if self._block:
+            self._block.steps.append((kind, [value]))
+            self._block.wraps = True
+
+    def _open_block(self, match: Match) -> None:
+        self._block = Block(self._group, match.flags)
+        self.blocks.setdefault(match.id, []).append(self._block)
 
 
 def parse(text: str) -> Reading:
-    found = _Reader().read(lines_of(text))
-    atoms = tuple(_atom(found, id) for id in found.listed.texts)
+    found = Reader().read(lines_of(text))
+    atoms = tuple(_atom(found, id, text) for id, text in found.listed.texts.items())
     fallback, flags = _fallback(found)
-    notes = {"unmatched": found.unmatched} if found.unmatched else {}
-    more = [*flags, *(["unmatched_blocks"] if found.unmatched else [])]
+    if found.unmatched:
+        flags = (*flags, "unmatched_blocks")
     return Reading(
         atoms,
         atomic_scores(atoms, fallback),
-        with_flags(found.flags, *more),
-        notes,
+        with_flags(found.flags, *flags),
+        {"unmatched": found.unmatched} if found.unmatched else {},
         read_anything=bool(atoms) or fallback is not None,
         incomplete=fallback is None,
     )
 
 
-class _Reader:
-    """Goes through the lines once, knowing which section it is in."""
+def _atom(found: Reader, id: int, text: str) -> Atom:
+    blocks = found.blocks.get(id, [])
+    missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
+    said = agreed([block.judgement() for block in blocks]) or missing
+    level, level_reason, level_flags = _level(found.levels.get(id, []), [block.group for block in blocks])
+    stated = next((block.stated_flags for block in blocks if block.stated_flags), ())
+    odd = (*found.listed.flags.get(id, ()), *level_flags, *(flag for b in blocks for flag in b.flags))
+    return Atom(
+        id=id,
+        text=text,
+        label=said.label,
+        # An unjudged atom says why, if only by the flag's name.
+        reason=said.reason or (said.flags[0] if said.label == "unjudged" and said.flags else ""),
+        level=level,
+        level_reason=level_reason,
+        evidence=next((block.evidence for block in blocks if block.evidence), None),
+        causal_of=next((block.causal_of for block in blocks if block.causal_of is not None), None),
+        flags=with_flags(stated, *odd, *said.flags),
+    )
 
-    def __init__(self) -> None:
-        self.found = Found()
-        self.section: Section | None = None
-        self.group: Level | None = None
-        self.block: Block | None = None
-        self.last_atom: int | None = None
 
-    def read(self, lines: list[str]) -> Found:
-        for line in lines:
-            if not line.strip():
-                self.last_atom = None
-                if self.block:
-                    self.block.continues = None
-            elif not self._is_known_atom(line) and not self._is_structure(line):
-                self._content(line)
-        return self.found
+def _level(
+    notes: list[tuple[LevelNote, tuple[str, ...]]], groups: list[Level | None]
+) -> tuple[Level | None, str, tuple[str, ...]]:
+    """The level by its own section; by the group its block stands in where that section does not say."""
+    flags = [flag for _, odd in notes for flag in odd]
+    group = groups[0] if len(set(groups)) == 1 else None
+    stated = {note.level for note, _ in notes}
+    if not notes:
+        return group, "", ()
+    if len(stated) > 1 or not all(note.readable for note, _ in notes):
+        return group, notes[0][0].reason, (*flags, "level_unreadable")
+    level = notes[0][0].level
+    if level is not None and group not in (None, level):
+        flags.append("level_mismatch")
+    return level, notes[0][0].reason, tuple(flags)
 
-    def _is_known_atom(self, line: str) -> bool:
-        """In the accuracy section an atom's own text opens its block, whatever else that text looks like."""
-        if self.section != "accuracy" or not (item := item_of(line)):
-            return False
-        match = self.found.listed.find(item[0], unescape(item[1]))
-        if match is None or "text_differs" in match.flags:
-            return False
-        self._open_block(match.id, match.flags)
-        return True
 
-    def _is_structure(self, line: str) -> bool:
-        if score := FALLBACK_SCORE.fullmatch(line):
-            self.section, self.block = "fallback", None
-            self.found.fallback.append(score.group(score.lastindex or 1))
-            return True
-        if group := GROUP.fullmatch(line):
-            self._enter("accuracy")
-            self.group = _level(group.group(1))
-            return True
-        if UNGRADED_LINE.fullmatch(line):
-            self._enter("accuracy")
-            self.group = None
-            return True
-        if section := heading_of(line):
-            # Inside the accuracy section every block repeats the section's own heading.
-            if section != "accuracy" or self.section != "accuracy":
-                self._enter(section)
-            return True
-        if self.section in (None, "accuracy", "fallback") and (prose := FALLBACK_LINE.fullmatch(line)):
-            self._enter("fallback")
-            self.found.prose.append(prose.group(1))
-            return True
-        return False
-
-    def _enter(self, section: Section) -> None:
-        self.section, self.block, self.last_atom = section, None, None
-
-    def _content(self, line: str) -> None:
-        if self.section == "atoms":
-            self._listed(line)
-        elif self.section == "levels":
-            self._graded(line)
-        elif self.section == "accuracy":
-            self._judged(line)
-        elif self.section == "fallback":
-            if (flags := read_flags(line)) is not None:
-                self.found.flags = flags
-            else:
-                self.found.prose.append(line)
-
-    # --- 原子信息生成
-
-    def _listed(self, line: str) -> None:
-        bullet = BULLET.fullmatch(line)
-        item = item_of(line)
-        if item is None and bullet:
-            item = len(self.found.listed.texts) + 1, undecorated(bullet.group(1))
-        if item:
-            self._list(*item)
-        elif self.last_atom is not None:
-            pass  # A wrapped line: later sections name the atom by its number.
-
-    def _list(self, id: int, raw: str) -> int:
-        id = self.found.listed.add(id, unescape(raw))
-        self.found.raw.setdefault(id, raw)
-        self.last_atom = id
-        return id
-
-    # --- 相关性等级划分
-
-    def _graded(self, line: str) -> None:
-        if not (item := item_of(line)):
-            return
-        id, raw = item
-        start, flags = self._level_note_at(id, raw)
-        text = undecorated(raw[:start]) if start is not None else raw
-        note = raw[start:] if start is not None else ""
-        level, reason = _read_level_note(note)
-        if level is None and f"【{OPEN}】" not in note[:20]:
-            flags = (*flags, "level_unreadable")
-        match = self.found.listed.find(id, unescape(text))
-        if match is None and not self.found.blocks and not self._had_list():
-            self._list(id, text)
-            match = self.found.listed.find(id, unescape(text))
-        if match is None:
-            self.found.unmatched += 1
-            return
-        self.found.levels.setdefault(match.id, []).append((level, reason, (*match.flags, *flags)))
-
-    def _had_list(self) -> bool:
-        return any(id not in self.found.levels for id in self.found.listed.texts)
-
-    def _level_note_at(self, id: int, raw: str) -> tuple[int | None, tuple[str, ...]]:
-        """Where the note after the atom's text begins: right after the listed text, else at the only such note."""
-        known = self.found.raw.get(id)
-        if known is not None and raw.startswith(known):
-            after = LEVEL_NOTE.match(raw, len(known) + len(raw[len(known) :]) - len(raw[len(known) :].lstrip()))
-            if after:
-                return after.start(), ()
-        notes = []
-        for note in LEVEL_NOTE.finditer(raw):
-            notes.append(note)
-            if len(notes) > 1:
-                return None, ()
-        return (notes[0].start(), ()) if notes else (None, ())
-
-    # --- 准确性评估
-
-    def _judged(self, line: str) -> None:
-        if need := NEED.fullmatch(line):
-            if self.block:
-                self.block.need.append(need.group(need.lastindex or 1))
-                self.block.continues = self.block.need
-            return
-        if accuracy := ACCURACY.fullmatch(line):
-            if self.block:
-                self.block.accuracy.append(accuracy.group(accuracy.lastindex or 1))
-                self.block.continues = self.block.accuracy
-            return
-        if item := item_of(line):
-            self._new_block(*item)
-            return
-        if self.block is None:
-            return
-        if (evidence := read_evidence(line)) is not None:
-            self.block.evidence, self.block.continues = evidence, None
-        elif (effect := read_cause(line)) is not None:
-            self.block.causal_of, self.block.continues = effect, None
-        elif (flags := read_flags(line)) is not None:
-            self.block.stated_flags, self.block.continues = flags, None
-        elif self.block.continues:
-            self.block.continues.append(_JOIN + line)
-
-    def _new_block(self, id: int, raw: str) -> None:
-        match = self.found.listed.find(id, unescape(raw))
-        if match is None and not self.found.listed.texts:
-            self._list(id, raw)
-            match = self.found.listed.find(id, unescape(raw))
-        if match is None:
-            self.found.unmatched += 1
-            self.block = None
-            return
-        self._open_block(match.id, match.flags)
-
-    def _open_block(self, id: int, flags: tuple[str, ...]) -> None:
-        self.block = Block(self.group, flags)
-        self.found.blocks.setdefault(id, []).append(self.block)
+def _fallback(found: Reader) -> tuple[int | None, tuple[str, ...]]:
+    said = read_fallback_prose("".join(found.prose))
+    if not found.fallback:
+        return said, ("fallback_inferred",) if said is not None else ()
+    values = {"0": 0, "1": 1, "０": 0, "１": 1}
+    stated = {values.get(value) for value in found.fallback}
+    value = stated.pop() if len(stated) == 1 else None
+    if value is None:
+        return None, () if found.fallback == ["-"] else ("fallback_unreadable",)
+    return value, ("prose_contradicts_score",) if said not in (None, value) else ()

@@ -115,8 +115,9 @@ def nesting(text: str) -> int:
 
 # --- lines and marks -------------------------------------------------------------------------------
 
-D = r"[\s*_`]*"
-LEAD = r"[\s#>*_`•·+\-]*"
+# Possessive, so that a megabyte of asterisks costs one pass and not one per asterisk.
+D = r"[\s*_`]*+"
+LEAD = r"[\s#>*_`•·+\-]*+"
 COLON = r"[:：]"
 NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
 FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
@@ -130,6 +131,11 @@ def lines_of(text: str) -> list[str]:
         text = text[thinking.end() :]
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     return [line.rstrip() for line in text.split("\n") if not FENCE.fullmatch(line)]
+
+
+def last_group(match: re.Match[str]) -> str:
+    """The value of a field: patterns put it in their last group."""
+    return match[match.re.groups] or ""
 
 
 def undecorated(value: str) -> str:
@@ -147,32 +153,31 @@ def item_of(line: str) -> tuple[int, str] | None:
 # --- lines the seeds do not have -------------------------------------------------------------------
 
 SOURCES: dict[Source, str] = {"reference": "参考", "inference": "推理", "own_knowledge": "自身知识"}
-SOURCE_OF = {word: source for source, word in SOURCES.items()}
-CHECKED, UNCHECKED = "（已核对）", "（未核对）"
-EVIDENCE = re.compile(r"\s*[依][据據][:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（(已核对|未核对)）")
+EVIDENCE = re.compile(r"\s*依[据據][:：]([参參]考|推理|自身知[识識])(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核[对對]）")
 CAUSE = re.compile(r"\s*因果[:：]本[条條]是第(-?\d{1,9})[条條]的原因")
 FLAGS = re.compile(r"\s*[标標][记記][:：](.*)")
 LIST_MARK = "、"
+SIMPLIFIED = str.maketrans("據參識對條標記", "据参识对条标记")
 
 
 def evidence_line(evidence: Evidence) -> str:
     """Passages are counted from 1, as the seeds number them."""
     place = "" if evidence.reference is None else f"[{evidence.reference + 1}]"
     quote = escape(evidence.quote) if evidence.quote else ""
-    mark = CHECKED if evidence.verified else UNCHECKED
-    return f"依据：{SOURCES[evidence.source]}{place}“{quote}”{mark}"
+    mark = "已" if evidence.verified else "未"
+    return f"依据：{SOURCES[evidence.source]}{place}“{quote}”（{mark}核对）"
 
 
 def read_evidence(line: str) -> Evidence | None:
     match = EVIDENCE.fullmatch(line)
     if not match:
         return None
-    source, number, quote, checked = match.groups()
+    word, number, quote, mark = match.groups()
     return Evidence(
         reference=None if number is None else int(number) - 1,
         quote=unescape(quote),
-        verified=checked == "已核对",
-        source=SOURCE_OF[source],
+        verified=mark == "已",
+        source=next(source for source, name in SOURCES.items() if name == word.translate(SIMPLIFIED)),
     )
 
 

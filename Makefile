@@ -1,0 +1,69 @@
+# Needs Python 3.11 or newer and make; everything else goes into .venv.
+#
+#   make demo      judge the bundled examples with all four protocols, on recorded replies: no key, no model
+#   make test      linters, type checker and tests
+#   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
+#   make clean     remove what the others made
+
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$name -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$name && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STEELYARD := $(BIN)/steelyard
+DEMO_STORE := .steelyard/demo.db
+DEMO := --store $(DEMO_STORE) --judge recorded:examples/replies.jsonl --progress quiet
+
+.PHONY: help demo test examples clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(VENV)/.installed
+	@rm -f $(DEMO_STORE)*
+	@echo
+	@echo "Demo on recorded replies: examples/replies.jsonl was written beforehand. No model is asked, no key is needed."
+	@for protocol in atomic grounded scorecard; do \
+		echo; echo "\$$ steelyard run examples/rag.jsonl -p $$protocol -j recorded:examples/replies.jsonl"; \
+		$(STEELYARD) run examples/rag.jsonl -p $$protocol $(DEMO) || exit $$?; \
+	done
+	@echo; echo "\$$ steelyard run examples/dialogue.jsonl -p dialogue -j recorded:examples/replies.jsonl"
+	@$(STEELYARD) run examples/dialogue.jsonl -p dialogue $(DEMO)
+	@echo; echo "\$$ steelyard show 1 car-seat"
+	@$(STEELYARD) show 1 car-seat --store $(DEMO_STORE)
+	@echo
+	@echo "That was the demo, on recorded replies. Your own answers: $(STEELYARD) run --help"
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+examples: $(VENV)/.installed
+	$(BIN)/python examples/make_replies.py
+
+clean:
+	rm -rf $(VENV) .steelyard .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "make: no Python 3.11 or newer with venv was found; install one (on Debian: apt install python3-venv)," >&2; \
+		echo "make: or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: $(PYTHON) is older than Python 3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps are older than pyproject.toml when its dependencies may have changed.
+$(VENV)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# Dependency groups need pip 25.1.
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,3 @@
+from steelyard.cli import main
+
+main()

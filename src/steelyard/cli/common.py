@@ -1,0 +1,68 @@
+"""Options that several commands share, and small things to print with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from steelyard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from steelyard.records import Language
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Lang(StrEnum):
+    """The languages of reports."""
+
+    simplified = "zh-Hans"
+    traditional = "zh-Hant"
+    english = "en"
+
+
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", "-p", help="atomic, grounded, scorecard, dialogue, or one you installed.")
+]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option("--map", "-m", metavar="FIELD=COLUMN", help="Where a field is found, e.g. answer=output.text."),
+]
+EncodingOption = Annotated[str, typer.Option(help="Encoding of text files, e.g. gb18030.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="jsonl, json, csv, tsv or parquet, where the name does not say it.")
+]
+LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
+StoreOption = Annotated[Path | None, typer.Option("--store", help="Where runs are kept; default: .steelyard/store.db.")]
+
+
+def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    """`NAME=VALUE` arguments as a dict."""
+    found: dict[str, str] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"{flag} takes NAME=VALUE, not {text!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def language(lang: Lang | None) -> Language | None:
+    return lang.value if lang else None
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where tables are printed: as wide as the terminal; 80 columns, no colour, in a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 80
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)

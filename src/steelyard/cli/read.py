@@ -1,0 +1,153 @@
+"""`validate` and `parse`: reading what the user already has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.common import (
+    EncodingOption,
+    FormatOption,
+    LangOption,
+    MapOption,
+    ProtocolName,
+    console,
+    language,
+    pairs,
+)
+from steelyard.errors import InputError
+
+if TYPE_CHECKING:
+    from steelyard.records import Verdict
+    from steelyard.samples.files import Rows
+
+GAPS = 3
+# Where a transcript is looked for when no column is named.
+COLUMNS = ("transcript", "output", "response", "text")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("validate")(validate)
+    app.command("parse")(parse)
+
+
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    protocol: ProtocolName,
+    map: MapOption = None,
+    encoding: EncodingOption = "utf-8",
+    format: FormatOption = None,
+) -> None:
+    """Say which rows cannot be judged, each by file, line and field. Nothing is sent anywhere.
+
+    Example:  steelyard validate answers.csv -p grounded --map answer=reply
+    """
+    from steelyard.protocols import get_protocol
+    from steelyard.samples import read_samples
+
+    kind = get_protocol(protocol).kind
+    good = bad = 0
+    for sample in read_samples(files, kind, fields=pairs(map, "--map"), encoding=encoding, format=format):
+        if isinstance(sample, InputError):
+            bad += 1
+            print(sample)
+        else:
+            good += 1
+    print(f"{good} good, {bad} bad", file=sys.stderr)
+    if bad:
+        raise typer.Exit(GAPS)
+
+
+def parse(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCE...", help="Text files, folders of them, or JSONL/CSV files.")
+    ],
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: told from the text.")] = None,
+    column: Annotated[str | None, typer.Option(help="The column that holds the transcript, for JSONL and CSV.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result lines here instead.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Print a report after the lines.")] = False,
+    lang: LangOption = None,
+    encoding: EncodingOption = "utf-8",
+) -> None:
+    """Harvest labels and scores from transcripts that any model wrote in the documents' forms.
+
+    Example:  steelyard parse replies.jsonl --column output -p atomic -o results.jsonl
+    """
+    from steelyard.errors import TranscriptError
+    from steelyard.reports import ReportBuilder
+    from steelyard.reports.terminal import render
+    from steelyard.transcripts import parse as parse_transcript
+
+    gaps = False
+    builders: dict[str, ReportBuilder] = {}
+    target = out.open("w", encoding="utf-8") if out else sys.stdout
+    try:
+        for found in _transcripts(sources, column, encoding):
+            if isinstance(found, InputError):
+                gaps = True
+                print(f"steelyard: {found}", file=sys.stderr)
+                continue
+            name, text, place = found
+            try:
+                verdict: Verdict = parse_transcript(text, protocol, id=name)
+            except TranscriptError as error:
+                gaps = True
+                print(f"steelyard: {place}: {error.problem}", file=sys.stderr)
+                continue
+            gaps = gaps or verdict.status != "judged"
+            target.write(json.dumps(verdict.line(), ensure_ascii=False) + "\n")
+            builders.setdefault(verdict.protocol, ReportBuilder(verdict.protocol, language(lang))).add(verdict, None)
+    finally:
+        if out:
+            target.close()
+    if report or out:
+        for builder in builders.values():
+            console().print(render(builder.build(), language(lang)))
+    if gaps:
+        raise typer.Exit(GAPS)
+
+
+def _transcripts(sources: list[str], column: str | None, encoding: str) -> Iterator[tuple[str, str, str] | InputError]:
+    """(id, text, place) of every transcript the sources hold."""
+    from steelyard.samples.files import rows_of
+
+    for source in sources:
+        path = Path(source)
+        if column or path.suffix in (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet"):
+            yield from _column(rows_of(source, None, encoding), column, source)
+        elif path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+            for file in files:
+                yield _text_file(file, str(file.relative_to(path)), encoding)
+        elif source == "-":
+            yield "stdin", sys.stdin.read(), "-"
+        else:
+            yield _text_file(path, path.stem, encoding)
+
+
+def _text_file(file: Path, name: str, encoding: str) -> tuple[str, str, str] | InputError:
+    try:
+        return name, file.read_text(encoding), str(file)
+    except (OSError, UnicodeError) as error:
+        return InputError(str(error), file=str(file))
+
+
+def _column(rows: Rows, column: str | None, source: str) -> Iterator[tuple[str, str, str] | InputError]:
+    for place, row in rows:
+        if isinstance(row, InputError):
+            yield row
+            continue
+        if not isinstance(row, Mapping):
+            yield place.error("is not an object")
+            continue
+        name = column or next((key for key in COLUMNS if key in row), None)
+        text = row.get(name) if name else None
+        if not isinstance(text, str):
+            yield place.error("there is no such text; name the column with --column", name or "transcript")
+            continue
+        yield str(row.get("id", f"{Path(source).stem}-{place.number}")), text, f"{source}:{place.number}"

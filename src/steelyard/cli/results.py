@@ -1,0 +1,178 @@
+"""`report`, `show`, `runs`: looking at what was judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steelyard.cli.common import ConfigOption, LangOption, StoreOption, console, language
+from steelyard.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from steelyard.records import Sample, Verdict
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="RUN|FILE", help="A run (id, number, last) or a result-lines file.")
+]
+
+
+class Form(StrEnum):
+    """How a report is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+    transcript = "transcript"
+    report1 = "report1"
+    report2 = "report2"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report")(report)
+    app.command("show")(show)
+
+
+def report(
+    source: SourceArgument = "last",
+    form: Annotated[
+        Form, typer.Option("--as", help="transcript: the documents' own form; report1, report2: the dialogue reports.")
+    ] = Form.terminal,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write it here instead of printing it.")] = None,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Summarise a run, or a file of result lines.
+
+    Example:  steelyard report last --as markdown -o report.md
+    """
+    from steelyard.reports import ReportBuilder
+
+    found = _Source(source, config, store)
+    if form in (Form.transcript, Form.report1, Form.report2):
+        return _emit(_transcripts(found, form), out)
+    builder = ReportBuilder(found.protocol, language(lang))
+    for sample, verdict in found.verdicts():
+        builder.add(verdict, sample)
+    for bad in found.bad_rows():
+        builder.add_bad_row(bad)
+    built = builder.build(found.manifest)
+    if form is Form.terminal and out is None:
+        from steelyard.reports import terminal
+
+        return console().print(terminal.render(built, language(lang)))
+    from steelyard.reports import json as json_form
+    from steelyard.reports import markdown
+
+    render = json_form.render if form is Form.json else markdown.render
+    return _emit(render(built, language(lang)), out)
+
+
+def show(
+    source: SourceArgument,
+    sample: Annotated[str, typer.Argument(help="The sample's id.")],
+    form: Annotated[Form, typer.Option("--as", help="terminal, markdown, json or transcript.")] = Form.terminal,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show one sample in full: items, labels, reasons, evidence.
+
+    Example:  steelyard show last sample-17
+    """
+    from steelyard.reports.sample import render_sample, sample_markdown
+    from steelyard.text import language_of
+    from steelyard.transcripts import render as render_transcript
+
+    found = _Source(source, config, store)
+    judged, verdict = found.one(sample)
+    texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
+    chosen = language(lang) or language_of(*texts)
+    if form is Form.json:
+        print(json.dumps(verdict.line() | {"notes": dict(verdict.notes)}, ensure_ascii=False, indent=2))
+    elif form is Form.markdown:
+        print(sample_markdown(verdict, judged, chosen))
+    elif form is Form.terminal:
+        console().print(render_sample(verdict, judged, chosen))
+    else:
+        print(render_transcript(verdict, _forms(form)))
+
+
+class _Source:
+    """A run of the store, or a file of result lines; the file has no samples, so no tags and no texts."""
+
+    def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
+        from steelyard.config import Config
+        from steelyard.store import Store
+
+        self.file = Path(name) if Path(name).is_file() else None
+        self.manifest: dict[str, Any] | None = None
+        if self.file is None:
+            self.store = Store.open(Config.load(config).store_path(store))
+            row = self.store.run(name)
+            self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
+            return
+        first = next(self.verdicts(), None)
+        if first is None:
+            raise InputError("holds no result lines", file=name)
+        self.protocol = first[1].protocol
+
+    def verdicts(self) -> Iterator[tuple[Sample | None, Verdict]]:
+        if self.file is None:
+            yield from self.store.verdicts(self.run)
+            return
+        from pydantic import ValidationError
+
+        from steelyard.records import Verdict
+
+        with self.file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.isspace():
+                    continue
+                try:
+                    yield None, Verdict.model_validate_json(line)
+                except ValidationError as error:
+                    problem = error.errors()[0]
+                    where = ".".join(str(part) for part in problem["loc"])
+                    raise InputError(
+                        f"is not a result line: {problem['msg']}", file=str(self.file), line=number, field=where
+                    ) from None
+
+    def bad_rows(self) -> list[InputError]:
+        return [] if self.file else self.store.bad_rows(self.run)
+
+    def one(self, id: str) -> tuple[Sample | None, Verdict]:
+        if self.file is None:
+            found = self.store.verdict(self.run, id)
+            if found:
+                return found
+        else:
+            for pair in self.verdicts():
+                if pair[1].id == id:
+                    return pair
+        raise InputError(f"there is no sample {id!r}", file=str(self.file or self.run))
+
+
+def _forms(form: Form) -> str:
+    return {"report1": "json", "report2": "markdown"}.get(form.value, "text")
+
+
+def _transcripts(found: _Source, form: Form) -> str:
+    from steelyard.transcripts import render
+
+    if form is not Form.transcript and found.protocol != "dialogue":
+        raise ConfigError(f"--as {form.value} is for dialogue runs; this one is {found.protocol}")
+    written = [render(verdict, _forms(form)) for _, verdict in found.verdicts()]
+    return "\n\n".join(written)
+
+
+def _emit(text: str, out: Path | None) -> None:
+    if out is None:
+        print(text)
+    else:
+        out.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")

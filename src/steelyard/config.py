@@ -1,0 +1,155 @@
+"""What the user asked for: judges and defaults from steelyard.toml, keys and URLs from the environment.
+
+The only reader of both. A judge is named on the command line or in Python by one of
+
+    mine                 a [judges.mine] table of steelyard.toml
+    openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
+    recorded:FILE|RUN    replies of an earlier run
+    NAME[:REST]          an entry point of the group steelyard.judges
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from steelyard.errors import ConfigError
+from steelyard.judges.base import Judge
+from steelyard.prompts import Prompts
+
+FILE = "steelyard.toml"
+STORE = Path(".steelyard") / "store.db"
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+Gate = Any  # judges.gate.Gate, not imported here: `--help` does not need it
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Defaults(Strict):
+    """The [run] table: what flags would otherwise say each time."""
+
+    judge: str | None = None
+    language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
+    store: Path | None = None
+    concurrency: int = Field(default=32, ge=1)
+    prompts: tuple[Path, ...] = ()
+
+
+class Settings(Strict):
+    """A whole steelyard.toml."""
+
+    run: Defaults = Defaults()
+    judges: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+
+
+class Config:
+    """The settings of one file with one environment."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], source: str) -> None:
+        self.settings, self.environment, self.source = settings, environment, source
+
+    @classmethod
+    def load(cls, path: Path | None = None, environment: Mapping[str, str] | None = None) -> Config:
+        """From the named file, else from steelyard.toml here, else the defaults."""
+        environment = os.environ if environment is None else environment
+        file = path or Path(environment.get("STEELYARD_CONFIG", FILE))
+        if path is None and not file.exists():
+            return cls(Settings(), environment, FILE)
+        try:
+            settings = Settings.model_validate(tomllib.loads(file.read_text("utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: cannot be read: {error}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{file}: not valid TOML: {error}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{file}: {_first(error)}") from error
+        return cls(settings, environment, str(file))
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The shipped prompts with the user's own laid over them."""
+        folder = Path(self.source).parent
+        return Prompts.shipped().with_files(folder / path for path in self.settings.run.prompts)
+
+    def store_path(self, given: Path | None = None) -> Path:
+        if given or self.settings.run.store:
+            return given or Path(self.source).parent / str(self.settings.run.store)
+        return Path(self.environment.get("STEELYARD_STORE", STORE))
+
+    def judge_names(self) -> list[str]:
+        """The judges that can be named as they are: the user's own and those of installed packages."""
+        return [*self.settings.judges, *(point.name for point in entry_points(group="steelyard.judges"))]
+
+    def judge(self, name: str | None, prompts: Prompts, gate: Gate | None = None, store: Path | None = None) -> Judge:
+        """The judge a user named."""
+        name = name or self.environment.get("STEELYARD_JUDGE") or self.settings.run.judge
+        if not name:
+            raise ConfigError(
+                f"no judge named: pass -j (for example -j openai:gpt-4o-mini), or set run.judge in {FILE}"
+            )
+        if name in self.settings.judges:
+            return self._from_table(name, dict(self.settings.judges[name]), prompts, gate, store)
+        kind, _, rest = name.partition(":")
+        if kind == "openai":
+            return self._from_table("openai", {"kind": "openai", "model": rest or None}, prompts, gate, store)
+        if kind == "recorded":
+            return self._recorded(rest, store)
+        for point in entry_points(group="steelyard.judges"):
+            if point.name == kind:
+                made: Judge = point.load()(rest)
+                return made
+        known = ", ".join(["openai:MODEL", "recorded:FILE", *self.judge_names()])
+        raise ConfigError(f"there is no judge {name!r}; known are {known}")
+
+    def _from_table(
+        self, name: str, table: dict[str, Any], prompts: Prompts, gate: Gate | None, store: Path | None
+    ) -> Judge:
+        kind = table.pop("kind", "openai")
+        if kind == "recorded":
+            return self._recorded(str(table.get("file", "")), store)
+        if kind != "openai":
+            makers: dict[str, Callable[..., Judge]] = {
+                point.name: point.load() for point in entry_points(group="steelyard.judges") if point.name == kind
+            }
+            if kind not in makers:
+                raise ConfigError(f"{self.source}: judges.{name}.kind: there is no kind {kind!r}; openai or recorded")
+            return makers[kind](**table)
+        from steelyard.judges.chat import ChatJudge
+        from steelyard.judges.endpoint import Endpoint
+
+        key_env = table.get("key_env") or "OPENAI_API_KEY"
+        table.setdefault("base_url", self.environment.get("OPENAI_BASE_URL", DEFAULT_BASE_URL))
+        if not table.get("model"):
+            raise ConfigError("the openai judge needs a model: -j openai:MODEL, for example -j openai:gpt-4o-mini")
+        try:
+            endpoint = Endpoint.model_validate({"name": name, **table, "key_env": key_env})
+        except ValidationError as error:
+            raise ConfigError(f"{self.source}: judges.{name}.{_first(error)}") from error
+        key = self.environment.get(key_env)
+        return ChatJudge(endpoint, prompts, key=SecretStr(key) if key else None, gate=gate)
+
+    def _recorded(self, source: str, store: Path | None) -> Judge:
+        from steelyard.judges.recorded import RecordedJudge
+
+        if not source:
+            raise ConfigError("recorded needs a file of replies or a run: -j recorded:replies.jsonl")
+        if Path(source).exists():
+            return RecordedJudge(Path(source))
+        from steelyard.journal import StoredJudge
+
+        return StoredJudge.of_run(source, self.store_path(store))
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    return f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"

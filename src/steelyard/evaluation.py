@@ -1,0 +1,205 @@
+"""The Python door: `evaluate(samples, protocol=…, judge=…)` and what it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+from steelyard.errors import InputError, MissingExtra
+from steelyard.judges.base import Judge
+from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols.common import Options
+from steelyard.records import DialogueSample, Language, RagSample, Sample, Verdict
+from steelyard.runner import Row, Runner
+
+if TYPE_CHECKING:
+    from steelyard.reports.model import Report
+
+Samples = str | PathLike[str] | Iterable[Mapping[str, Any] | Sample]
+
+
+class Results(Sequence[Verdict]):
+    """The verdicts in the order of the samples, with what could not be read beside them."""
+
+    def __init__(self, protocol: str, judged: Sequence[tuple[Sample, Verdict]], bad_rows: Sequence[InputError]) -> None:
+        self.protocol, self.bad_rows = protocol, tuple(bad_rows)
+        self.samples = tuple(sample for sample, _ in judged)
+        self._verdicts = tuple(verdict for _, verdict in judged)
+
+    @overload
+    def __getitem__(self, index: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Verdict]: ...
+    def __getitem__(self, index: int | slice) -> Verdict | Sequence[Verdict]:
+        return self._verdicts[index]
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def __repr__(self) -> str:
+        return f"<Results: {len(self)} {self.protocol} verdicts, {len(self.bad_rows)} bad rows>"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The result lines, as `-o` writes them."""
+        return [verdict.line() for verdict in self]
+
+    def report(self, language: Language | None = None) -> Report:
+        """The summary that the command line shows."""
+        from steelyard.reports import ReportBuilder
+
+        builder = ReportBuilder(self.protocol, language)
+        for sample, verdict in zip(self.samples, self, strict=True):
+            builder.add(verdict, sample)
+        for bad in self.bad_rows:
+            builder.add_bad_row(bad)
+        return builder.build()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One flat row per sample: id, status, each score, flags joined by commas, cost."""
+        for verdict in self:
+            yield {
+                "id": verdict.id,
+                "protocol": verdict.protocol,
+                "status": verdict.status,
+                **verdict.scores,
+                "flags": ",".join(verdict.flags),
+                "judge": verdict.judge,
+                "cost": verdict.usage.cost,
+            }
+
+    def item_rows(self) -> Iterator[dict[str, Any]]:
+        """One flat row per labelled item, with the sample's id."""
+        for verdict in self:
+            for item in verdict.line()["items"]:
+                evidence = item.pop("evidence", None) or {}
+                flat = {name: _flat(name, value) for name, value in item.items()}
+                yield {"sample": verdict.id, **flat, **{f"evidence_{k}": v for k, v in evidence.items()}}
+
+    def to_pandas(self, *, items: bool = False) -> Any:
+        """A pandas frame of the samples, or of the items."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", "pandas", "to_pandas()") from None
+        return pandas.DataFrame(list(self.item_rows() if items else self.rows()))
+
+    def to_polars(self, *, items: bool = False) -> Any:
+        """A polars frame of the samples, or of the items."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtra("polars", "polars", "to_polars()") from None
+        rows = list(self.item_rows() if items else self.rows())
+        return polars.DataFrame(rows, infer_schema_length=None)
+
+
+def _flat(name: str, value: Any) -> Any:
+    """A cell: lists joined, and labels always words, since a check's 0 and 1 share their column with `unjudged`."""
+    if isinstance(value, list):
+        return ",".join(str(part) for part in value)
+    return str(value) if name == "label" else value
+
+
+def evaluate(
+    samples: Samples,
+    protocol: str | Protocol = "atomic",
+    judge: Judge | str | None = None,
+    *,
+    options: Mapping[str, Any] | Options | None = None,
+    fields: Mapping[str, str] | None = None,
+    concurrency: int = 32,
+) -> Results:
+    """Judge samples (dicts, records, or the path of a file) and return the verdicts.
+
+    `judge` is a judge, or a name as on the command line. Rows that cannot be read are in `.bad_rows`.
+    Works inside a notebook too, where an event loop is running already.
+    """
+    coroutine = evaluate_async(samples, protocol, judge, options=options, fields=fields, concurrency=concurrency)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    return _in_thread(coroutine)
+
+
+def _in_thread(coroutine: Any) -> Results:
+    outcome: list[Results | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as error:  # handed to the caller's thread below
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="steelyard-evaluate")
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+async def evaluate_async(
+    samples: Samples,
+    protocol: str | Protocol = "atomic",
+    judge: Judge | str | None = None,
+    *,
+    options: Mapping[str, Any] | Options | None = None,
+    fields: Mapping[str, str] | None = None,
+    concurrency: int = 32,
+) -> Results:
+    """The same, inside your own event loop."""
+    protocol = get_protocol(protocol)
+    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
+    made = judge if isinstance(judge, Judge) else _named_judge(judge, protocol, concurrency)
+    judged: list[tuple[Sample, Verdict]] = []
+    bad_rows: list[InputError] = []
+    runner = Runner(protocol, chosen, made, workers=concurrency)
+    try:
+        await runner.run(
+            rows_of(samples, protocol, fields or {}),
+            lambda _, sample, verdict: judged.append((sample, verdict)),
+            bad_rows.append,
+        )
+    finally:
+        if made is not judge:
+            await made.aclose()
+    return Results(protocol.name, judged, bad_rows)
+
+
+def _named_judge(name: str | None, protocol: Protocol, concurrency: int) -> Judge:
+    from steelyard.config import Config
+    from steelyard.judges.gate import Gate
+
+    config = Config.load()
+    return config.judge(name, config.prompts.with_texts(protocol.prompts), Gate(concurrency))
+
+
+def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with today's date where the protocol wants one: protocols read no clock."""
+    if "date" in protocol.options.model_fields and not options.get("date"):
+        return {**options, "date": date.today().isoformat()}
+    return dict(options)
+
+
+def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str]) -> Iterator[Row]:
+    from steelyard.samples import read_samples, sample_from
+
+    if isinstance(samples, str | PathLike):
+        yield from enumerate(read_samples([samples], protocol.kind, fields=fields))
+        return
+    wanted = RagSample if protocol.kind == "rag" else DialogueSample
+    for seq, sample in enumerate(samples):
+        if isinstance(sample, wanted):
+            yield seq, sample
+            continue
+        try:
+            if not isinstance(sample, Mapping):
+                raise InputError(f"is {type(sample).__name__}, not a mapping or a {wanted.__name__}")
+            yield seq, sample_from(sample, protocol.kind, fields=fields)
+        except InputError as error:
+            yield seq, InputError(error.problem, file="samples", line=seq, field=error.field)

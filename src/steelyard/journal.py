@@ -1,0 +1,105 @@
+"""A judge with a memory: every reply is written down before it is used, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from steelyard.judges.base import Judge
+from steelyard.records import Ask, Reply, Unjudged, Usage
+from steelyard.store import Store, StoredReply
+
+
+def reply_key(judge: Judge, ask: Ask, repeat: int = 0) -> str:
+    """Says exactly what was asked of whom: the judge's own fingerprint (prompt, model, parameters) where it
+    has one, else its name and the ask."""
+    fingerprint = getattr(judge, "fingerprint", None)
+    parts = (fingerprint(ask) if fingerprint else judge.name, ask.key, str(repeat))
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:40]
+
+
+class JournalledJudge:
+    """Answers from the store where it can, else from the judge, and keeps the answer."""
+
+    def __init__(self, judge: Judge, store: Store, run: str | None = None, repeat: int = 0) -> None:
+        self.judge, self.store, self.run, self.repeat = judge, store, run, repeat
+        self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.judge.name
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        key = reply_key(self.judge, ask, self.repeat)
+        if known := self.recall(key, ask):
+            return known
+        if under_way := self._in_flight.get(key):
+            # Somebody else pays for the identical ask.
+            reply = await asyncio.shield(under_way)
+            return reply.model_copy(update={"usage": Usage()})
+        self._in_flight[key] = future = asyncio.get_running_loop().create_future()
+        try:
+            reply = await self.judge.answer(ask)
+            if isinstance(reply, Reply):
+                self.keep(key, ask, reply)
+            future.set_result(reply)
+            return reply
+        except BaseException as error:
+            future.set_exception(error)
+            future.exception()  # nobody may be waiting; then it is not an unretrieved exception either
+            raise
+        finally:
+            del self._in_flight[key]
+
+    def recall(self, key: str, ask: Ask) -> Reply | None:
+        """The journalled reply; it costs nothing now unless this very run paid for it before it was stopped."""
+        stored = self.store.reply(key)
+        if stored is None:
+            return None
+        try:
+            data = ask.reply.model_validate_json(stored.reply)
+        except ValidationError:
+            return None  # written by a version whose reply had another shape: ask anew
+        paid = stored.usage if self.run is not None and stored.run == self.run else Usage()
+        return Reply(data=data, raw=stored.raw, usage=paid)
+
+    def keep(self, key: str, ask: Ask, reply: Reply) -> None:
+        self.store.journal(
+            key,
+            StoredReply(
+                ask.key, ask.task, self.judge.name, reply.data.model_dump_json(), reply.raw, reply.usage, self.run
+            ),
+        )
+
+    async def aclose(self) -> None:
+        await self.judge.aclose()
+
+
+class StoredJudge:
+    """The replies of an earlier run, and nothing else: what was not asked then is not answered now."""
+
+    def __init__(self, store: Store, judge: str, run: str) -> None:
+        self._store, self._judge, self._run = store, judge, run
+
+    @classmethod
+    def of_run(cls, run: str, path: Path) -> Self:
+        store = Store.open(path)
+        row = store.run(run)
+        return cls(store, row.judge, row.id)
+
+    @property
+    def name(self) -> str:
+        return self._judge
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        for stored in self._store.replies_to(ask.key):
+            if stored.judge == self._judge:
+                return Reply(data=ask.reply.model_validate_json(stored.reply), raw=stored.raw)
+        return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
+
+    async def aclose(self) -> None:
+        self._store.close()

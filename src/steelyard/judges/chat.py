@@ -1,0 +1,221 @@
+"""The judge of kind `openai`: any endpoint that speaks OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import SecretStr
+
+from steelyard.judges.diagnosis import diagnose
+from steelyard.judges.endpoint import Endpoint, Mode
+from steelyard.judges.gate import Gate
+from steelyard.judges.parsing import Problem, read, without_thoughts
+from steelyard.judges.schema import strict_schema
+from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
+from steelyard.judges.wire import Answered, Failed, Outcome, Wire
+from steelyard.records import Ask, Reply, Unjudged, Usage
+
+Messages = list[dict[str, str]]
+
+DEFAULT_CALLS_IN_FLIGHT = 16
+# A refusal of the format comes at once; a first call still running after this is being worked on.
+PROBE_SECONDS = 5.0
+QUOTED_BACK = 8000
+CUT_OFF = frozenset({"length", "max_tokens"})
+FILTERED = frozenset({"content_filter", "sensitive"})
+
+CORRECTION = {
+    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，只输出一个 JSON 对象，不要其他文字。",
+    "en": "Your previous reply cannot be used. {problem}. Answer again in full: one JSON object and nothing else.",
+}
+SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match this JSON schema: "}
+
+
+class Prompts(Protocol):
+    """Whoever turns an ask into the conversation to send."""
+
+    def messages(self, ask: Ask) -> Messages: ...
+
+
+class Said(NamedTuple):
+    """A complete message of the judge, and what it cost."""
+
+    text: str
+    usage: Usage
+
+
+class ChatJudge:
+    """Asks an LLM over HTTP. An unusable reply is asked for once more, with what was wrong.
+
+    A reply that was cut off (`finish_reason` "length") is not asked for again: the limit on tokens is the
+    user's, and the same question under the same limit ends the same way. It is `truncated`, even if what
+    there is of it parses.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        prompts: Prompts,
+        *,
+        key: SecretStr | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self._prompts = prompts
+        self._wire = Wire(endpoint, gate or Gate(DEFAULT_CALLS_IN_FLIGHT), key)
+        self._identity = endpoint.model_dump_json(include={"base_url", "model", "body", "structured"}).encode()
+        self._terms = opening_terms(endpoint)
+        self._proven = False
+        self._probe: asyncio.Event | None = None
+        self._settings: dict[tuple[str, type, Terms], bytes] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self.endpoint.name}:{self.endpoint.model}"
+
+    @property
+    def structured(self) -> Mode | None:
+        """The mode of structured output that works here; null until a call has succeeded."""
+        return self._terms.mode if self._proven else None
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Body parameters that the endpoint refused and that are no longer sent."""
+        return self._terms.without
+
+    def describe(self) -> dict[str, Any]:
+        """For a run's manifest: everything that shapes the answers, nothing that is secret."""
+        shown = {"base_url", "model", "body", "structured", "timeout", "retries", "price"}
+        return self.endpoint.model_dump(mode="json", include=shown) | {"settled": self.structured}
+
+    def fingerprint(self, ask: Ask) -> str:
+        """Says exactly what is asked of whom: the conversation as rendered, the model and its parameters."""
+        digest = hashlib.sha256(self._identity)
+        digest.update(request_body(self._prompts.messages(ask), b""))
+        return digest.hexdigest()[:32]
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        messages = self._prompts.messages(ask)
+        first = await self._said(ask, messages)
+        if isinstance(first, Unjudged):
+            return first
+        data = read(first.text, ask.reply, ask.language)
+        if not isinstance(data, Problem):
+            return Reply(data=data, raw=first.text, usage=first.usage)
+        second = await self._said(ask, messages + self._correction(ask, first.text, data))
+        usage = first.usage + second.usage
+        if isinstance(second, Unjudged):
+            return second.model_copy(update={"usage": usage})
+        data = read(second.text, ask.reply, ask.language)
+        if isinstance(data, Problem):
+            return Unjudged(reason="invalid_reply", detail=data.text, usage=usage)
+        return Reply(data=data, raw=second.text, usage=usage)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+    async def _said(self, ask: Ask, messages: Messages) -> Said | Unjudged:
+        outcome = await self._called(ask, messages)
+        if isinstance(outcome, Answered):
+            return _completion(outcome.payload, self.endpoint)
+        if isinstance(outcome, Failed):
+            return Unjudged(reason=outcome.reason, detail=outcome.detail)
+        return diagnose(outcome, self.endpoint)
+
+    async def _called(self, ask: Ask, messages: Messages) -> Outcome:
+        """The first call finds out what the endpoint accepts; those that come meanwhile wait a little for it."""
+        if self._proven:
+            return await self._negotiated(ask, messages)
+        if self._probe is None:
+            self._probe = asyncio.Event()
+            try:
+                return await self._negotiated(ask, messages)
+            finally:
+                self._probe.set()
+        if not self._probe.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._probe.wait(), PROBE_SECONDS)
+        return await self._negotiated(ask, messages)
+
+    async def _negotiated(self, ask: Ask, messages: Messages) -> Outcome:
+        began = terms = self._terms
+        while True:
+            outcome = await self._wire.post(request_body(messages, self._tail(ask, terms)))
+            if isinstance(outcome, Answered):
+                # Only what helped is remembered, and never over what another call has learnt meanwhile.
+                if terms != began and self._terms == began:
+                    self._terms = terms
+                self._proven = True
+                return outcome
+            if isinstance(outcome, Failed):
+                return outcome
+            other = other_terms(terms, outcome, self.endpoint, proven=self._proven)
+            if other is None:
+                return outcome
+            terms = other
+
+    def _tail(self, ask: Ask, terms: Terms) -> bytes:
+        key = (ask.task, ask.reply, terms)
+        if key not in self._settings:
+            self._settings[key] = settings(self.endpoint, terms, ask)
+        return self._settings[key]
+
+    def _correction(self, ask: Ask, said: str, problem: Problem) -> Messages:
+        correction = CORRECTION[ask.language].format(problem=problem.text)
+        if self._terms.mode != "json_schema":
+            correction += SHAPE[ask.language] + json.dumps(strict_schema(ask.reply), separators=(",", ":"))
+        asked_again = [{"role": "user", "content": correction}]
+        shown = without_thoughts(said, ask.reply)[:QUOTED_BACK]
+        # Some servers refuse an empty message of the assistant.
+        return [{"role": "assistant", "content": shown}, *asked_again] if shown else asked_again
+
+
+def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudged:
+    """The message in a chat completion, unless it is cut off, refused or not there."""
+    usage = _usage(payload.get("usage"), endpoint)
+    try:
+        choice = payload["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason")
+        content, refusal = message.get("content"), message.get("refusal")
+    except (LookupError, TypeError, AttributeError):
+        return Unjudged(reason="server_error", detail="a completion without choices[0].message", usage=usage)
+    if refusal:
+        return Unjudged(reason="refused", detail=str(refusal)[:300], usage=usage)
+    if finish in FILTERED:
+        return Unjudged(reason="refused", detail=f"finish_reason is {finish}", usage=usage)
+    if finish in CUT_OFF:
+        tokens = f" after {usage.completion_tokens} tokens" if usage.completion_tokens else ""
+        detail = f"the reply was cut off{tokens}; raise max_tokens in the body of judge {endpoint.name}"
+        return Unjudged(reason="truncated", detail=detail, usage=usage)
+    return Said(_text(content), usage)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):  # a message in parts
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content.encode("utf-8", "replace").decode() if isinstance(content, str) else ""
+
+
+def _usage(reported: Any, endpoint: Endpoint) -> Usage:
+    """One call, with the tokens the server reports in whichever of the usual places."""
+    if not isinstance(reported, dict):
+        return Usage(calls=1)
+    details = reported.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    prompt = _count(reported.get("prompt_tokens"))
+    usage = Usage(
+        calls=1,
+        prompt_tokens=prompt,
+        completion_tokens=_count(reported.get("completion_tokens")),
+        cached_tokens=min(prompt, _count(cached or reported.get("prompt_cache_hit_tokens"))),
+    )
+    return usage.model_copy(update={"cost": endpoint.price.of(usage)}) if endpoint.price else usage
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

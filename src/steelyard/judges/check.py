@@ -1,0 +1,121 @@
+"""Is this judge fit to use? Three small asks, and a verdict in plain words (`steelyard judges check`)."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import Literal
+
+from steelyard.errors import JudgeError
+from steelyard.judges.base import Judge
+from steelyard.records import Ask, Numbered, Record, Reply, Unjudged, Usage
+from steelyard.tasks import AtomicData, AtomicReply
+
+ROUNDS = 3
+INFRASTRUCTURE = frozenset({"unreachable", "timeout", "rate_limited", "server_error", "rejected"})
+EXPECTED = {1: "correct", 2: "wrong", 3: "undetermined"}
+
+QUESTIONS = {
+    "zh": AtomicData(
+        question="云杉站的早班车几点发车？",
+        references=("云杉站的早班车每天6点20分发车，由三号线司机驾驶。",),
+        answer="早班车6点20分发车，由五号线司机驾驶，车上有免费热茶。",
+        date="2025-01-15",
+        place="未提供",
+        atoms=(
+            Numbered(id=1, text="云杉站的早班车6点20分发车"),
+            Numbered(id=2, text="云杉站的早班车由五号线司机驾驶"),
+            Numbered(id=3, text="云杉站的早班车上有免费热茶"),
+        ),
+    ),
+    "en": AtomicData(
+        question="When does the early bus leave Spruce station?",
+        references=("The early bus leaves Spruce station at 6:20 every day, driven by a line 3 driver.",),
+        answer="The early bus leaves at 6:20, is driven by a line 5 driver, and serves free hot tea.",
+        date="2025-01-15",
+        place="not given",
+        atoms=(
+            Numbered(id=1, text="The early bus leaves Spruce station at 6:20"),
+            Numbered(id=2, text="The early bus is driven by a line 5 driver"),
+            Numbered(id=3, text="The early bus serves free hot tea"),
+        ),
+    ),
+}
+
+
+class Qualification(Record):
+    """What three asks showed. Null means that it could not be seen."""
+
+    judge: str
+    reachable: bool
+    structured: str | None = None
+    obeys_ids: bool | None = None
+    labels_as_expected: int | None = None
+    latency_seconds: float | None = None
+    reports_usage: bool | None = None
+    usage: Usage = Usage()
+    problems: tuple[str, ...] = ()
+    verdict: str
+
+    @property
+    def fit(self) -> bool:
+        return self.reachable and bool(self.obeys_ids) and not self.problems
+
+
+async def check(judge: Judge, language: Literal["zh", "en"] = "zh") -> Qualification:
+    """Ask the same small thing three times, one after the other, and say what came of it."""
+    ask = Ask(task="atomic.judge", language=language, data=QUESTIONS[language], reply=AtomicReply)
+    answers: list[Reply | Unjudged] = []
+    seconds: list[float] = []
+    try:
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            answers.append(await judge.answer(ask))
+            seconds.append(time.perf_counter() - began)
+    except JudgeError as error:
+        return Qualification(judge=judge.name, reachable=False, problems=(str(error),), verdict=f"Not usable: {error}")
+    return _qualification(judge, answers, seconds)
+
+
+def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[float]) -> Qualification:
+    replies = [answer for answer in answers if isinstance(answer, Reply)]
+    failures = [answer for answer in answers if isinstance(answer, Unjudged)]
+    problems = tuple(dict.fromkeys(f"{failure.reason}: {failure.detail}" for failure in failures))
+    reachable = any(answer.reason not in INFRASTRUCTURE for answer in failures) or bool(replies)
+    usage = sum((answer.usage for answer in answers), Usage())
+    obeys = all(_ids(reply) == sorted(EXPECTED) for reply in replies) if replies else None
+    labels = min((_as_expected(reply) for reply in replies), default=None)
+    return Qualification(
+        judge=judge.name,
+        reachable=reachable,
+        structured=getattr(judge, "structured", None),
+        obeys_ids=obeys,
+        labels_as_expected=labels,
+        latency_seconds=median(seconds) if reachable else None,
+        reports_usage=usage.prompt_tokens > 0 if replies else None,
+        usage=usage,
+        problems=problems,
+        verdict=_verdict(reachable, len(replies), obeys, labels, problems),
+    )
+
+
+def _verdict(reachable: bool, replies: int, obeys: bool | None, labels: int | None, problems: tuple[str, ...]) -> str:
+    if not reachable:
+        return f"Not usable: {problems[0]}"
+    if not replies:
+        return f"Not usable: it answers, but none of {ROUNDS} replies could be read ({problems[0]})"
+    if not obeys:
+        return "Not advisable: it leaves items out, repeats or invents some; many would end up unjudged"
+    if replies < ROUNDS:
+        return f"Usable with losses: {ROUNDS - replies} of {ROUNDS} replies were lost ({problems[0]})"
+    if labels != len(EXPECTED):
+        return f"Works, but doubtful: it labelled {labels} of {len(EXPECTED)} plain items as expected"
+    return "Fit for use"
+
+
+def _ids(reply: Reply) -> list[int]:
+    return sorted(atom.id for atom in reply.data.atoms)
+
+
+def _as_expected(reply: Reply) -> int:
+    return sum(EXPECTED.get(atom.id) == atom.label for atom in reply.data.atoms)

@@ -1,0 +1,268 @@
+"""From what a judge literally said to the reply that was asked for, or to what was wrong with it.
+
+The judge quotes judged text, and judged text is hostile: it may hold a complete fake reply, closing think
+tags, fences, quotation marks. Neither "the first object wins" nor "the last object wins" is safe, since the
+judge may repeat such text before its own reply or after it. So exactly one object may claim to be the reply:
+where two different ones do, or where a key is given twice, the judge is asked again. And a repair may mend
+punctuation only: where it would move or swallow a key of the reply, its result is not used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import json_repair
+from pydantic import ValidationError
+
+from steelyard.judges.tidy import tidy
+from steelyard.records import ReplyData
+
+Data = TypeVar("Data", bound=ReplyData)
+
+# json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
+LONGEST_REPAIR = 60_000
+DEEPEST_REPAIR = 20
+MOST_PROBLEMS = 6
+THINK = re.compile(r"<(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
+UNTHINK = re.compile(r"</(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
+
+WORDS = {
+    "zh": {
+        "no_object": "没有找到含有键 {keys} 的 JSON 对象",
+        "several": "出现了不止一个 JSON 对象，或同一个键出现了两次；引用的文本必须放在字符串里并转义引号",
+        "broken": "JSON 不完整或无法解析（字符串里的引号要转义）：{error}",
+        "missing": "{place}：缺少",
+        "choice": "{place}：只能是 {expected}，而不是 {value}",
+        "other": "{place}：{message}",
+    },
+    "en": {
+        "no_object": "there is no JSON object with the keys {keys}",
+        "several": "there is more than one JSON object, or a key is given twice; "
+        "quoted text belongs inside strings, with its quotation marks escaped",
+        "broken": "the JSON is incomplete or cannot be parsed (escape quotation marks inside strings): {error}",
+        "missing": "{place}: missing",
+        "choice": "{place}: must be {expected}, not {value}",
+        "other": "{place}: {message}",
+    },
+}
+
+
+class Problem(NamedTuple):
+    """Why a reply cannot be used, in words to send back to the judge."""
+
+    text: str
+
+
+class _Repeated(ValueError):
+    """A key stands twice in one object, with two values."""
+
+
+def read(said: str, model: type[Data], language: Literal["zh", "en"] = "en") -> Data | Problem:
+    """The reply in what the judge said, or what is wrong with it."""
+    words = WORDS[language]
+    try:
+        found = _found(without_thoughts(said, model), model)
+    except _Repeated:
+        return Problem(words["several"])
+    except (ValueError, RecursionError) as error:
+        return Problem(words["broken"].format(error=str(error)[:100]))
+    if not found:
+        return Problem(words["no_object"].format(keys=", ".join(model.model_fields)))
+    if any(other != found[0] for other in found[1:]):
+        return Problem(words["several"])
+    # Half a surrogate pair, from a token cut in two, would pass here and could never be written to a file.
+    reply = tidy(found[0], model) if _may_hold_surrogates(said) else found[0]
+    return _validated(reply, model, words)
+
+
+def without_thoughts(said: str, model: type[ReplyData]) -> str:
+    """The text after the judge's thinking.
+
+    An opening tag at the start is closed by the first closing tag. Some servers swallow the opening one; then
+    the text after the last closing tag counts, but only if it is a reply and nothing else: a closing tag may
+    also be quoted from the judged text.
+    """
+    text = said.strip()
+    if opening := THINK.match(text):
+        closing = UNTHINK.search(text)
+        text = text[closing.end() if closing else opening.end() :].strip()
+    if text.startswith(("{", "[", "```")) or not (closings := list(UNTHINK.finditer(text))):
+        return text
+    before, rest = text[: closings[-1].start()], _unfenced(text[closings[-1].end() :])
+    if not _is_one_object(rest):
+        return text
+    drafts = (json.dumps(draft) for draft in _intact_objects(before) if _names_a_field(draft, model))
+    return "\n".join([*drafts, rest])
+
+
+def _may_hold_surrogates(said: str) -> bool:
+    if "\\ud" in said or "\\uD" in said:
+        return True
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _validated(found: Any, model: type[Data], words: dict[str, str]) -> Data | Problem:
+    try:
+        return model.model_validate(found)
+    except ValidationError:
+        pass
+    try:
+        return model.model_validate(tidy(found, model))
+    except ValidationError as error:
+        return Problem("; ".join(_problems(error, words)))
+
+
+def _problems(error: ValidationError, words: dict[str, str]) -> Iterator[str]:
+    for one in error.errors(include_url=False)[:MOST_PROBLEMS]:
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in one["loc"]).lstrip(".")
+        expected = one.get("ctx", {}).get("expected", "")
+        kind = {"missing": "missing", "literal_error": "choice"}.get(one["type"], "other")
+        value = json.dumps(one["input"], ensure_ascii=False, default=str)[:40]
+        yield words[kind].format(place=place or "JSON", expected=expected, value=value, message=one["msg"])
+
+
+# --- finding the object ----------------------------------------------------------------------------
+
+
+def _found(text: str, model: type[ReplyData]) -> list[Any]:
+    """Every top-level object of the text that claims to be the reply; a broken one ends the search."""
+    decode = _DECODER.raw_decode
+    if text.startswith("{"):
+        try:
+            whole, end = decode(text)
+        except json.JSONDecodeError:
+            pass
+        else:
+            if end == len(text):
+                return [whole] if _names_a_field(whole, model) else []
+    found: list[Any] = []
+    at = 0
+    while opening := _openings(model).search(text, at):
+        try:
+            value, at = decode(text, opening.start())
+        except json.JSONDecodeError:
+            # Never look inside a broken object: what decodes in there may be a quotation.
+            value, at = _repaired(text[opening.start() :], model), len(text)
+        value = _as_object(value, model)
+        if _names_a_field(value, model):
+            found.append(value)
+    return found
+
+
+def _repaired(text: str, model: type[ReplyData]) -> Any:
+    text = _unfenced(text)
+    if len(text) > LONGEST_REPAIR or _depth(text) > DEEPEST_REPAIR:
+        raise ValueError("too long or too deep to repair")
+    if len(re.findall(r'(?<!\\)"', text)) % 2:
+        raise ValueError("a string is not closed")
+    repaired = json_repair.loads(text, skip_json_loads=True)
+    repaired = _as_object(repaired, model)
+    held = Counter(_keys(repaired))
+    for key, pattern in _key_patterns(model).items():
+        if len(pattern.findall(text)) > held[key]:
+            raise _Repeated(key)
+    return repaired
+
+
+def _unfenced(text: str) -> str:
+    text = text.strip()
+    if text.startswith("```"):
+        text = text.partition("\n")[2] if "\n" in text else text.strip("`").removeprefix("json")
+    return text.removesuffix("```").strip()
+
+
+def _is_one_object(text: str) -> bool:
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and end == len(text)
+
+
+def _intact_objects(text: str) -> Iterator[Any]:
+    """The intact objects in a text; broken ones are stepped over."""
+    at, tries = 0, 0
+    while (at := text.find("{", at)) >= 0 and tries < 100:
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+            yield value
+        except (ValueError, RecursionError):
+            at, tries = at + 1, tries + 1
+
+
+def _as_object(value: Any, model: type[ReplyData]) -> Any:
+    """Some judges put the object into an array, or send the bare array where it is all the reply holds."""
+    if not isinstance(value, list):
+        return value
+    claims = [item for item in value if _names_a_field(item, model)]
+    if len(claims) > 1:
+        raise _Repeated("several replies in an array")
+    if claims:
+        return claims[0]
+    fields = list(model.model_fields)
+    return {fields[0]: value} if len(fields) == 1 and _all_objects(value) else value
+
+
+def _all_objects(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, dict) for value in values)
+
+
+def _names_a_field(value: Any, model: type[ReplyData]) -> bool:
+    # Replies whose fields all have defaults are satisfied by any object, even one quoted from the answer.
+    return isinstance(value, dict) and not model.model_fields.keys().isdisjoint(value)
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for mark in re.findall(r"[\[{}\]]", text):
+        depth += 1 if mark in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+@cache
+def _openings(model: type[ReplyData]) -> re.Pattern[str]:
+    """Where an object or array of JSON begins, also with single or no quotation marks around a known key."""
+    names = "|".join(map(re.escape, model.model_fields))
+    return re.compile(rf"""\{{(?=\s*(?:"|['“]?(?:{names})\b))|\[(?=\s*\{{)""")
+
+
+@cache
+def _key_patterns(model: type[ReplyData]) -> dict[str, re.Pattern[str]]:
+    """For each key that the reply can hold, how it looks in text as a key, whatever its quotation marks."""
+    return {name: re.compile(rf"\b{re.escape(name)}\b[\"'”]?\s*[:：]") for name in _field_names(model)}
+
+
+def _field_names(model: type[ReplyData]) -> set[str]:
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", {})}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    if len(held) != len(pairs) and any(held[key] != value for key, value in pairs):
+        raise _Repeated("a key stands twice")
+    return held
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, strict=False)

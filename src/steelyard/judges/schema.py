@@ -1,0 +1,41 @@
+"""The JSON schema of a reply, in the strict and small form that structured output wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from steelyard.records import ReplyData
+
+# Everything else (titles, defaults, lengths, patterns) is refused by some server, costs tokens, or both;
+# pydantic checks the reply in full afterwards.
+KEPT = ("type", "enum", "const", "anyOf", "items", "properties", "required", "additionalProperties")
+
+
+@cache
+def strict_schema(model: type[ReplyData]) -> dict[str, Any]:
+    """Every property required, no others allowed, references resolved, nothing that only people read."""
+    schema = model.model_json_schema()
+    return _strict(schema, schema.get("$defs", {}), ())
+
+
+def _strict(schema: Mapping[str, Any], defs: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        if name in inside:
+            raise TypeError(f"{name} contains itself; a reply that nests without end has no strict schema")
+        return _strict(defs[name], defs, (*inside, name))
+    strict = {key: schema[key] for key in KEPT if key in schema}
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options:
+        strict["anyOf"] = [_strict(option, defs, inside) for option in options]
+    if isinstance(strict.get("items"), dict):
+        strict["items"] = _strict(strict["items"], defs, inside)
+    if "properties" in schema:
+        strict["properties"] = {name: _strict(part, defs, inside) for name, part in schema["properties"].items()}
+        strict["required"] = list(schema["properties"])
+        strict["additionalProperties"] = False
+    elif isinstance(strict.get("additionalProperties"), dict):
+        strict["additionalProperties"] = _strict(strict["additionalProperties"], defs, inside)
+    return strict

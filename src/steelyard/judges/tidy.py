@@ -1,0 +1,99 @@
+"""Small liberties that small models take with a reply, undone where only one meaning is possible."""
+
+from __future__ import annotations
+
+import re
+import types
+import unicodedata
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+# Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
+# if no second choice claims it too: 部分 is `partial` of a key point and `partly` of a criterion.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "correct": ("正确", "正確", "准确", "準確", "属实", "屬實"),
+    "wrong": ("错误", "錯誤", "不正确", "不正確", "不准确", "不準確", "incorrect"),
+    "undetermined": ("无法判断", "無法判斷", "无法确定", "無法確定", "不确定", "不確定", "uncertain"),
+    "exempt": ("豁免", "免检", "免檢", "无需核查", "無需核查", "不需核查", "不需要核查"),
+    "supported": ("支持", "有依据", "有依據", "完全支持"),
+    "partial": ("部分", "部分支持", "部分覆盖", "部分覆蓋", "部分涵盖", "部分涵蓋", "partially"),
+    "unsupported": ("不支持", "无依据", "無依據", "没有依据", "沒有依據"),
+    "no_claim": ("无主张", "無主張", "无陈述", "無陳述", "无断言", "無斷言"),
+    "covered": ("覆盖", "覆蓋", "已覆盖", "已覆蓋", "涵盖", "涵蓋", "命中"),
+    "missing": ("缺失", "遗漏", "遺漏", "未覆盖", "未覆蓋", "未涵盖", "未涵蓋", "未命中"),
+    "deep": ("深入", "详细", "詳細"),
+    "adequate": ("适中", "適中", "足够", "足夠"),
+    "bare": ("仅提及", "僅提及", "一笔带过", "一筆帶過"),
+    "from_background": ("来自背景", "來自背景", "来源于背景", "來源於背景"),
+    "benign_extension": ("良性扩展", "良性擴展", "良性延伸", "合理延伸"),
+    "outside": ("背景之外", "背景外"),
+    "fully": ("符合", "完全符合"),
+    "partly": ("部分", "部分符合", "partially"),
+    "no": ("不符合",),
+    "reference": ("参考资料", "參考資料", "资料", "資料"),
+    "inference": ("推断", "推斷", "推理", "推论", "推論"),
+    "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
+    "quantity": ("数量", "數量"),
+    "date": ("日期",),
+    "political_date": ("政治日期", "政治类日期", "政治類日期"),
+}
+TRUE, FALSE = ("是", "真"), ("否", "假")
+NOTHING = ("", "null", "none", "n/a", "无", "無")
+DECORATION = " \t\r\n\"'`*【】[]（）()《》“”。.：:"
+# Between letters only: the minus of -1 is not a joint.
+JOINT = re.compile(r"(?<=[a-z])[-\s]+(?=[a-z])")
+
+
+def tidy(value: Any, kind: Any) -> Any:
+    """The value as `kind` would want it, where that is plain; otherwise unchanged."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _tidy_option(value, get_args(kind))
+    if origin is Literal:
+        return _tidy_choice(value, get_args(kind))
+    if origin is list and isinstance(value, list):
+        return [tidy(item, get_args(kind)[0]) for item in value]
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, dict):
+        return _tidy_fields(value, kind)
+    if isinstance(value, str):
+        # A lone half of a surrogate pair comes from a token cut in two; nothing could store it.
+        value = value.encode("utf-8", "replace").decode()
+    if kind is bool and isinstance(value, str):
+        word = value.strip(DECORATION)
+        return True if word in TRUE else False if word in FALSE else value
+    return value
+
+
+def _tidy_fields(value: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    tidied: dict[str, Any] = {}
+    for name, inner in value.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            continue
+        inner = tidy(inner, field.annotation)
+        if inner is None and not field.is_required() and not _takes_none(field.annotation):
+            continue  # an explicit null where there is a default means: left out
+        tidied[name] = inner
+    return tidied
+
+
+def _tidy_option(value: Any, options: tuple[Any, ...]) -> Any:
+    nullable = type(None) in options and str not in options
+    if nullable and isinstance(value, str) and value.strip(DECORATION).lower() in NOTHING:
+        return None
+    rest = [option for option in options if option is not type(None)]
+    return tidy(value, rest[0]) if len(rest) == 1 else value
+
+
+def _tidy_choice(value: Any, choices: tuple[Any, ...]) -> Any:
+    if not isinstance(value, str):
+        return value
+    word = unicodedata.normalize("NFKC", value).strip(DECORATION).casefold()
+    said = JOINT.sub("_", word)
+    matches = {choice for choice in choices if str(choice).casefold() == said or word in SYNONYMS.get(str(choice), ())}
+    return matches.pop() if len(matches) == 1 else value
+
+
+def _takes_none(annotation: Any) -> bool:
+    return type(None) in get_args(annotation)

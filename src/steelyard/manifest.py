@@ -1,0 +1,81 @@
+"""How a run came about: enough to say why two runs differ, and to do one again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from steelyard.judges.base import Judge
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol
+from steelyard.protocols.common import Options
+
+PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def make_manifest(
+    protocol: Protocol,
+    options: Options,
+    judge: Judge,
+    prompts: Prompts,
+    sources: Sequence[str],
+    fields: Mapping[str, str],
+    encoding: str,
+) -> dict[str, Any]:
+    describe = getattr(judge, "describe", None)
+    return {
+        "protocol": {"name": protocol.name, "version": protocol.version},
+        "options": options.model_dump(mode="json"),
+        "prompts": {
+            prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
+            for prompt in prompts
+            if prompt.task.startswith((f"{protocol.name}.", "again"))
+            or (protocol.name == "scorecard" and prompt.task == "atomic.split")
+        },
+        "judge": {"name": judge.name, **(describe() if describe else {})},
+        "data": [_data_file(source) for source in sources],
+        "fields": dict(fields),
+        "encoding": encoding,
+        "packages": dict(_versions(PACKAGES)),
+        "python": platform.python_version(),
+        "commit": _commit(),
+    }
+
+
+def _data_file(source: str) -> dict[str, Any]:
+    path = Path(source)
+    if source == "-" or not path.is_file():
+        return {"path": source}
+    return {"path": source, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _versions(names: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for name in names:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
+
+
+def _commit() -> str | None:
+    """The commit of the folder the user works in, where it is a git checkout."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,0 +1,97 @@
+"""How a run tells people, or programs, how far it is: a live line, plain lines, JSON lines, or nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Self, TextIO
+
+from steelyard.runner import Tally
+
+Style = Literal["auto", "live", "plain", "json", "quiet"]
+SECONDS_BETWEEN = {"live": 0.1, "plain": 5.0, "json": 1.0}
+
+
+def snapshot(tally: Tally, seconds: float, in_flight: int | None) -> dict[str, Any]:
+    """The state of a run as a program would want it."""
+    rate = tally.done / seconds if seconds > 0 else 0.0
+    left = None if tally.total is None else max(0, tally.total - tally.done - tally.skipped - tally.bad_rows)
+    return {
+        "done": tally.done,
+        "total": tally.total,
+        "skipped": tally.skipped,
+        "bad_rows": tally.bad_rows,
+        "judged": tally.statuses["judged"],
+        "partial": tally.statuses["partial"],
+        "failed": tally.statuses["failed"],
+        "rate": round(rate, 3),
+        "eta_seconds": round(left / rate) if left is not None and rate else None,
+        "calls": tally.usage.calls,
+        "prompt_tokens": tally.usage.prompt_tokens,
+        "completion_tokens": tally.usage.completion_tokens,
+        "cost": tally.usage.cost,
+        "in_flight": in_flight,
+        "errors": dict(tally.errors),
+        "seconds": round(seconds, 3),
+    }
+
+
+def line(state: dict[str, Any]) -> str:
+    """The same as one line for people."""
+    parts = [f"{state['done'] + state['skipped']}/{state['total'] if state['total'] is not None else '?'}"]
+    parts.append(f"{state['rate']:.1f}/s")
+    if state["eta_seconds"] is not None:
+        minutes, seconds = divmod(state["eta_seconds"], 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    if state["in_flight"] is not None:
+        parts.append(f"{state['in_flight']} in flight")
+    parts.append(f"{state['calls']} calls")
+    if state["cost"] is not None:
+        parts.append(f"${state['cost']:.4f}")
+    parts += [f"{count} {reason}" for reason, count in state["errors"].items()]
+    return " · ".join(parts)
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Call `tick()` whenever something happened; it prints when the style's time has come."""
+
+    def __init__(
+        self, style: Style, tally: Tally, in_flight: Callable[[], int | None], stream: TextIO | None = None
+    ) -> None:
+        self.stream = stream or sys.stderr
+        if style == "auto":
+            style = "live" if self.stream.isatty() else "plain"
+        self.style, self.tally, self._in_flight = style, tally, in_flight
+        self._started = self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def tick(self) -> None:
+        if self.style == "quiet":
+            return
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN[self.style]:
+            self._last = now
+            self._print(now)
+
+    def __exit__(self, *_: object) -> None:
+        if self.style == "quiet":
+            return
+        self._print(time.monotonic())
+        if self.style == "live":
+            self.stream.write("\n")
+
+    def _print(self, now: float) -> None:
+        state = snapshot(self.tally, now - self._started, self._in_flight())
+        if self.style == "json":
+            text = json.dumps(state) + "\n"
+        elif self.style == "live":
+            text = f"\r\x1b[2K{line(state)}"
+        else:
+            text = line(state) + "\n"
+        self.stream.write(text)
+        self.stream.flush()

@@ -1,0 +1,300 @@
+"""A report as a page: which tables in which order, in the reader's language. Terminal and Markdown share it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from steelyard.records import Language
+from steelyard.reports.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Heading,
+    Lines,
+    Table,
+    Toned,
+    estimate_cells,
+    number,
+    one_line,
+    score,
+    share,
+)
+from steelyard.reports.model import OTHERS, Estimate, Group, Report, named
+from steelyard.scoring import band_of_score
+from steelyard.wording import band_description, say
+
+NUMBERS = "rrrrr"
+BRIEF_GROUPS = 20
+BRIEF_WHY = 100
+BRIEF_LOW = 10
+LONGEST_CELL = 300
+Row = tuple[str | Toned, ...]
+
+
+class Page:
+    """Lays out one report. `brief` leaves out what only a longer document has room for."""
+
+    def __init__(self, report: Report, *, brief: bool) -> None:
+        self.report, self.brief = report, brief
+        self.language: Language = report.language
+
+    def say(self, key: str) -> str:
+        return say(self.language, f"report.{key}")
+
+    def named(self, table: str, name: str) -> str:
+        return named(self.language, table, name)
+
+    def blocks(self) -> Iterator[Block]:
+        yield Heading(f"{self.say('title')} · {self.named('protocol', self.report.protocol)}", 1)
+        yield self._summary()
+        if self.report.n:
+            yield from self._scores()
+            yield from self._atoms()
+            yield from self._checks()
+            yield from self._dialogue()
+            yield from self._bands()
+            yield from self._labels()
+            yield from self._groups("tags", self.report.tags)
+            yield from self._flags()
+            yield from self._worst()
+        else:
+            yield Lines((self.say("nothing"),))
+        yield from self._unjudged()
+        yield from self._bad_rows()
+        yield from self._usage()
+        yield from self._manifest()
+
+    def _pair(self, key: str, value: str) -> str:
+        return self.say(key) + self.say("colon") + value
+
+    def _summary(self) -> Lines:
+        r = self.report
+        states = self.say("comma").join(f"{self.named('status', s)} {n}" for s, n in r.statuses.items())
+        lines = [self._pair("samples", f"{r.n} = {states}")]
+        judges = [self._other(judge) for judge in r.judges]
+        if judges:
+            lines.append(self._pair("judge", self.say("comma").join(judges)))
+        if r.n_bad_rows:
+            lines.append(self._pair("bad_rows", str(r.n_bad_rows)))
+        return Lines(tuple(lines))
+
+    # --- tables of estimates -----------------------------------------------------------------------
+
+    def _estimates(self, first: tuple[str, ...], rows: tuple[Row, ...], value: str = "mean") -> Table:
+        numbers = (self.say(value), self.say("interval"), "n", self.say("n_null"), self.say("n_unjudged"))
+        return Table((*first, *numbers), "l" * len(first) + NUMBERS, rows, grouped=len(first) > 1)
+
+    def _cells(self, estimate: Estimate) -> tuple[str, ...]:
+        return estimate_cells(estimate, self.report.scale)
+
+    def _scores(self) -> Iterator[Block]:
+        yield Heading(self.say("scores"))
+        scores = self.report.scores
+        rows = tuple((self.named("metric", n), *self._cells(e)) for n, e in scores.items())
+        yield self._estimates((self.say("score"),), rows)
+        yield Lines(tuple(line for n, e in scores.items() if (line := self._meaning(n, e))), listed=True)
+        notes = ("note_mean", "note_null") + (() if self.report.dialogue else ("note_shared",))
+        yield Lines(tuple(map(self.say, notes)))
+
+    def _meaning(self, name: str, estimate: Estimate) -> str:
+        explained = named(self.language, f"explain.{self.report.protocol}", name, "")
+        if name in self.report.bands and estimate.value is not None:
+            band = band_of_score(int(estimate.value))
+            value = number(estimate.value, self.report.scale)
+            explained += f" {value} → {band_description(name, band, self.language)}"
+        return self.named("metric", name) + self.say("colon") + explained if explained else ""
+
+    def _atoms(self) -> Iterator[Block]:
+        atoms = self.report.atoms
+        if atoms is None:
+            return
+        yield Heading(self.say("levels"))
+        labels = tuple(label.removeprefix("n_") for label in atoms.overall.counts)
+        groups = {self.named("level", level): group for level, group in atoms.levels.items()}
+        yield Table(
+            (self.say("level"), *(self.named("label.atom", label) for label in labels)),
+            "l" + "r" * len(labels),
+            tuple(
+                (name, *map(str, group.counts.values()))
+                for name, group in {**groups, self.say("overall"): atoms.overall}.items()
+            ),
+        )
+        rows: list[Row] = []
+        for level, group in {**atoms.levels, "1–3": atoms.overall}.items():
+            for name in ("accuracy", "accuracy_strict", "coverage"):
+                rows.append((level, self.named("metric", name), *self._cells(getattr(group, name))))
+        yield self._estimates((self.say("level"), self.say("score")), tuple(rows), "value")
+
+    def _checks(self) -> Iterator[Block]:
+        if not self.report.checks:
+            return
+        yield Heading(self.say("checks"))
+        rows = tuple(
+            (self.named("group", c.group), self.named("check", c.name), *self._cells(c.passed))
+            for c in self.report.checks
+        )
+        yield self._estimates((self.say("group"), self.say("check")), rows, "passed")
+
+    def _dialogue(self) -> Iterator[Block]:
+        d = self.report.dialogue
+        if d is None:
+            return
+        yield Heading(self.say("dialogue"))
+        rates = {"csr": d.csr, "isr": d.isr, "ssr": d.ssr}
+        rows: list[Row] = [(self.named("metric", name), *self._cells(rate)) for name, rate in rates.items()]
+        rows.append((self.say("by_rule"), *self._cells(d.by_rule)))
+        yield self._estimates((self.say("rate"),), tuple(rows), "value")
+        counts = (("undetermined", d.n_undetermined), ("vacuous", d.n_vacuous))
+        yield Lines(tuple(self._pair(key, str(n)) for key, n in counts))
+        if d.by_type:
+            yield Heading(self.say("by_type"), 3)
+            rows = [(self._type(name), *self._cells(rate)) for name, rate in d.by_type.items()]
+            yield self._estimates((self.say("type"),), tuple(rows), "value")
+        if d.by_turn:
+            yield Heading(self.say("by_turn"), 3)
+            rows = []
+            for turn, of_turn in d.by_turn.items():
+                rows.append((self._other(turn), "CSR", *self._cells(of_turn.csr)))
+                rows.append((self._other(turn), "ISR", *self._cells(of_turn.isr)))
+            yield self._estimates((self.say("turn"), self.say("rate")), tuple(rows), "value")
+
+    def _type(self, name: str) -> str:
+        return self._other(name) if name else self.say("no_type")
+
+    def _other(self, name: str) -> str:
+        return self.say("others") if name == OTHERS else one_line(name, 60)
+
+    def _groups(self, heading: str, groups: Mapping[str, Group]) -> Iterator[Block]:
+        if not groups:
+            return
+        yield Heading(self.say(heading))
+        shown = list(groups.items())[: BRIEF_GROUPS if self.brief else None]
+        rows = tuple(
+            (self._other(name), self.named("metric", metric), *self._cells(estimate))
+            for name, group in shown
+            for metric, estimate in group.scores.items()
+        )
+        yield self._estimates((self.say(heading.removesuffix("s")), self.say("score")), rows)
+        if len(groups) > len(shown):
+            yield Lines((f"… +{len(groups) - len(shown)}",))
+
+    # --- counts ------------------------------------------------------------------------------------
+
+    def _bands(self) -> Iterator[Block]:
+        for metric, lines in self.report.bands.items():
+            shown = [line for line in lines if line.n or not self.brief]
+            if not shown:
+                continue
+            total = sum(line.n for line in lines)
+            yield Heading(self.say("bands") + self.say("colon") + self.named("metric", metric), 3)
+            yield Table(
+                (self.say("band"), self.say("count"), self.say("share"), self.say("description")),
+                "rrrl",
+                tuple((f"{b.scores[0]}–{b.scores[1]}", str(b.n), share(b.n, total), b.description) for b in shown),
+            )
+
+    def _labels(self) -> Iterator[Block]:
+        # The tables of atoms and checks have said these already.
+        told = {"atom": self.report.atoms, "check": self.report.checks}
+        labels = {kind: counts for kind, counts in self.report.labels.items() if not told.get(kind)}
+        if not labels:
+            return
+        yield Heading(self.say("labels"))
+        rows = tuple(
+            (self.named("kind", kind), self.named(f"label.{kind}", label), str(n), share(n, sum(counts.values())))
+            for kind, counts in labels.items()
+            for label, n in counts.items()
+        )
+        yield Table(("", self.say("label"), self.say("count"), self.say("share")), "llrr", rows, grouped=True)
+
+    def _flags(self) -> Iterator[Block]:
+        flags = self.report.flags
+        if not flags:
+            return
+        yield Heading(self.say("flags"))
+        yield Table(
+            (self.say("flag"), "n", self.say("share"), self.say("meaning")),
+            "lrrl",
+            tuple(
+                (
+                    self._other(flag),
+                    str(group.n),
+                    share(group.n, self.report.n),
+                    named(self.language, "flag", flag, ""),
+                )
+                for flag, group in flags.items()
+            ),
+        )
+        if not self.brief:
+            yield from self._groups("flags", flags)
+
+    def _unjudged(self) -> Iterator[Block]:
+        reasons = self.report.unjudged
+        if not reasons:
+            return
+        yield Heading(self.say("unjudged"))
+        rows = tuple((self.named("unjudged", self._other(reason)), str(n)) for reason, n in reasons.items())
+        yield Table((self.say("reason"), self.say("count")), "lr", rows)
+
+    def _worst(self) -> Iterator[Block]:
+        if not self.report.worst:
+            return
+        yield Heading(self.say("worst"))
+        rows: list[Row] = []
+        for low in self.report.worst[: BRIEF_LOW if self.brief else None]:
+            scores = score(low.main_score, self.report.scale)
+            if not self.brief:
+                scores = self.say("comma").join(
+                    f"{self.named('metric', name)} {score(value, self.report.scale)}"
+                    for name, value in low.scores.items()
+                )
+            why = one_line(low.why, BRIEF_WHY if self.brief else LONGEST_CELL)
+            flags = ", ".join(one_line(flag, 40) for flag in low.flags)
+            rows.append((one_line(low.id, 80), scores, why, flags or NOT_APPLICABLE))
+        columns = (self.say("id"), self.say("score"), self.say("why"), self.say("flag_names"))
+        yield Table(columns, "lrll" if self.brief else "llll", tuple(rows))
+
+    def _bad_rows(self) -> Iterator[Block]:
+        r = self.report
+        if not r.n_bad_rows:
+            return
+        yield Heading(self.say("bad_rows"))
+        yield Table(
+            (self.say("file"), self.say("line"), self.say("field"), self.say("problem")),
+            "lrll",
+            tuple(
+                (
+                    one_line(row.file or NOT_APPLICABLE, LONGEST_CELL),
+                    NOT_APPLICABLE if row.line is None else str(row.line),
+                    one_line(row.field or NOT_APPLICABLE, 80),
+                    one_line(row.problem, LONGEST_CELL),
+                )
+                for row in r.bad_rows
+            ),
+        )
+        if r.n_bad_rows > len(r.bad_rows):
+            yield Lines((self.say("bad_rows_more").format(n=r.n_bad_rows - len(r.bad_rows)),))
+
+    def _usage(self) -> Iterator[Block]:
+        usage = self.report.usage
+        if not usage.calls:
+            return
+        yield Heading(self.say("usage"))
+        counts = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+        lines = [self._pair(name, f"{getattr(usage, name):,}") for name in counts]
+        cost = NOT_APPLICABLE if usage.cost is None else f"{usage.cost:.4f}"
+        yield Lines((*lines, self._pair("cost", cost)))
+
+    def _manifest(self) -> Iterator[Block]:
+        if self.brief or not self.report.manifest:
+            return
+        yield Heading(self.say("manifest"))
+        rows = tuple(
+            (one_line(key, 80), one_line(value if isinstance(value, str) else _compact(value), LONGEST_CELL))
+            for key, value in self.report.manifest.items()
+        )
+        yield Table((self.say("key"), self.say("value")), "ll", rows)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,358 @@
+"""One sample in full: what was asked and answered, every item with its label, reason and evidence."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from steelyard.records import (
+    Atom,
+    Check,
+    Criterion,
+    DialogueSample,
+    Evidence,
+    KeyPoint,
+    Language,
+    RagSample,
+    Sample,
+    Sentence,
+    Verdict,
+)
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
+from steelyard.reports.markdown import document
+from steelyard.reports.model import SCALES, bracketed, named, reason_in
+from steelyard.reports.tally import is_open
+from steelyard.scoring import band_of_score, shallow
+from steelyard.text import ELLIPSIS
+from steelyard.wording import band_description, say, words
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+GOOD = {"correct", "1", "on_topic", "supported", "covered", "satisfied", "valid", "from_background"}
+BAD = {"wrong", "0", "off_topic", "unsupported", "missing", "violated", "invalid", "outside"}
+HIGH, MIDDLE = 80, 50
+
+
+def render_sample(verdict: Verdict, sample: Sample | None, language: Language) -> RenderableType:
+    """The sample for a terminal."""
+    from steelyard.reports.terminal import renderable
+
+    return renderable(sample_blocks(verdict, sample, language))
+
+
+def sample_markdown(verdict: Verdict, sample: Sample | None, language: Language) -> str:
+    """The sample as a Markdown document."""
+    return document(sample_blocks(verdict, sample, language))
+
+
+def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -> Iterator[Block]:
+    """The sample as a page, in reading order."""
+    view = _View(verdict, language)
+    yield Heading(f"{named(language, 'protocol', verdict.protocol)} · {verdict.id}", 1)
+    yield view.summary(sample)
+    yield from view.scores()
+    yield from view.flags()
+    if isinstance(sample, RagSample):
+        yield from view.rag(sample)
+    if verdict.notes.get("own_answer"):
+        yield from view.quoted("own_answer", str(verdict.notes["own_answer"]))
+    yield from view.checks()
+    yield from view.key_points()
+    yield from view.sentences()
+    yield from view.atoms()
+    yield from view.turns(sample if isinstance(sample, DialogueSample) else None)
+
+
+class _View:
+    def __init__(self, verdict: Verdict, language: Language) -> None:
+        self.verdict, self.language = verdict, language
+
+    def say(self, key: str) -> str:
+        return say(self.language, f"sample.{key}")
+
+    def label(self, kind: str, label: object) -> Toned:
+        name = str(label)
+        tone: Tone = "good" if name in GOOD else "bad" if name in BAD else "open"
+        return Toned(named(self.language, f"label.{kind}", name), tone)
+
+    def fact(self, key: str, text: str) -> tuple[tuple[str, str], ...]:
+        """A named line, left out where there is nothing to say."""
+        return ((self.say(key) + say(self.language, "report.colon"), text),) if text else ()
+
+    def reason(self, text: str, key: str = "reason") -> tuple[tuple[str, str], ...]:
+        return self.fact(key, reason_in(self.language, text))
+
+    def flagged(self, flags: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        return tuple(pair for flag in flags for pair in self.fact("notes", self.flag(flag)))
+
+    def flag(self, flag: str) -> str:
+        _, found, rest = flag.partition("unjudged:")
+        if found:
+            what, _, reason = rest.partition(":")
+            return f"{what}{say(self.language, 'report.colon')}{reason_in(self.language, reason)}"
+        return named(self.language, "flag", flag)
+
+    # --- the frame ---------------------------------------------------------------------------------
+
+    def summary(self, sample: Sample | None) -> Lines:
+        facts = self.fact("status", named(self.language, "status", self.verdict.status))
+        facts += self.fact("judge", self.verdict.judge)
+        if sample:
+            facts += self.fact("model", sample.model or "")
+            facts += self.fact("tags", say(self.language, "report.comma").join(sample.tags))
+        if isinstance(sample, RagSample):
+            facts += self.fact("date", sample.date or "") + self.fact("place_given", sample.place or "")
+        for note in ("failure", "reason"):
+            facts += self.reason(str(self.verdict.notes.get(note) or ""))
+        return Lines(tuple(name + text for name, text in facts))
+
+    def scores(self) -> Iterator[Block]:
+        protocol, scale = self.verdict.protocol, SCALES.get(self.verdict.protocol, "number")
+        rows = []
+        for name, value in self.verdict.scores.items():
+            meaning = named(self.language, f"explain.{protocol}", name, "")
+            if protocol == "scorecard" and value is not None and name in words(self.language)["band"]:
+                meaning = band_description(name, band_of_score(int(value)), self.language)
+            if value is None:
+                unjudged = is_open(name, self.verdict)
+                meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
+            shown = _yes_no(value) if protocol == "grounded" or name == "fallback" else score(value, scale)
+            rows.append((named(self.language, "metric", name), shown, meaning))
+        yield Heading(self.say("scores"))
+        header = (say(self.language, f"report.{key}") for key in ("score", "value", "meaning"))
+        yield Table(tuple(header), "lrl", tuple(rows))
+        if protocol == "scorecard":
+            yield Heading(self.say("reasoning"), 3)
+            yield Lines(tuple(scorecard_reasoning(self.verdict, self.language).split("\n")))
+
+    def flags(self) -> Iterator[Block]:
+        if self.verdict.flags:
+            yield Heading(self.say("flags"))
+            colon = say(self.language, "report.colon")
+            lines = (f"{flag}{colon}{self.flag(flag)}" for flag in self.verdict.flags)
+            yield Lines(tuple(lines), listed=True)
+
+    def quoted(self, key: str, text: str) -> Iterator[Block]:
+        yield Heading(self.say(key))
+        yield Passage(text)
+
+    def rag(self, sample: RagSample) -> Iterator[Block]:
+        yield from self.quoted("question", sample.question)
+        yield from self.quoted("answer", sample.answer)
+        if sample.reference_answer:
+            yield from self.quoted("reference_answer", sample.reference_answer)
+        if sample.references:
+            yield Heading(self.say("references"))
+        for index, passage in enumerate(sample.references):
+            marks = evidence_marks(passage, index, self.verdict)
+            yield Passage(passage, self.say("passage").format(n=index + 1), marks)
+
+    # --- the items ---------------------------------------------------------------------------------
+
+    def evidence(self, evidence: Evidence | None) -> tuple[tuple[str, str], ...]:
+        if evidence is None:
+            return ()
+        parts = []
+        if evidence.reference is not None:
+            parts.append(self.say("passage").format(n=evidence.reference + 1))
+        parts.append(named(self.language, "source", evidence.source))
+        if evidence.quote:
+            parts.append(self.say("verified" if evidence.verified else "unverified"))
+        about = bracketed(self.language, say(self.language, "report.comma").join(parts))
+        return self.fact("evidence", f"{evidence.quote}{about}".strip())
+
+    def atoms(self) -> Iterator[Block]:
+        atoms = [item for item in self.verdict.items if isinstance(item, Atom)]
+        if atoms:
+            yield Heading(self.say("atoms"))
+        for atom in atoms:
+            level = (Toned(named(self.language, "level", str(atom.level))),) if atom.level else ()
+            cause = (Toned(self.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
+            yield Entry(
+                atom.id,
+                atom.text,
+                (self.label("atom", atom.label), *level, *cause),
+                self.reason(atom.reason)
+                + self.reason(atom.level_reason, "level_reason")
+                + self.evidence(atom.evidence)
+                + self.flagged(atom.flags),
+            )
+
+    def checks(self) -> Iterator[Block]:
+        checks = [item for item in self.verdict.items if isinstance(item, Check)]
+        for group, members in groupby(checks, key=lambda check: check.group):
+            group_name = named(self.language, "group", group)
+            yield Heading(self.say("checks") + say(self.language, "report.colon") + group_name)
+            for check in members:
+                parts = tuple(
+                    (
+                        f"{self.label('part', part.label).text}{say(self.language, 'report.colon')}",
+                        part.text
+                        + (bracketed(self.language, reason_in(self.language, part.reason)) if part.reason else ""),
+                    )
+                    for part in check.parts
+                )
+                yield Entry(
+                    check.id,
+                    named(self.language, "check", check.name, check.text),
+                    (self.label("check", check.label),),
+                    self.reason(check.reason) + parts + self.flagged(check.flags),
+                )
+
+    def sentences(self) -> Iterator[Block]:
+        found = [item for item in self.verdict.items if isinstance(item, Sentence)]
+        if found:
+            yield Heading(self.say("sentences"))
+        for sentence in found:
+            yield Entry(
+                sentence.id,
+                sentence.text,
+                (self.label("on_topic", sentence.on_topic), self.label("support", sentence.support)),
+                self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.flagged(sentence.flags),
+            )
+
+    def key_points(self) -> Iterator[Block]:
+        found = [item for item in self.verdict.items if isinstance(item, KeyPoint)]
+        if found:
+            yield Heading(self.say("key_points"))
+            if any(point.keypoints_source == "derived" for point in found):
+                yield Lines((self.flag("keypoints_derived"),))
+        for point in found:
+            depth = (Toned(named(self.language, "depth", point.depth)),) if point.depth else ()
+            yield Entry(
+                point.id,
+                point.text,
+                (self.label("key_point", point.label), *depth),
+                self.reason(point.reason) + self.flagged(point.flags),
+            )
+
+    def turns(self, sample: DialogueSample | None) -> Iterator[Block]:
+        criteria = [item for item in self.verdict.items if isinstance(item, Criterion)]
+        if sample:
+            yield from self.quoted("system_prompt", sample.system_prompt)
+        given = range(1, len(sample.turns) + 1) if sample else ()
+        for number in sorted({*given, *(c.turn for c in criteria)}):
+            of_turn = [c for c in criteria if c.turn == number]
+            yield Heading(self.say("turn").format(n=number))
+            if sample and number in given:
+                yield Passage(sample.turns[number - 1].prompt, self.say("prompt"))
+                yield Passage(sample.turns[number - 1].answer, self.say("answer"))
+            if not of_turn:
+                yield Lines((self.say("no_criteria"),))
+            yield from map(self.criterion, of_turn)
+
+    def criterion(self, c: Criterion) -> Entry:
+        mark = self.say("verified" if c.quote_verified else "unverified")
+        quote = c.quote + bracketed(self.language, mark) if c.quote else ""
+        decided = self.fact("decided_by", named(self.language, "decided_by", c.decided_by))
+        return Entry(
+            c.id,
+            c.text,
+            (self.label("criterion", c.label), self.label("validity", c.validity)),
+            self.fact("place", c.place)
+            + self.fact("basis", quote)
+            + self.reason(c.validity_reason, "validity")
+            + self.reason(c.reason)
+            + (decided if c.label != "unjudged" else ())
+            + self.flagged(c.flags),
+        )
+
+
+def _yes_no(value: float | int | None) -> str:
+    return score(value, "points")
+
+
+# --- evidence in the passages ----------------------------------------------------------------------
+
+
+def _letters(text: str) -> tuple[str, list[int]]:
+    """Letters and digits in comparable form, with the place each came from."""
+    letters: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        for plain in unicodedata.normalize("NFKC", character).casefold():
+            if plain.isalnum():
+                letters.append(plain)
+                places.append(place)
+    return "".join(letters), places
+
+
+def evidence_marks(passage: str, index: int, verdict: Verdict) -> tuple[tuple[int, int], ...]:
+    """The spans of a passage that verified quotes point to, merged where they touch."""
+    evidence = (getattr(item, "evidence", None) for item in verdict.items)
+    quotes = [e.quote for e in evidence if e and e.verified and e.reference == index]
+    if not quotes:
+        return ()
+    haystack, places = _letters(passage)
+    spans = []
+    for quote in quotes:
+        after = 0
+        for part in ELLIPSIS.split(quote):
+            needle, _ = _letters(part)
+            at = haystack.find(needle, after) if needle else -1
+            if at >= 0:
+                after = at + len(needle)
+                spans.append((places[at], places[after - 1] + 1))
+    return _merged(sorted(spans))
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+# --- the scorecard's reasoning ---------------------------------------------------------------------
+
+
+def scorecard_reasoning(verdict: Verdict, language: Language) -> str:
+    """Hit, partial and missing points, the depth of each, and one summary in a human tone at the end."""
+    points = [item for item in verdict.items if isinstance(item, KeyPoint)]
+    lines = [] if points else [say(language, "reasoning.no_points")]
+    groups = {"covered": "hit", "partial": "partial", "missing": "missing", "unjudged": "unjudged"}
+    for label, key in groups.items():
+        of_label = [point for point in points if point.label == label]
+        if points and (of_label or label != "unjudged"):
+            lines.append(say(language, f"reasoning.{key}").format(n=len(of_label)) + _list(of_label, language))
+    return "\n".join([*lines, _summary(verdict, points, language)]).strip()
+
+
+def _list(points: Sequence[KeyPoint], language: Language) -> str:
+    colon = say(language, "report.colon")
+    if not points:
+        return colon + say(language, "reasoning.none")
+    return colon + "; ".join(_point(point, language) for point in points)
+
+
+def _point(point: KeyPoint, language: Language) -> str:
+    about = []
+    if point.depth:
+        about.append(say(language, "reasoning.depth").format(depth=named(language, "depth", point.depth)))
+    elif point.label in ("covered", "partial"):
+        about.append(say(language, "reasoning.depth_unknown"))
+    if point.reason:
+        about.append(reason_in(language, point.reason))
+    text = " ".join(point.text.split())
+    return text + bracketed(language, " ".join(" · ".join(about).split())) if about else text
+
+
+def _summary(verdict: Verdict, points: Sequence[KeyPoint], language: Language) -> str:
+    """The judge's own summary; without one, a sentence that follows from the counts."""
+    given = " ".join(str(verdict.notes.get("summary") or "").split())
+    if given or not points:
+        return given
+    completeness = verdict.scores.get("completeness")
+    if completeness is None:
+        return say(language, "reasoning.summary_open")
+    key = "high" if completeness >= HIGH else "middle" if completeness >= MIDDLE else "low"
+    if shallow(points) and key != "low":
+        key = "shallow"
+    covered = sum(point.label == "covered" for point in points)
+    return say(language, f"reasoning.summary_{key}").format(covered=covered, total=len(points))

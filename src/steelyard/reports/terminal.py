@@ -1,0 +1,115 @@
+"""Pages for the terminal. Everything is a `Text`, so nothing in judged text is ever read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from steelyard.records import Language
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, clean, one_line
+from steelyard.reports.layout import Page
+from steelyard.reports.model import Report, in_language
+
+STYLES: dict[Tone, str] = {"good": "green", "bad": "bold red", "open": "yellow", "plain": ""}
+# Brackets as well as style: evidence must be visible in a pipe and without colour.
+MARK_OPEN, MARK_CLOSE = "⟦", "⟧"
+
+
+def render(report: Report, language: Language | None = None) -> RenderableType:
+    """The report for a terminal of 80 columns or more."""
+    return renderable(Page(in_language(report, language), brief=True).blocks())
+
+
+def print_report(report: Report, language: Language | None = None, console: Console | None = None) -> None:
+    """Print the report; without a terminal there is no colour, and the text is the same."""
+    (console or Console()).print(render(report, language))
+
+
+def renderable(blocks: Iterable[Block]) -> RenderableType:
+    """Blocks as rich shows them."""
+    parts: list[RenderableType] = []
+    before: Block | None = None
+    for block in blocks:
+        together = isinstance(before, Heading) or (isinstance(before, Entry) and isinstance(block, Entry))
+        if before and not together:
+            parts.append(Text())
+        parts += _block(block)
+        before = block
+    return Group(*parts)
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Heading(text, level):
+            yield Text(one_line(text), style="bold underline" if level == 1 else "bold")
+        case Lines(lines, listed):
+            for line in lines:
+                shown = Text(one_line(line), style="dim" if listed else "", overflow="fold")
+                yield Padding(shown, (0, 0, 0, 2), expand=False) if listed else shown
+        case Table():
+            yield _table(block)
+        case Passage():
+            yield from _passage(block)
+        case Entry():
+            yield from _entry(block)
+
+
+def _table(table: Table) -> RichTable:
+    shown = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
+    for title, align in zip(table.columns, table.align, strict=True):
+        is_number = align == "r"
+        shown.add_column(
+            Text(title),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    group: str | Toned | None = None
+    for row in table.rows:
+        cells = [_cell(cell) for cell in row]
+        if table.grouped and row[0] == group:
+            cells[0] = Text()
+        group = row[0]
+        shown.add_row(*cells)
+    return shown
+
+
+def _cell(cell: str | Toned) -> Text:
+    if isinstance(cell, Toned):
+        return Text(one_line(cell.text), style=STYLES[cell.tone])
+    return Text(one_line(cell))
+
+
+def _passage(passage: Passage) -> Iterator[RenderableType]:
+    if passage.title:
+        yield Text(one_line(passage.title), style="italic")
+    text = Text(overflow="fold")
+    at = 0
+    for start, end in passage.marks:
+        text.append(clean(passage.text[at:start]))
+        text.append(MARK_OPEN + clean(passage.text[start:end]) + MARK_CLOSE, style="bold green")
+        at = end
+    text.append(clean(passage.text[at:]))
+    yield Padding(text, (0, 0, 0, 2), expand=False)
+
+
+def _entry(entry: Entry) -> Iterator[RenderableType]:
+    title = Text(f"{entry.number}. ", style="bold", overflow="fold")
+    title.append(one_line(entry.text))
+    yield title
+    labels = Text("   ", overflow="fold")
+    for index, label in enumerate(entry.labels):
+        labels.append(" · " if index else "")
+        labels.append(one_line(label.text), style=STYLES[label.tone])
+    if entry.labels:
+        yield labels
+    for name, fact in entry.facts:
+        line = Text(overflow="fold")
+        line.append(name, style="dim")
+        line.append(one_line(fact))
+        yield Padding(line, (0, 0, 0, 3), expand=False)

@@ -1,0 +1,156 @@
+"""Runs that are kept: started, resumed, retried, rescored. Everything is in the store before it is reported."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import ConfigError, InputError, StoreError
+from steelyard.journal import JournalledJudge, StoredJudge
+from steelyard.judges.base import Judge
+from steelyard.manifest import file_sha256, make_manifest, now
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols.common import Options
+from steelyard.records import Sample, Verdict
+from steelyard.runner import Budget, Row, Runner, Tally
+from steelyard.samples import read_samples
+from steelyard.store import RunRow, Store
+
+OnVerdict = Callable[[Sample, Verdict], None]
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where samples come from and how to read them."""
+
+    sources: Sequence[str]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = "utf-8"
+    format: str | None = None
+
+    def rows(self, protocol: Protocol) -> Iterator[Row]:
+        samples = read_samples(
+            self.sources, protocol.kind, fields=self.fields, encoding=self.encoding, format=self.format
+        )
+        return enumerate(samples)
+
+
+@dataclass(frozen=True)
+class How:
+    """How hard to drive the judge and when to stop by itself."""
+
+    workers: int = 32
+    budget: Budget = field(default_factory=Budget)
+    fresh: bool = False
+    """Ask again even where the journal holds the reply."""
+
+
+def new_run_id() -> str:
+    """Sorts by time, is short enough to type, and two machines do not collide."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+class Run:
+    """One run of the store, being judged. `start()` or `continue_()` make it; `drive()` does the work."""
+
+    def __init__(
+        self, row: RunRow, store: Store, protocol: Protocol, options: Options, judge: Judge, data: Input, how: How
+    ) -> None:
+        self.row, self.store, self.protocol, self.data = row, store, protocol, data
+        remembering = judge if how.fresh else JournalledJudge(judge, store, row.id)
+        self.runner = Runner(protocol, options, remembering, workers=how.workers, budget=how.budget)
+        self.tally = self.runner.tally
+
+    async def drive(
+        self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], *, retry: bool = False
+    ) -> Tally:
+        """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
+        done = self.store.finished(self.row.id, retry=retry)
+        self.store.clear_bad_rows(self.row.id)
+
+        def open_rows() -> Iterable[Row]:
+            for seq, sample in self.data.rows(self.protocol):
+                if seq < len(done) and done[seq]:
+                    self.tally.skipped += 1
+                else:
+                    yield seq, sample
+
+        def keep(seq: int, sample: Sample, verdict: Verdict) -> None:
+            self.store.add_verdict(self.row.id, seq, sample, verdict)
+            on_verdict(sample, verdict)
+
+        def keep_bad(bad: InputError) -> None:
+            self.store.add_bad_row(self.row.id, bad)
+            on_bad_row(bad)
+
+        state = "stopped"
+        try:
+            tally = await self.runner.run(open_rows(), keep, keep_bad)
+            state = "stopped" if tally.stopped else "complete"
+            return tally
+        finally:
+            manifest = {**self.row.manifest, "stopped": self.tally.stopped}
+            self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
+
+
+def start(
+    store: Store,
+    protocol: Protocol,
+    options: Options,
+    judge: Judge,
+    judge_spec: str,
+    prompts: Prompts,
+    data: Input,
+    how: How,
+) -> Run:
+    """A new run over the given input."""
+    manifest = make_manifest(protocol, options, judge, prompts, data.sources, data.fields, data.encoding)
+    manifest |= {"judge_spec": judge_spec, "format": data.format}
+    row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
+    return Run(row, store, protocol, options, judge, data, how)
+
+
+def continue_(store: Store, name: str, judge: Judge, how: How) -> Run:
+    """An earlier run, to be finished over the same data."""
+    row = store.run(name)
+    if judge.name != row.judge:
+        raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
+    protocol = get_protocol(row.protocol)
+    options = protocol.parse_options(row.manifest["options"])
+    return Run(row, store, protocol, options, judge, input_of(row), how)
+
+
+def input_of(row: RunRow) -> Input:
+    """The input of an earlier run; refused where it has changed or cannot be read a second time."""
+    for data in row.manifest["data"]:
+        path = Path(data["path"])
+        if data["path"] == "-":
+            raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
+        if not path.is_file():
+            raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
+        if "sha256" in data and file_sha256(path) != data["sha256"]:
+            raise StoreError(f"{path} has changed since run {row.id}; start a new run")
+    return Input(
+        [data["path"] for data in row.manifest["data"]],
+        row.manifest["fields"],
+        row.manifest["encoding"],
+        row.manifest.get("format"),
+    )
+
+
+async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdict: OnVerdict) -> Tally:
+    """The run's scores anew from its stored replies, without a call. Other options may be tried this way.
+
+    What was unjudged stays unjudged; the stored verdicts are not touched.
+    """
+    row = store.run(name)
+    protocol = get_protocol(row.protocol)
+    chosen = protocol.parse_options({**row.manifest["options"], **options})
+    runner = Runner(protocol, chosen, StoredJudge(store, row.judge, row.id), workers=1)
+    stored = ((seq, sample) for seq, (sample, _) in enumerate(store.verdicts(row.id)))
+    return await runner.run(stored, lambda _, sample, verdict: on_verdict(sample, verdict))

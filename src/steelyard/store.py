@@ -1,0 +1,288 @@
+"""Runs, samples, replies and verdicts in one SQLite file.
+
+Replies are journalled before they are used, under a key that says exactly what was asked of whom; a run
+that was killed finds them there. WAL mode: readers never wait, and what is committed survives kill -9.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from pydantic import TypeAdapter
+
+from steelyard.errors import InputError, StoreError
+from steelyard.records import Sample, Usage, Verdict
+
+# Append only: migration n brings a store from version n to n + 1.
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        number INTEGER NOT NULL UNIQUE,
+        protocol TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        state TEXT NOT NULL,
+        started TEXT NOT NULL,
+        finished TEXT,
+        manifest TEXT NOT NULL
+    );
+    CREATE TABLE samples (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        status TEXT,
+        verdict TEXT,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    CREATE INDEX samples_by_id ON samples (run, id);
+    CREATE TABLE bad_rows (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        file TEXT, line INTEGER, field TEXT, problem TEXT NOT NULL
+    );
+    CREATE TABLE replies (
+        key TEXT PRIMARY KEY,
+        ask TEXT NOT NULL,
+        task TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        reply TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        usage TEXT NOT NULL,
+        run TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX replies_by_ask ON replies (ask);
+    """,
+)
+
+SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
+BUSY_SECONDS = 15
+
+
+class RunRow(NamedTuple):
+    """One run as the list shows it. `state` is running, stopped or complete."""
+
+    id: str
+    number: int
+    protocol: str
+    judge: str
+    state: str
+    started: str
+    finished: str | None
+    manifest: dict[str, Any]
+
+
+class StoredReply(NamedTuple):
+    """A journalled reply: the judge's data as JSON, its literal words, what it cost, and which run paid."""
+
+    ask: str
+    task: str
+    judge: str
+    reply: str
+    raw: str
+    usage: Usage
+    run: str | None = None
+
+
+class Store:
+    """An open store. Every method either finishes or raises `StoreError` and leaves the file as it was."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db, self.path = connection, path
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or create the store and bring it to the current schema."""
+        with _store_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode = WAL")
+            # Without a sync per commit a killed process still loses nothing; only a power cut could.
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA foreign_keys = ON")
+            migrate(db, path)
+        return cls(db, path)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- runs ---
+
+    def create_run(self, id: str, protocol: str, judge: str, started: str, manifest: Mapping[str, Any]) -> RunRow:
+        with self._writing():
+            (number,) = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM runs").fetchone()
+            self._db.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, 'running', ?, NULL, ?)",
+                (id, number, protocol, judge, started, _dump(manifest)),
+            )
+        return self.run(id)
+
+    def update_run(self, id: str, *, state: str, finished: str | None, manifest: Mapping[str, Any]) -> None:
+        with self._writing():
+            self._db.execute(
+                "UPDATE runs SET state = ?, finished = ?, manifest = ? WHERE id = ?",
+                (state, finished, _dump(manifest), id),
+            )
+
+    def runs(self) -> list[RunRow]:
+        """All runs, newest first."""
+        rows = self._read("SELECT * FROM runs ORDER BY number DESC")
+        return [RunRow._make((*columns, json.loads(manifest))) for *columns, manifest in rows]
+
+    def run(self, name: str) -> RunRow:
+        """A run by its id, a unique beginning of it, its number, or `last`."""
+        runs = self.runs()
+        if name == "last" and runs:
+            return runs[0]
+        found = [run for run in runs if run.id == name or str(run.number) == name]
+        found = found or [run for run in runs if run.id.startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise StoreError(f"{name!r} may mean {', '.join(run.id for run in found[:5])}; give more of the id")
+        known = ", ".join(run.id for run in runs[:5]) or "none yet"
+        raise StoreError(f"there is no run {name!r} in {self.path}; newest are: {known}")
+
+    def delete_run(self, id: str) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM runs WHERE id = ?", (id,))
+
+    # --- samples and verdicts ---
+
+    def add_verdict(self, run: str, seq: int, sample: Sample, verdict: Verdict) -> None:
+        with self._writing():
+            self._db.execute(
+                "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
+                (run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()),
+            )
+
+    def add_bad_row(self, run: str, bad: InputError) -> None:
+        with self._writing():
+            self._db.execute(
+                "INSERT INTO bad_rows VALUES (?, ?, ?, ?, ?)", (run, bad.file, bad.line, bad.field, bad.problem)
+            )
+
+    def clear_bad_rows(self, run: str) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM bad_rows WHERE run = ?", (run,))
+
+    def bad_rows(self, run: str) -> list[InputError]:
+        rows = self._read("SELECT file, line, field, problem FROM bad_rows WHERE run = ?", run)
+        return [InputError(problem, file=file, line=line, field=field) for file, line, field, problem in rows]
+
+    def verdicts(self, run: str) -> Iterator[tuple[Sample, Verdict]]:
+        """The judged samples of a run in the order of the input, streamed."""
+        rows = self._read("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
+        for sample, verdict in rows:
+            yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+
+    def judged(self, run: str) -> dict[str, int]:
+        """How many samples of a run have which status."""
+        return dict(self._read("SELECT status, count(*) FROM samples WHERE run = ? GROUP BY status", run))
+
+    def finished(self, run: str, *, retry: bool = False) -> bytearray:
+        """One byte per place in the input: 1 where nothing is left to judge; with `retry`, only fully judged ones.
+
+        Bytes rather than a set: a million samples take one megabyte.
+        """
+        wanted = "= 'judged'" if retry else "IS NOT NULL"
+        (last,) = next(self._read("SELECT coalesce(max(seq), -1) FROM samples WHERE run = ?", run))
+        done = bytearray(last + 1)
+        for (seq,) in self._read(f"SELECT seq FROM samples WHERE run = ? AND status {wanted}", run):
+            done[seq] = 1
+        return done
+
+    def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
+        for sample, verdict in self._read(
+            "SELECT sample, verdict FROM samples WHERE run = ? AND id = ?", run, sample_id
+        ):
+            return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+        return None
+
+    # --- the journal of replies ---
+
+    def reply(self, key: str) -> StoredReply | None:
+        return next(self._replies("key", key), None)
+
+    def replies_to(self, ask: str) -> list[StoredReply]:
+        """All replies to one ask, whoever judged."""
+        return list(self._replies("ask", ask))
+
+    def _replies(self, column: str, value: str) -> Iterator[StoredReply]:
+        sql = f"SELECT ask, task, judge, reply, raw, usage, run FROM replies WHERE {column} = ?"
+        for ask, task, judge, reply, raw, usage, run in self._read(sql, value):
+            yield StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
+
+    def journal(self, key: str, stored: StoredReply) -> None:
+        usage = stored.usage.model_dump_json()
+        with self._writing():
+            self._db.execute(
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, *stored[:5], usage, stored.run),
+            )
+
+    # --- helpers ---
+
+    def _read(self, sql: str, *values: Any) -> Iterator[Any]:
+        with _store_errors(self.path):
+            yield from self._db.execute(sql, values)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with _store_errors(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to the current version, one migration at a time, each in its own transaction."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
+            "upgrade, or name another store with --store"
+        )
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+
+
+@contextmanager
+def _store_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as one line that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "full" in text:
+            hint = "the disk is full: free some space, then resume the run"
+        elif "locked" in text or "busy" in text:
+            hint = f"another process has been writing to it for {BUSY_SECONDS} seconds; try again later"
+        elif "not a database" in text or "malformed" in text:
+            hint = "the file is not a Steelyard store; name another with --store"
+        elif "readonly" in text or "unable to open" in text:
+            hint = "it cannot be opened for writing; check the folder's rights or name another with --store"
+        else:
+            hint = text
+        raise StoreError(f"store {path}: {hint}") from error
+    except OSError as error:
+        raise StoreError(f"store {path}: {error.strerror or error}") from error
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

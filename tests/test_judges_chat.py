@@ -1,0 +1,581 @@
+"""The judge over HTTP, against a real endpoint on loopback."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from endpoint import Close, Hang, Loopback, Raw, Request, Say, Status
+from steelyard.errors import JudgeError
+from steelyard.judges.base import Judge
+from steelyard.judges.chat import ChatJudge
+from steelyard.judges.endpoint import Endpoint, Price
+from steelyard.judges.gate import Gate
+from steelyard.records import Ask, Reply, Unjudged, Usage
+from steelyard.tasks import SplitData, SplitReply
+
+GOOD = {"atoms": [{"id": 1, "text": "奥匈帝国存在于1867年至1918年", "causal_of": None}]}
+SECRET = "sk-very-secret-0123456789"
+
+
+class PlainPrompts:
+    """The smallest prompts there can be."""
+
+    def messages(self, ask: Ask) -> list[dict[str, str]]:
+        return [{"role": "system", "content": ask.task}, {"role": "user", "content": ask.data.model_dump_json()}]
+
+
+def make_ask(answer: str = "奥匈帝国存在于1867年至1918年。", language: Any = "zh") -> Ask:
+    data = SplitData(question="名字最长的国家？", answer=answer)
+    return Ask(task="atomic.split", language=language, data=data, reply=SplitReply)
+
+
+async def ask_once(
+    server: Loopback, ask: Ask | None = None, key: str | None = None, **changes: Any
+) -> Reply | Unjudged:
+    judge = ChatJudge(server.endpoint(**changes), PlainPrompts(), key=SecretStr(key) if key else None)
+    try:
+        return await judge.answer(ask or make_ask())
+    finally:
+        await judge.aclose()
+
+
+def replied(result: Reply | Unjudged) -> SplitReply:
+    assert isinstance(result, Reply), result
+    assert isinstance(result.data, SplitReply)
+    return result.data
+
+
+def failed(result: Reply | Unjudged, reason: str) -> Unjudged:
+    assert isinstance(result, Unjudged), result
+    assert result.reason == reason, result
+    return result
+
+
+@pytest.fixture
+def server():
+    with Loopback(GOOD) as running:
+        yield running
+
+
+# --- a call that goes well -------------------------------------------------------------------------
+
+
+async def test_an_ask_becomes_one_request_and_a_reply(server: Loopback) -> None:
+    """Model, messages, temperature 0 and the strict schema go out; the validated reply and its usage come back."""
+    result = await ask_once(server)
+    assert replied(result) == SplitReply.model_validate(GOOD)
+    assert result.usage == Usage(calls=1, prompt_tokens=100, completion_tokens=20, cached_tokens=64)
+    assert isinstance(result, Reply)
+    assert json.loads(result.raw) == GOOD
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert (request.body["model"], request.body["temperature"]) == ("test-model", 0)
+    assert (request.task, request.system) == ("atomic.split", "atomic.split")
+    assert request.schema is not None
+    assert request.schema["required"] == ["atoms"]
+    assert "Authorization" not in request.headers
+
+
+async def test_key_headers_and_body_parameters_are_sent(server: Loopback) -> None:
+    """What the user sets for the endpoint reaches it; the user's temperature wins."""
+    server.key = SECRET
+    body = {"temperature": 0.5, "max_tokens": 900, "enable_thinking": False}
+    replied(await ask_once(server, key=f" {SECRET}\n", headers={"X-Team": "scales"}, body=body))
+    (request,) = server.requests
+    assert request.headers["X-Team"] == "scales"
+    assert {name: request.body[name] for name in body} == body
+
+
+def test_a_chat_judge_is_a_judge() -> None:
+    """It satisfies the protocol and its name says which endpoint and model judged."""
+    judge = ChatJudge(Endpoint(name="deepseek", base_url="http://localhost/v1", model="chat-v3"), PlainPrompts())
+    assert isinstance(judge, Judge)
+    assert judge.name == "deepseek:chat-v3"
+    assert judge.structured is None
+
+
+async def test_a_price_turns_tokens_into_cost(server: Loopback) -> None:
+    """Cost is counted from the reported tokens, cached ones at their own price."""
+    result = await ask_once(server, price=Price(prompt=1.0, cached=0.1, completion=2.0))
+    assert result.usage.cost == pytest.approx((36 * 1.0 + 64 * 0.1 + 20 * 2.0) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        (None, Usage(calls=1)),
+        ({}, Usage(calls=1)),
+        ({"prompt_tokens": None, "completion_tokens": "7"}, Usage(calls=1)),
+        ({"prompt_tokens": 9, "prompt_tokens_details": None}, Usage(calls=1, prompt_tokens=9)),
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}, Usage(calls=1, prompt_tokens=9, cached_tokens=4)),
+        ({"prompt_tokens": -1, "completion_tokens": 3}, Usage(calls=1, completion_tokens=3)),
+    ],
+)
+async def test_usage_is_read_as_far_as_it_is_reported(
+    server: Loopback, reported: dict[str, Any] | None, expected: Usage
+) -> None:
+    """A server that reports no, half or odd usage still counts as one call."""
+    server.script(Say(GOOD, usage=reported))
+    assert (await ask_once(server)).usage == expected
+
+
+async def test_a_megabyte_of_text_and_half_characters_are_sent(server: Loopback) -> None:
+    """Large bodies and lone surrogates neither warn nor fail."""
+
+    class Broken(PlainPrompts):
+        def messages(self, ask: Ask) -> list[dict[str, str]]:
+            return [{"role": "user", "content": "文" * 1_000_000 + "\ud83d"}]
+
+    judge = ChatJudge(server.endpoint(), Broken())
+    replied(await judge.answer(make_ask()))
+    await judge.aclose()
+    assert server.requests[0].user == "文" * 1_000_000 + "?"
+
+
+# --- structured output -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("accepts", "settled", "calls"),
+    [
+        (("json_schema", "json_object", "text"), "json_schema", 1),
+        (("json_object", "text"), "json_object", 2),
+        (("text",), "text", 3),
+        (("json_schema",), "json_schema", 1),
+    ],
+)
+@pytest.mark.parametrize("error", ["response_format is unavailable now", "Bad Request"])
+@pytest.mark.parametrize("status", [400, 422])
+async def test_structured_output_is_negotiated_and_remembered(
+    accepts: tuple[str, ...], settled: str, calls: int, error: str, status: int
+) -> None:
+    """The first ask steps down to what the server accepts, whatever its 400 says; later asks start there."""
+    with Loopback(GOOD, accepts=accepts, format_error=error, format_status=status) as server:
+        judge = ChatJudge(server.endpoint(), PlainPrompts())
+        replied(await judge.answer(make_ask()))
+        assert (judge.structured, len(server.requests)) == (settled, calls)
+        replied(await judge.answer(make_ask("another")))
+        assert len(server.requests) == calls + 1
+        assert server.requests[-1].mode == settled
+        await judge.aclose()
+
+
+async def test_concurrent_first_asks_probe_once() -> None:
+    """Fifty asks at once step down once, not fifty times."""
+    with Loopback(GOOD, accepts=("text",), latency=0.02) as server:
+        judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=Gate(50))
+        results = await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(50)))
+        await judge.aclose()
+    assert all(isinstance(result, Reply) for result in results)
+    assert [request.mode for request in server.requests[:3]] == ["json_schema", "json_object", "text"]
+    assert len(server.requests) == 52
+
+
+async def test_waiting_for_the_probe_has_an_end(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first call that hangs does not hold up the others for long."""
+    monkeypatch.setattr("steelyard.judges.chat.PROBE_SECONDS", 0.05)
+    server.script(Hang())
+    judge = ChatJudge(server.endpoint(timeout=2.0, retries=0), PlainPrompts())
+    hanging = asyncio.create_task(judge.answer(make_ask("first")))
+    await asyncio.sleep(0.1)
+    replied(await asyncio.wait_for(judge.answer(make_ask("second")), 1))
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    await judge.aclose()
+
+
+async def test_a_refusal_that_was_not_about_the_format_is_not_remembered(server: Loopback) -> None:
+    """If stepping down does not help, the judge keeps its best mode."""
+    server.script(*[Status(400, "bad request")] * 3)
+    judge = ChatJudge(server.endpoint(), PlainPrompts())
+    failed(await judge.answer(make_ask()), "rejected")
+    replied(await judge.answer(make_ask("next")))
+    assert judge.structured == "json_schema"
+    await judge.aclose()
+
+
+async def test_after_a_success_only_a_plain_word_steps_down(server: Loopback) -> None:
+    """Once the mode works, an unexplained 400 is about that ask; one that names the schema is about the mode."""
+    judge = ChatJudge(server.endpoint(), PlainPrompts())
+    replied(await judge.answer(make_ask()))
+    server.script(Status(400, "bad request"))
+    failed(await judge.answer(make_ask()), "rejected")
+    assert judge.structured == "json_schema"
+    server.script(Status(400, "grammar failed to compile"))
+    replied(await judge.answer(make_ask()))
+    assert judge.structured == "json_object"
+    await judge.aclose()
+
+
+async def test_a_mode_the_user_fixed_stays() -> None:
+    """With `structured` set there is no stepping down."""
+    with Loopback(GOOD, accepts=("json_schema",), format_error="json_object is not supported") as server:
+        result = await ask_once(server, structured="json_object")
+        assert "json_object is not supported" in failed(result, "rejected").detail
+        assert [request.mode for request in server.requests] == ["json_object"]
+
+
+async def test_refused_parameters_are_dropped_and_remembered() -> None:
+    """Reasoning models that refuse temperature, top_p and max_tokens are asked without, from then on."""
+    with Loopback(GOOD, refuses_parameters=("temperature", "top_p", "max_tokens")) as server:
+        judge = ChatJudge(server.endpoint(body={"top_p": 0.9, "max_tokens": 500}), PlainPrompts())
+        replied(await judge.answer(make_ask()))
+        assert judge.without == {"temperature", "top_p", "max_tokens"}
+        replied(await judge.answer(make_ask()))
+        assert len(server.requests) == 5
+        assert server.requests[-1].body["max_completion_tokens"] == 500
+        assert server.requests[-1].mode == "json_schema"
+        await judge.aclose()
+
+
+# --- replies that cannot be used -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("language", "words"), [("zh", "无法使用"), ("en", "cannot be used")])
+async def test_an_invalid_reply_is_asked_for_once_more_with_what_was_wrong(
+    server: Loopback, language: str, words: str
+) -> None:
+    """The second request continues the conversation: the bad reply, then the problem in the ask's language."""
+    server.script(Say('<think>hm</think>{"atoms": [{"id": "one", "text": "x"}]}'), GOOD)
+    result = await ask_once(server, make_ask(language=language))
+    assert replied(result).atoms[0].id == 1
+    assert result.usage == Usage(calls=2, prompt_tokens=200, completion_tokens=40, cached_tokens=128)
+    first, second = server.requests
+    assert second.messages[:2] == first.messages
+    assert second.messages[2] == {"role": "assistant", "content": '{"atoms": [{"id": "one", "text": "x"}]}'}
+    assert words in second.user
+    assert "atoms[0].id" in second.user
+
+
+async def test_two_invalid_replies_are_unjudged(server: Loopback) -> None:
+    """There is no third try; what was wrong and what it cost are kept."""
+    server.script("I would rather talk about the weather.", '{"atoms": 3}')
+    result = failed(await ask_once(server), "invalid_reply")
+    assert "atoms" in result.detail
+    assert result.usage.calls == 2
+    assert len(server.requests) == 2
+
+
+async def test_without_a_schema_the_correction_shows_it() -> None:
+    """In the modes without a schema a judge that erred is shown the shape."""
+    with Loopback(accepts=("text",)) as server:
+        server.reply_for = lambda request: GOOD if "additionalProperties" in request.user else "hm"
+        replied(await ask_once(server))
+
+
+@pytest.mark.parametrize("content", ["", None, "   ", []])
+async def test_an_empty_reply_is_asked_for_again_without_an_empty_turn(server: Loopback, content: Any) -> None:
+    """Servers refuse empty assistant messages, so none is sent back; reasoning is never taken for the reply."""
+    server.script(Say(content, reasoning=json.dumps(GOOD)), GOOD)
+    replied(await ask_once(server))
+    assert [message["role"] for message in server.requests[1].messages] == ["system", "user", "user"]
+
+
+async def test_a_message_in_parts_is_joined(server: Loopback) -> None:
+    """Content may come as a list of text parts."""
+    half = json.dumps(GOOD)
+    server.script(Say([{"type": "text", "text": half[:9]}, {"type": "text", "text": half[9:]}]))
+    replied(await ask_once(server))
+
+
+async def test_a_cut_off_reply_is_truncated_even_if_it_parses(server: Loopback) -> None:
+    """finish_reason=length is never data, and is not asked for again under the same limit."""
+    server.script(Say(GOOD, finish_reason="length"))
+    result = failed(await ask_once(server, body={"max_tokens": 20}), "truncated")
+    assert "max_tokens" in result.detail
+    assert result.usage.calls == 1
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        Say(refusal="I cannot help with that."),
+        Say(GOOD, finish_reason="content_filter"),
+        Status(400, "Output data may contain inappropriate content.", "data_inspection_failed"),
+        Status(400, "Content Exists Risk"),
+    ],
+)
+async def test_refusals_are_what_they_are(server: Loopback, behaviour: Say | Status) -> None:
+    """A refusal by the model or the vendor's moderation is `refused`, and asked once."""
+    server.script(behaviour)
+    failed(await ask_once(server), "refused")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "payload", [{}, {"choices": []}, {"choices": None}, {"choices": [{"message": None}]}, {"choices": ["x"]}]
+)
+async def test_a_completion_without_a_message_is_a_server_error(server: Loopback, payload: dict[str, Any]) -> None:
+    """An envelope that is not a completion is the server's fault, not a reply."""
+    server.script(Raw(json.dumps(payload).encode()))
+    failed(await ask_once(server), "server_error")
+
+
+# --- what goes wrong on the way --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        *(Status(status) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
+        Close(),
+        Close(midway=True),
+        Hang(),
+        Raw(b"<html>Bad gateway</html>", "text/html"),
+        Raw(b'{"choices": [{"mess'),
+        Raw(b"[]"),
+        Raw(b'{"error": {"message": "upstream overloaded", "code": 503}}'),
+    ],
+    ids=str,
+)
+async def test_what_time_may_mend_is_tried_again(server: Loopback, trouble: Any) -> None:
+    """A passing trouble costs a retry, not the reply; only the answered call is counted."""
+    server.script(trouble)
+    result = await ask_once(server, timeout=0.3)
+    replied(result)
+    assert result.usage.calls == 1
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (Status(429, "slow down"), "rate_limited"),
+        (Status(503, "overloaded"), "server_error"),
+        (Status(504), "timeout"),
+        (Hang(), "timeout"),
+        (Close(), "unreachable"),
+        (Raw(b"hello"), "server_error"),
+    ],
+)
+async def test_when_retries_are_used_up_the_reason_stays(server: Loopback, trouble: Any, reason: str) -> None:
+    """After the last try the ask is unjudged, with what went wrong and how often it was tried."""
+    server.script(*[trouble] * 3)
+    result = failed(await ask_once(server, timeout=0.2), reason)
+    assert "tried 3 times" in result.detail
+    assert len(server.requests) == 3
+
+
+async def test_nobody_listening_is_unreachable() -> None:
+    """A port without a server is a value, not a traceback."""
+    with Loopback() as server:
+        endpoint = server.endpoint(retries=1)
+    judge = ChatJudge(endpoint, PlainPrompts())
+    assert "127.0.0.1" in failed(await judge.answer(make_ask()), "unreachable").detail
+    await judge.aclose()
+
+
+async def test_https_to_a_plain_server_is_unreachable(server: Loopback) -> None:
+    """A failed TLS handshake may be the network's doing: it is a value too."""
+    failed(await ask_once(server, base_url=server.url.replace("http:", "https:")), "unreachable")
+
+
+async def test_a_proxy_is_used_where_one_is_set(server: Loopback) -> None:
+    """The endpoint's host is then the proxy's business."""
+    proxy = server.url.removesuffix("/v1")
+    replied(await ask_once(server, base_url="http://judge.invalid/v1", proxy=proxy))
+    assert server.requests[0].headers["Host"] == "judge.invalid"
+
+
+@pytest.mark.parametrize("header", [{"Retry-After": "0.3"}, {"retry-after-ms": "300"}])
+async def test_retry_after_is_honoured(server: Loopback, header: dict[str, str]) -> None:
+    """The pause is at least what the server asks for."""
+    server.script(Status(429, headers=header))
+    began = asyncio.get_running_loop().time()
+    replied(await ask_once(server))
+    assert asyncio.get_running_loop().time() - began >= 0.3
+
+
+@pytest.mark.parametrize("value", ["soon", "-5", "nan", "inf", "Thu, 01 Jan 1970 00:00:00 GMT"])
+async def test_an_odd_retry_after_does_no_harm(server: Loopback, value: str) -> None:
+    """What cannot be read, or lies in the past, is not waited for."""
+    server.script(Status(503, headers={"Retry-After": value}))
+    replied(await asyncio.wait_for(ask_once(server), 3))
+
+
+async def test_a_retry_after_beyond_patience_is_given_up(server: Loopback) -> None:
+    """Nobody waits an hour in silence, and nobody comes back earlier than asked."""
+    server.script(Status(429, "daily limit", headers={"Retry-After": "3600"}))
+    assert "daily limit" in failed(await asyncio.wait_for(ask_once(server), 2), "rate_limited").detail
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_other_refusals_reject_this_ask_alone(server: Loopback, status: int) -> None:
+    """A refusal that is about this ask carries the server's words and is not tried again."""
+    server.script(Status(status, "This model's maximum context length is 8192 tokens."))
+    assert "maximum context length" in failed(await ask_once(server), "rejected").detail
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "advice"),
+    [
+        (Status(401, f"Incorrect API key provided: {SECRET}"), "SCALES_KEY"),
+        (Status(403, "region not supported"), "SCALES_KEY"),
+        (Status(400, "API key not valid. Please pass a valid API key."), "SCALES_KEY"),
+        (Status(404, "page not found"), "/v1"),
+        (Status(400, "Model Not Exist"), "test-model"),
+        (Status(400, "The model `test-model` does not exist"), "test-model"),
+        (Status(405, body="<h1>Method Not Allowed</h1>"), "base_url"),
+        (Status(301, headers={"Location": "https://elsewhere.example/"}), "elsewhere.example"),
+        (Status(402, "Insufficient Balance"), "balance"),
+        (Status(429, "You exceeded your current quota", "insufficient_quota"), "balance"),
+    ],
+    ids=str,
+)
+async def test_an_unusable_endpoint_stops_at_once_with_advice(server: Loopback, behaviour: Status, advice: str) -> None:
+    """Key, model, URL and balance are matters for the user: one line that says what to do, without the key."""
+    server.script(behaviour)
+    with pytest.raises(JudgeError) as caught:
+        await ask_once(server, key=SECRET, key_env="SCALES_KEY")
+    text = str(caught.value)
+    assert advice in text
+    assert SECRET not in text
+    assert "\n" not in text
+    assert len(server.requests) == 1
+
+
+async def test_without_a_key_the_advice_is_to_name_one(server: Loopback) -> None:
+    """A 401 to a judge without key_env says where a key would go."""
+    server.key = "wanted"
+    with pytest.raises(JudgeError, match="key_env"):
+        await ask_once(server)
+
+
+def test_a_key_that_no_header_carries_is_refused_without_showing_it() -> None:
+    """A line break inside a key is found before anything is sent."""
+    endpoint = Endpoint(base_url="http://localhost/v1", model="m", key_env="SCALES_KEY")
+    with pytest.raises(JudgeError, match="SCALES_KEY") as caught:
+        ChatJudge(endpoint, PlainPrompts(), key=SecretStr("sk-one\nsk-two"))
+    assert "sk-one" not in str(caught.value)
+
+
+# --- many calls, many loops ------------------------------------------------------------------------
+
+
+async def test_the_gate_bounds_calls_in_flight_retries_included() -> None:
+    """However many asks wait, the server never sees more than the limit, and pauses do not hold a slot."""
+    with Loopback(GOOD, latency=0.01) as server:
+        server.script(*[Status(503, latency=0.01)] * 10)
+        gate = Gate(4)
+        judge = ChatJudge(server.endpoint(retries=12), PlainPrompts(), gate=gate)
+        results = await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(40)))
+        await judge.aclose()
+    assert all(isinstance(result, Reply) for result in results)
+    assert len(server.requests) == 50
+    assert server.max_in_flight == gate.peak == 4
+    assert gate.in_flight == 0
+
+
+def test_a_judge_works_in_one_event_loop_after_another(server: Loopback) -> None:
+    """Two runs may share a judge that was closed between them, even where asks had to wait at the gate."""
+    judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=Gate(1))
+
+    async def several() -> None:
+        for result in await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(3))):
+            replied(result)
+        await judge.aclose()
+
+    asyncio.run(several())
+    asyncio.run(several())
+    assert len(server.requests) == 6
+
+
+async def test_a_cancelled_ask_gives_its_slot_back(server: Loopback) -> None:
+    """Stopping a run leaves the gate free."""
+    server.script(Hang())
+    gate = Gate(1)
+    judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=gate)
+    task = asyncio.create_task(judge.answer(make_ask()))
+    await asyncio.sleep(0.1)
+    assert gate.in_flight == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gate.in_flight == 0
+    replied(await judge.answer(make_ask()))
+    await judge.aclose()
+
+
+async def test_the_reply_can_be_computed_from_the_request() -> None:
+    """The loopback endpoint answers by the request's own text, task and schema."""
+
+    def split(request: Request) -> dict[str, Any]:
+        assert request.task == "atomic.split"
+        return {"atoms": [{"id": 1, "text": json.loads(request.user)["answer"], "causal_of": None}]}
+
+    with Loopback(reply_for=split) as server:
+        assert replied(await ask_once(server, make_ask("今天很热"))).atoms[0].text == "今天很热"
+
+
+# --- the endpoint as a value -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("http://host:8000/v1", "http://host:8000/v1/chat/completions"),
+        (" http://host:8000/v1/ ", "http://host:8000/v1/chat/completions"),
+        ("http://host/v1/chat/completions", "http://host/v1/chat/completions"),
+        ("http://host", "http://host/chat/completions"),
+        ("https://host/openai?api-version=1", "https://host/openai/chat/completions?api-version=1"),
+    ],
+)
+def test_base_urls_are_understood_as_people_paste_them(given: str, url: str) -> None:
+    """With or without a trailing slash, path or query."""
+    assert Endpoint(base_url=given, model="m").url == url
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"base_url": "localhost:8000/v1"},
+        {"base_url": "ftp://host/v1"},
+        {"base_url": "https://user:pw@host/v1"},
+        {"model": ""},
+        {"headers": {"X-A": "line\nbreak"}},
+        {"headers": {"X-密": "v"}},
+        {"body": {"stream": True}},
+        {"body": {"response_format": {}}},
+        {"timeout": 0},
+        {"retries": -1},
+        {"structured": "yaml"},
+        {"api_key": "sk-1"},
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    """A mistake in an endpoint's settings is found when it is made."""
+    with pytest.raises(ValidationError):
+        Endpoint(**({"base_url": "http://host/v1", "model": "m"} | wrong))
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither an endpoint, nor a judge, nor what a manifest says of it, shows headers or keys."""
+    endpoint = Endpoint(
+        base_url="http://host/v1", model="m", headers={"Authorization": SECRET}, proxy=f"http://{SECRET}"
+    )
+    judge = ChatJudge(endpoint, PlainPrompts(), key=SecretStr(SECRET))
+    assert SECRET not in f"{endpoint!r} {endpoint} {judge!r} {judge.describe()}"
+
+
+def test_fingerprints_follow_what_is_asked_of_whom() -> None:
+    """The same conversation with the same model and parameters has one fingerprint; any change has another."""
+    base = {"base_url": "http://host/v1", "model": "m"}
+
+    def fingerprint(ask: Ask, **changes: Any) -> str:
+        return ChatJudge(Endpoint(**(base | changes)), PlainPrompts()).fingerprint(ask)
+
+    same = {fingerprint(make_ask()), fingerprint(make_ask(), retries=9, name="other", headers={"a": "b"})}
+    others = {
+        fingerprint(make_ask("else")),
+        fingerprint(make_ask(), model="n"),
+        fingerprint(make_ask(), body={"temperature": 1}),
+    }
+    assert len(same) == 1
+    assert len(same | others) == 4
