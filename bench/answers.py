@@ -1,26 +1,28 @@
 """What the stub says: JSON that satisfies whatever the client asked for.
 
-Steelyard and most peers send a JSON schema or a tool; a few only describe the wanted form in prose, and
-for those a phrase of their prompt picks a fixed answer (peers.toml).
+Steelyard and most peers send a JSON schema or a tool; a few only describe the wanted form, see prose.py.
+One label in five is an unfavourable one, drawn from the sample and the item and from nothing else: values
+differ from sample to sample, and asking again, in other words, gets the same ones.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+import zlib
+from functools import cached_property, lru_cache
 from typing import Any
 
-SENTENCES = (
-    "The device was released in the year the manual states.",
-    "It weighs what the manual says.",
-    "Its warranty covers two years.",
-    "It can be repaired at any authorised centre.",
-)
-PREFERRED = ("yes", "correct", "supported", "covered", "adequate", "from_background", "fully", "relevant", "C", "A", 1)
-FIXED = {"verdict": "yes", "statement": SENTENCES[0], "claim": SENTENCES[0], "noncommittal": 0, "level": 1}
+from prose import SENTENCES, prose_answer, quoted_schema
+
+GOOD = ("yes", "Yes", "correct", "supported", "covered", "adequate", "from_background", "fully", "faithful", "relevant")
+BAD = ("no", "No", "wrong", "unsupported", "missing", "outside", "unfaithful", "unrelated")
+# Fields that would make a client do more than its usual work if they were filled in.
+NULL = ("difference", "causal_of")
+TEXTS = {"verdict": "yes", "question": "When did it come out and how long is its warranty?"}
+WHOLE_NUMBERS = {"noncommittal": 0, "level": 1, "score": 3, "reference": 0}
 BLOCK = r"<{name} [0-9a-f]{{16}}>\n(.*?)\n</{name} [0-9a-f]{{16}}>"
-LIST = 4
+UNIT = re.compile(r"Unit-\d+")
 
 
 def text_of(request: dict[str, Any]) -> str:
@@ -35,17 +37,21 @@ def text_of(request: dict[str, Any]) -> str:
 
 
 def answer_to(request: dict[str, Any], text: str) -> tuple[str, str | None]:
-    """(content, tool name or None)."""
+    """The content of the reply, and the name of the tool it calls, if any."""
     tools = request.get("tools")
     if tools and request.get("tool_choice") != "none":
         function = tools[0].get("function", tools[0])
-        return json.dumps(Builder(function.get("parameters", {}), text).build()), function["name"]
-    format = request.get("response_format") or {}
-    if format.get("type") == "json_schema":
-        return json.dumps(Builder(format["json_schema"]["schema"], text).build(), ensure_ascii=False), None
-    from prose import prose_answer
-
+        return _instance(function.get("parameters", {}), text), function["name"]
+    form = request.get("response_format") or {}
+    if form.get("type") == "json_schema":
+        return _instance(form["json_schema"]["schema"], text), None
+    if schema := quoted_schema(text):
+        return _instance(schema, text), None
     return prose_answer(text), None
+
+
+def _instance(schema: dict[str, Any], text: str) -> str:
+    return json.dumps(Builder(schema, text).build(), ensure_ascii=False)
 
 
 @lru_cache(maxsize=64)
@@ -54,71 +60,82 @@ def _block(name: str) -> re.Pattern[str]:
 
 
 class Builder:
-    """One instance of a schema. Lists whose name heads a numbered block of the prompt answer it id by id."""
+    """One instance of a schema. A list whose name heads a numbered block of the prompt answers it id by id."""
 
     def __init__(self, root: dict[str, Any], text: str) -> None:
         self.root, self.text = root, text
-        self.defs = root.get("$defs") or root.get("definitions") or {}
+        self.defs = {**root.get("definitions", {}), **root.get("$defs", {})}
 
-    def build(self, node: dict[str, Any] | None = None, name: str = "") -> Any:
+    def build(self, node: dict[str, Any] | None = None, name: str = "", index: int = 0) -> Any:
         node = self.root if node is None else node
         if "$ref" in node:
-            return self.build(self.defs[node["$ref"].rsplit("/", 1)[-1]], name)
+            return self.build(self.defs[node["$ref"].rsplit("/", 1)[-1]], name, index)
         if "const" in node:
             return node["const"]
         if "enum" in node:
-            return next((value for value in PREFERRED if value in node["enum"]), node["enum"][0])
+            return self.choice(node["enum"], name, index)
         for key in ("anyOf", "oneOf", "allOf"):
-            if key in node:
-                options = node[key]
-                if any(option.get("type") == "null" for option in options) and name in ("difference", "causal_of"):
-                    return None
-                return self.build(next(o for o in options if o.get("type") != "null"), name)
+            if options := node.get(key):
+                may_be_null = any(option.get("type") == "null" for option in options)
+                chosen = next(option for option in options if option.get("type") != "null")
+                return None if may_be_null and name in NULL else self.build(chosen, name, index)
         kind = node.get("type", "object")
         if isinstance(kind, list):
-            if "null" in kind and name in ("difference", "causal_of"):
+            if "null" in kind and name in NULL:
                 return None
-            kind = next(k for k in kind if k != "null")
-        if name in FIXED and kind in ("string", "integer"):
-            return FIXED[name]
+            kind = next(one for one in kind if one != "null")
         if kind == "object":
-            return {key: self.build(value, key) for key, value in node.get("properties", {}).items()}
+            return {key: self.build(value, key, index) for key, value in node.get("properties", {}).items()}
         if kind == "array":
             return self.rows(node.get("items", {"type": "string"}), name)
         if kind in ("integer", "number"):
-            return max(node.get("minimum", 0), min(1, node.get("maximum", 1)))
+            wanted = WHOLE_NUMBERS.get(name, 1) if kind == "integer" else 1
+            return max(node.get("minimum", wanted), min(wanted, node.get("maximum", wanted)))
         if kind == "boolean":
-            return name not in ("fallback",)
-        if name == "quote":
-            return self.first_reference()
-        return SENTENCES[0] if name != "text" else ""
+            return name != "fallback"
+        return self.passage[:60] if name == "quote" else TEXTS.get(name, SENTENCES[0])
+
+    def choice(self, options: list[Any], name: str, index: int) -> Any:
+        wanted = BAD if self.doubtful(name, index) else GOOD
+        return next((word for word in (*wanted, *GOOD) if word in options), options[0])
 
     def rows(self, items: dict[str, Any], name: str) -> list[Any]:
         if items.get("type") == "string" and "enum" not in items:
             return list(SENTENCES)
-        ids = self.numbered(name)
-        rows = [self.build(items, name) for _ in range(len(ids) or LIST)]
-        for index, row in enumerate(rows):
+        ids = self.numbered(name) or list(range(1, len(SENTENCES) + 1))
+        rows = [self.build(items, name, id) for id in ids]
+        for place, (id, row) in enumerate(zip(ids, rows, strict=True)):
             if isinstance(row, dict):
-                if "id" in row:
-                    row["id"] = ids[index] if ids else index + 1
-                if "text" in row:
-                    row["text"] = self.sentence(index)
-                for key in ("statement", "claim"):
-                    if key in row:
-                        row[key] = SENTENCES[index % LIST]
+                own = {"id": id, "text": self.sentence(place)}
+                own |= dict.fromkeys(("statement", "claim"), SENTENCES[place % len(SENTENCES)])
+                row.update({key: value for key, value in own.items() if key in row})
         return rows
+
+    def doubtful(self, name: str, index: int) -> bool:
+        """Depends on the sample and the item alone."""
+        return zlib.crc32(f"{self.unit} {name} {index}".encode()) % 5 == 0
 
     def numbered(self, name: str) -> list[int]:
         found = _block(name).search(self.text) if name else None
-        return [int(n) for n in re.findall(r"(?m)^(\d+)\. ", found[1])] if found else []
+        return [int(id) for id in re.findall(r"(?m)^(\d+)\. ", found[1])] if found else []
 
-    def sentence(self, index: int) -> str:
+    def sentence(self, place: int) -> str:
         """The answer's own sentences, so that a split covers it."""
-        found = _block("answer").search(self.text)
-        spoken = re.split(r"(?<=\.) ", found[1]) if found else list(SENTENCES)
-        return spoken[index % len(spoken)]
+        spoken = re.split(r"(?<=\.) ", self.answer) if self.answer else SENTENCES
+        return spoken[place % len(spoken)]
 
-    def first_reference(self) -> str:
+    @cached_property
+    def unit(self) -> str:
+        # The last one: prompts may show examples first.
+        found = UNIT.findall(self.text)
+        return found[-1] if found else ""
+
+    @cached_property
+    def answer(self) -> str:
+        found = _block("answer").search(self.text)
+        return found[1] if found else ""
+
+    @cached_property
+    def passage(self) -> str:
         found = _block("reference 0").search(self.text)
-        return found[1][:60] if found else SENTENCES[0]
+        return found[1] if found else SENTENCES[0]

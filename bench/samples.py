@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-PARTS = "battery screen sensor housing motor cable filter valve pump bracket relay switch panel charger lens hinge".split()
+PARTS = "battery screen sensor housing motor cable filter valve pump bracket relay switch charger lens hinge".split()
 
 
 def samples(count: int) -> Iterator[dict[str, Any]]:
@@ -20,7 +20,8 @@ def samples(count: int) -> Iterator[dict[str, Any]]:
         passages = [
             f"Sheet {number} on the {name}. "
             + " ".join(
-                f"In {year} the {rng.choice(PARTS)} of the {name} was measured at {weight} kilograms next to its {rng.choice(PARTS)}."
+                f"In {year} the {rng.choice(PARTS)} of the {name} was measured at {weight} kilograms "
+                f"next to its {rng.choice(PARTS)}."
                 for _ in range(5)
             )
             for number in range(3)
@@ -31,7 +32,8 @@ def samples(count: int) -> Iterator[dict[str, Any]]:
             "references": passages,
             "answer": f"The {name} came out in {year}. It weighs {weight} kilograms. Its warranty covers two years. "
             "It can be repaired at any authorised centre.",
-            "reference_answer": f"The {name} came out in {year} and weighs {weight} kilograms. Its warranty lasts two years.",
+            "reference_answer": f"The {name} came out in {year} and weighs {weight} kilograms. "
+            "Its warranty lasts two years.",
             "date": "2026-01-01",
         }
 

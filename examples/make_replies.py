@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.evaluation import evaluate_async
+from steelyard.evaluation import evaluate
 from steelyard.judges import Recorder, ScriptedJudge
 from steelyard.records import Ask, DialogueSample, RagSample
 from steelyard.samples import read_samples
@@ -116,7 +116,7 @@ def _labelled(ask: Ask, name: str, said: list[dict[str, Any]], sample: Any) -> l
     return found
 
 
-async def record(path: Path) -> None:
+def record(path: Path) -> None:
     """Run all protocols over the examples and write every reply to the file, anew."""
     path.unlink(missing_ok=True)
     examples = Examples()
@@ -125,16 +125,16 @@ async def record(path: Path) -> None:
     try:
         for protocol, file in FILES.items():
             # One at a time, so that the lines always stand in the same order.
-            results = await evaluate_async(HERE / f"{file}.jsonl", protocol, judge, concurrency=1)
+            results = evaluate(HERE / f"{file}.jsonl", protocol, judge, concurrency=1)
             unfinished = [verdict.id for verdict in results if verdict.status != "judged"]
             if unfinished or results.bad_rows:
                 raise SystemExit(f"{protocol}: not everything could be judged: {unfinished} {results.bad_rows}")
     finally:
-        await judge.aclose()
+        asyncio.run(judge.aclose())
     print(f"{path}: {len(scripted.asks)} asks answered")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", nargs="?", type=Path, default=HERE / "replies.jsonl")
-    asyncio.run(record(parser.parse_args().out))
+    record(parser.parse_args().out)

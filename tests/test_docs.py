@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import html
 import io
 import json
 import os
@@ -12,15 +14,16 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
 import typer
 
-from steelyard import records
+from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.config import Settings
+from steelyard.config import DEFAULT_BASE_URL, Settings
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
 from steelyard.wording import words
@@ -30,8 +33,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 
-# Blocks that would run but for `<!-- not run: … -->` before them. A further one has to be entered here.
-NOT_RUN = {"README.md": 1, "README.zh.md": 1, "docs/judges.md": 1, "docs/cli.md": 3}
+# Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
+# A further one has to be entered here.
+NOT_RUN = {"README.md": 2, "README.zh.md": 2, "docs/cli.md": 2, "docs/data-formats.md": 1, "docs/judges.md": 1}
 RUN = ("python", "console")
 READ = ("toml", "json")
 
@@ -58,7 +62,7 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     found = list(FENCE.finditer(text))
     blocks = []
-    for match, after in zip(found, [*found[1:], None], strict=True):
+    for match, after in zip_longest(found, found[1:]):
         comment = COMMENT_BEFORE.search(text[: match.start()])
         follows = after and after[1] == "text" and not text[match.end() : after.start()].strip()
         blocks.append(
@@ -74,7 +78,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def is_skipped(block: Block) -> bool:
-    return block.language in RUN and block.comment.startswith("not run: ")
+    return block.language == "bash" or (block.language in RUN and block.comment.startswith("not run: "))
 
 
 # --- running ---------------------------------------------------------------------------------------
@@ -96,7 +100,7 @@ def assert_shown(expected: str, real: str, place: str) -> None:
 def run_python(block: Block, names: dict[str, Any], place: str) -> None:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(block.body, place, "exec"), names)
+        exec(compile(block.body, place, "exec", dont_inherit=True), names)
     assert_shown(block.output, said.getvalue(), place)
 
 
@@ -113,12 +117,10 @@ def run_console(block: Block, environment: dict[str, str], place: str) -> None:
     assert commands, f"{place}: a console block without a command"
     exit_comment = re.fullmatch(r"exit (\d+)", block.comment)
     wanted = int(exit_comment[1]) if exit_comment else 0
-    for command, output in commands:
-        done = subprocess.run(
-            ["bash", "-c", f"{command} 2>&1"], env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
-        is_last = command == commands[-1][0]
-        status = wanted if is_last else 0
+    for number, (command, output) in enumerate(commands, start=1):
+        shell = ["bash", "-c", f"{{ {command}\n}} 2>&1"]
+        done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        status = wanted if number == len(commands) else 0
         assert done.returncode == status, f"{place}: {command}\nexited with {done.returncode}:\n{done.stdout}"
         assert_shown(output, done.stdout, f"{place}: {command}")
 
@@ -189,7 +191,7 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
             for name, judge in settings.judges.items():
                 if judge.get("kind", "openai") == "openai":
                     table = {key: value for key, value in judge.items() if key != "kind"}
-                    Endpoint.model_validate({"name": name, **table})
+                    Endpoint.model_validate({"name": name, "base_url": DEFAULT_BASE_URL, **table})
             for name, options in settings.options.items():
                 get_protocol(name).parse_options(options)
 
@@ -216,7 +218,7 @@ def test_relative_links_resolve(page: Path) -> None:
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
         assert file.exists(), f"{name_of(page)} links to {target}"
-        assert not anchor or anchor in anchors_of(file), f"{name_of(page)} links to {target}, but there is no such heading"
+        assert not anchor or anchor in anchors_of(file), f"{name_of(page)}: no such heading: {target}"
 
 
 def test_every_page_is_on_the_map() -> None:
@@ -257,7 +259,9 @@ def test_cli_page_names_every_command_and_flag() -> None:
         for parameter in command.params:
             for flag in (*parameter.opts, *parameter.secondary_opts):
                 if flag.startswith("-"):
-                    assert f"`{flag}" in told[title] or f" {flag}`" in told[title], f"{title} {flag} is not in docs/cli.md"
+                    assert f"`{flag}" in told[title] or f" {flag}`" in told[title], (
+                        f"{title} {flag} is not in docs/cli.md"
+                    )
 
 
 def test_cli_page_names_no_flag_that_is_gone() -> None:
@@ -300,18 +304,28 @@ def labels() -> set[str]:
     return {str(label) for kind in kinds for label in get_args(kind)}
 
 
-def flags_in_source() -> set[str]:
-    """Every flag the wording explains, and every one that a transcript parser may add."""
-    told = set(words("en")["flag"])
-    folder = ROOT / "src" / "steelyard" / "transcripts"
-    source = "\n".join(file.read_text("utf-8") for file in folder.glob("*.py"))
-    added = re.findall(r"(?:with_flags|flags=|flags =|flag=|odd|_unbelieved)[^\n]*", source)
-    quoted = {word for line in added for word in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', line)}
-    return told | (quoted - FIELDS)
+# Quoted in the same modules, but keys of other documents.
+NOT_OURS = {"criteria_results", "criterion_id", "evaluation_report", "extra_forbidden", "political_date"}
 
 
-# Quoted on the same lines, but names of fields.
-FIELDS = {"on_topic", "own_answer", "validity_reason", "quote_verified"}
+def words_in_source() -> set[str]:
+    """Every flag, label, check, kind and score that a protocol or a transcript parser can write, found as a literal."""
+    source = ROOT / "src" / "steelyard"
+    files = [*source.glob("protocols/*.py"), *source.glob("transcripts/*.py")]
+    trees = [ast.parse(file.read_text("utf-8")) for file in files]
+    literals = {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    functions = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    models = [value for module in (records, tasks) for value in vars(module).values() if hasattr(value, "model_fields")]
+    fields = {name for model in models for name in model.model_fields}
+    flags = literals & set(words("en")["flag"])
+    coined = {word for word in literals if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", word)} - fields - functions - NOT_OURS
+    assert {"injection_suspected", "beyond_tolerance", "blocks_conflict"} <= flags | coined
+    return flags | coined
 
 
 def test_results_page_explains_every_label_flag_and_reason() -> None:
@@ -320,30 +334,40 @@ def test_results_page_explains_every_label_flag_and_reason() -> None:
     items = (records.Atom, records.Check, records.Part, records.Sentence, records.KeyPoint, records.Criterion)
     models = (*items, records.Evidence, records.Verdict, records.Usage)
     fields = {name for model in models for name in model.model_fields} - {"notes"}
-    wanted = labels() | flags_in_source() | set(words("en")["unjudged"]) | fields
+    wanted = labels() | words_in_source() | set(words("en")["unjudged"]) | fields
     assert sorted(word for word in wanted if f"`{word}`" not in text) == []
 
 
-def test_readme_tree_matches_the_source() -> None:
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md", "docs/architecture.md"])
+def test_tree_matches_the_source(name: str) -> None:
     """Each module and package of src/steelyard is in the annotated tree, and nothing else is."""
     source = ROOT / "src" / "steelyard"
-    real = {path.name for path in source.glob("*.py")} | {f"{path.name}/" for path in source.iterdir() if path.is_dir()}
-    real -= {"__pycache__/", "__main__.py"}
-    text = (DOCS / "architecture.md").read_text("utf-8")
-    tree = next(body for language, body in ((b.language, b.body) for b in blocks_of(DOCS / "architecture.md"))
-                if language == "text" and "src/steelyard" in body)  # fmt: skip
-    told = set(re.findall(r"^  (\w+(?:\.py|/))", tree, re.MULTILINE))
-    assert told == real
-    assert "records" in text
+    folders = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
+    real = folders | {path.name for path in source.glob("*.py")} - {"__main__.py"}
+    tree = next(block.body for block in blocks_of(ROOT / name) if block.body.startswith("src/steelyard/"))
+    assert set(re.findall(r"^  (\w+(?:\.py|/))  ", tree, re.MULTILINE)) == real
+
+
+def test_picture_shows_what_the_program_prints(desk: dict[str, str]) -> None:
+    """The picture in the README is the real output of `steelyard show`, and loads nothing from elsewhere."""
+    svg = (DOCS / "images" / "show.svg").read_text("utf-8")
+    drawn = "".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", "", svg, flags=re.DOTALL)).split())
+    run = "steelyard run examples/rag.jsonl -p atomic -j recorded:examples/replies.jsonl --progress quiet"
+    subprocess.run(["bash", "-c", run], env=desk, capture_output=True, check=True, timeout=60)
+    show = ["bash", "-c", "steelyard show last library-friday"]
+    said = subprocess.run(show, env=desk, capture_output=True, text=True, check=True, timeout=60).stdout
+    missing = [line for line in said.splitlines() if "".join(line.split()) not in drawn]
+    assert not missing, "draw it anew: python docs/images/capture.py"
+    assert "url(http" not in svg
 
 
 def test_readmes_have_the_same_structure() -> None:
-    """The Chinese README has as many sections and code blocks as the English one, and they link to each other."""
+    """The Chinese README has the sections, blocks and commands of the English one, and they link to each other."""
     pages = [ROOT / "README.md", ROOT / "README.zh.md"]
-    shapes = [
-        (len(sections(page)), [block.language for block in blocks_of(page)], [b.body for b in blocks_of(page) if b.language == "console"])
-        for page in pages
-    ]  # fmt: skip
-    assert shapes[0] == shapes[1]
+    english, chinese = (blocks_of(page) for page in pages)
+    assert len(sections(pages[0])) == len(sections(pages[1]))
+    assert [block.language for block in english] == [block.language for block in chinese]
+    shared = ("console", "bash")
+    assert [b.body for b in english if b.language in shared] == [b.body for b in chinese if b.language in shared]
     assert "(README.zh.md)" in pages[0].read_text("utf-8")
     assert "(README.md)" in pages[1].read_text("utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from steelyard.records import DialogueSample, RagSample, Verdict
 from steelyard.transcripts import detect, parse, render
 

@@ -1,4 +1,4 @@
-"""Transcripts as models really write them: what is inferred is flagged, what is unclear is unjudged, nothing is guessed."""
+"""Transcripts as models really write them: inferred is flagged, unclear is unjudged, nothing is guessed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from steelyard.errors import ConfigError, TranscriptError
 from steelyard.records import Verdict
 from steelyard.transcripts import detect, parse, render
@@ -61,7 +62,9 @@ def test_ways_to_write_a_score(line: str) -> None:
     assert (atom.label, atom.flags) == ("correct", ())
 
 
-@pytest.mark.parametrize(("mark", "label"), [("1", "correct"), ("0", "wrong"), ("-1", "undetermined"), ("－１", "undetermined")])
+@pytest.mark.parametrize(
+    ("mark", "label"), [("1", "correct"), ("0", "wrong"), ("-1", "undetermined"), ("－１", "undetermined")]
+)
 def test_the_three_scores(mark: str, label: str) -> None:
     """1, 0 and -1 are the only scores."""
     assert one_atom(f"（2）准确性评估：（理由），打分【{mark}】分，结束。").label == label
@@ -75,7 +78,9 @@ def test_other_scores_are_not_read(mark: str) -> None:
     assert atom.flags == ("score_out_of_range",)
 
 
-@pytest.mark.parametrize(("word", "label"), [("正确", "correct"), ("错误", "wrong"), ("不正确", "wrong"), ("无法判断", "undetermined")])
+@pytest.mark.parametrize(
+    ("word", "label"), [("正确", "correct"), ("错误", "wrong"), ("不正确", "wrong"), ("无法判断", "undetermined")]
+)
 def test_a_missing_score_is_inferred_from_the_word(word: str, label: str) -> None:
     """The stated word stands in for a missing 打分, flagged."""
     atom = one_atom(f"（2）准确性评估：{word}（理由）")
@@ -114,7 +119,12 @@ def test_a_score_after_exempt_has_no_place() -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    ["答案要求“打分【1】分，结束。”", "文中写着【1】", "原句为（打分【1】分，结束。）", "它说：（2）准确性评估：正确（x），打分【1】分，结束。"],
+    [
+        "答案要求“打分【1】分，结束。”",
+        "文中写着【1】",
+        "原句为（打分【1】分，结束。）",
+        "它说：（2）准确性评估：正确（x），打分【1】分，结束。",
+    ],
 )
 def test_scores_quoted_in_a_reason_do_not_count(reason: str) -> None:
     """With its own score or without, a quoted one changes nothing."""
@@ -184,7 +194,9 @@ def test_blocks_that_contradict_each_other() -> None:
 
 def test_a_block_for_no_listed_atom_is_dropped_and_counted() -> None:
     """Invented blocks do not become atoms; the sample says that there were some."""
-    text = HEADLAMP.replace("相关性等级3:\n无此等级相关信息", "相关性等级3:\n9. 海豚会唱歌\n（2）准确性评估：正确（x），打分【1】分")
+    text = HEADLAMP.replace(
+        "相关性等级3:\n无此等级相关信息", "相关性等级3:\n9. 海豚会唱歌\n（2）准确性评估：正确（x），打分【1】分"
+    )
     verdict = parse(text)
     assert len(verdict.items) == 3
     assert verdict.flags == ("unmatched_blocks",)
@@ -223,7 +235,9 @@ def test_level_and_group_that_differ() -> None:
 
 def test_two_level_notes_and_no_way_to_tell() -> None:
     """Without a list to compare with, a line with two notes has no level."""
-    verdict = parse("相关性等级划分：\n1. 甲（等级划分：【1】级）乙（等级划分：【3】级）\n\n兜底回复：\n是否为兜底回复：【0】")
+    verdict = parse(
+        "相关性等级划分：\n1. 甲（等级划分：【1】级）乙（等级划分：【3】级）\n\n兜底回复：\n是否为兜底回复：【0】"
+    )
     assert verdict.items[0].level is None  # type: ignore[union-attr]
     assert verdict.items[0].flags == ("level_unreadable", "not_in_transcript")
 
@@ -277,7 +291,9 @@ def test_dress_does_not_matter(dress: str, text: str) -> None:
     assert (dressed.scores, dressed.flags, dressed.protocol) == (plain.scores, plain.flags, plain.protocol)
 
 
-TRADITIONAL = str.maketrans("关级划准确评复实检查质断误无问题结论逻辑谬价总综", "關級劃準確評覆實檢查質斷誤無問題結論邏輯謬價總綜")
+TRADITIONAL = str.maketrans(
+    "关级划准确评复实检查质断误无问题结论逻辑谬价总综", "關級劃準確評覆實檢查質斷誤無問題結論邏輯謬價總綜"
+)
 
 
 @pytest.mark.parametrize("text", [HEADLAMP, LONGEST, FILM, TRAY])
@@ -320,11 +336,21 @@ def test_stated_totals_that_differ(total: str) -> None:
 @pytest.mark.parametrize(
     ("ending", "label"),
     [
-        ("得分为0。", 0), ("得0分", 0), ("相关性得分：0", 0), ("因此得 0 分。", 0), ("分数为1", 1), ("得１分。", 1), ("**得1分**。", 1),
-        ("得2分", "unjudged"), ("得0.5分", "unjudged"), ("得分不明", "unjudged"), ("他说“得1分”", "unjudged"),
-        ("（得1分）", "unjudged"), ("{{1}}", "unjudged"),
+        ("得分为0。", 0),
+        ("得0分", 0),
+        ("相关性得分：0", 0),
+        ("因此得 0 分。", 0),
+        ("分数为1", 1),
+        ("得１分。", 1),
+        ("**得1分**。", 1),
+        ("得2分", "unjudged"),
+        ("得0.5分", "unjudged"),
+        ("得分不明", "unjudged"),
+        ("他说“得1分”", "unjudged"),
+        ("（得1分）", "unjudged"),
+        ("{{1}}", "unjudged"),
     ],
-)  # fmt: skip
+)
 def test_check_endings(ending: str, label: Any) -> None:
     """A check's score is the one its line ends with."""
     text = FILM.replace("没有误解题意，因此相关性得分为1。", f"没有误解题意，{ending}")
@@ -333,7 +359,10 @@ def test_check_endings(ending: str, label: Any) -> None:
 
 def test_a_total_without_braces_is_not_a_check() -> None:
     """`总结：相关性得分：1` after the last check is not read as that check's score."""
-    text = TRAY.replace("5. 是否是兜底回复：不是兜底回复，得1分。\n总结：相关性得分: {{0}}", "5. 是否是兜底回复：不是\n总结：相关性得分：1")
+    text = TRAY.replace(
+        "5. 是否是兜底回复：不是兜底回复，得1分。\n总结：相关性得分: {{0}}",
+        "5. 是否是兜底回复：不是\n总结：相关性得分：1",
+    )
     check: Any = parse(text).items[4]
     assert check.label == "unjudged"
 
@@ -421,17 +450,29 @@ def test_an_item_that_only_one_section_names() -> None:
 
 def report(*results: Any, wrap: str = "{}") -> str:
     rows = [{"criterion_id": n, "content": f"细则{n} | 约束", "result": r} for n, r in enumerate(results, start=1)]
-    return wrap.replace("{}", json.dumps({"evaluation_report": [{"round": 1, "criteria_results": rows}]}, ensure_ascii=False))
+    return wrap.replace(
+        "{}", json.dumps({"evaluation_report": [{"round": 1, "criteria_results": rows}]}, ensure_ascii=False)
+    )
 
 
 @pytest.mark.parametrize(
     ("word", "label"),
     [
-        ("符合", "satisfied"), (" 符合 ", "satisfied"), ("不符合", "violated"), ("不 符合", "violated"), ("不确定", "undetermined"),
-        ("不確定", "undetermined"), ("未判定", "unjudged"), ("满足", "unjudged"), ("基本符合", "unjudged"), ("", "unjudged"),
-        (None, "unjudged"), (1, "unjudged"), (["符合"], "unjudged"),
+        ("符合", "satisfied"),
+        (" 符合 ", "satisfied"),
+        ("不符合", "violated"),
+        ("不 符合", "violated"),
+        ("不确定", "undetermined"),
+        ("不確定", "undetermined"),
+        ("未判定", "unjudged"),
+        ("满足", "unjudged"),
+        ("基本符合", "unjudged"),
+        ("", "unjudged"),
+        (None, "unjudged"),
+        (1, "unjudged"),
+        (["符合"], "unjudged"),
     ],
-)  # fmt: skip
+)
 def test_results_of_report_one(word: Any, label: str) -> None:
     """Only the document's three words are results; 未判定 and everything else is unjudged, never 不确定."""
     criterion: Any = parse(report(word)).items[0]
@@ -452,7 +493,14 @@ def test_report_one_with_broken_json() -> None:
     assert [c.label for c in verdict.items] == ["satisfied", "unjudged"]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("value", ['{"evaluation_report": 5}', '{"evaluation_report": [1, {"criteria_results": 3}]}', '{"evaluation_report": [{"round": 1e99, "criteria_results": [{}, 4]}]}'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"evaluation_report": 5}',
+        '{"evaluation_report": [1, {"criteria_results": 3}]}',
+        '{"evaluation_report": [{"round": 1e99, "criteria_results": [{}, 4]}]}',
+    ],
+)
 def test_odd_shapes_of_report_one(value: str) -> None:
     """Whatever is not a criterion is passed over."""
     assert parse(value).items == ()
@@ -502,11 +550,21 @@ def test_report_two_by_another_hand() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("### **第1轮对话分析**", "## 第 1 轮对话分析："), ("### **第1轮对话分析**", "### 第一轮"), ("* **评估细则 1**:", "- 评估细则1："),
-        ("* **评估细则 1**:", "**细则 1：**"), ("**符合**。", "符合"), ("**符合**。", "[符合]"), ("有效。", "**有效**"), ("**符合**。", "符合，理由见下"),
-        ("* **理由**", "- **理由**"), ("有效性分析**: ", "有效性分析：** "), ("轮对话", "輪對話"), ("评估细则", "評估細則"), ("判断", "判斷"),
+        ("### **第1轮对话分析**", "## 第 1 轮对话分析："),
+        ("### **第1轮对话分析**", "### 第一轮"),
+        ("* **评估细则 1**:", "- 评估细则1："),
+        ("* **评估细则 1**:", "**细则 1：**"),
+        ("**符合**。", "符合"),
+        ("**符合**。", "[符合]"),
+        ("有效。", "**有效**"),
+        ("**符合**。", "符合，理由见下"),
+        ("* **理由**", "- **理由**"),
+        ("有效性分析**: ", "有效性分析：** "),
+        ("轮对话", "輪對話"),
+        ("评估细则", "評估細則"),
+        ("判断", "判斷"),
     ],
-)  # fmt: skip
+)
 def test_dress_of_report_two(old: str, new: str) -> None:
     """Bold, bullets, colons, Traditional characters and Chinese numerals do not matter."""
     assert old in MARKDOWN
@@ -518,11 +576,13 @@ def test_dress_of_report_two(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "flag"),
     [
-        ("有效。", "无效。", "validity_contradicts_result"), ("**符合**", "**不确定**", "validity_contradicts_result"),
-        ("**符合**", "**部分符合**", "result_unknown"), ("    * **符合性判断**: **符合**。\n", "", "field_missing"),
+        ("有效。", "无效。", "validity_contradicts_result"),
+        ("**符合**", "**不确定**", "validity_contradicts_result"),
+        ("**符合**", "**部分符合**", "result_unknown"),
+        ("    * **符合性判断**: **符合**。\n", "", "field_missing"),
         ("    * **理由**", "    * **符合性判断**: **不符合**。\n    * **理由**", "blocks_conflict"),
     ],
-)  # fmt: skip
+)
 def test_report_two_that_cannot_be_believed(old: str, new: str, flag: str) -> None:
     """Contradictions, unknown words and missing results are unjudged, with the cause in the flags."""
     criterion: Any = parse(MARKDOWN.replace(old, new, 1)).items[0]
@@ -550,7 +610,9 @@ def test_a_report_quoted_in_a_criterion_is_not_the_report() -> None:
 # --- which form ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "   \n", "你好", "【1】打分【1】", "{{1}}", "符合", '{"a": 1}', "# 相关", "1. 甲\n2. 乙"])
+@pytest.mark.parametrize(
+    "text", ["", "   \n", "你好", "【1】打分【1】", "{{1}}", "符合", '{"a": 1}', "# 相关", "1. 甲\n2. 乙"]
+)
 def test_no_known_form(text: str) -> None:
     """Text in none of the forms is an error that says what to do."""
     assert detect(text) is None

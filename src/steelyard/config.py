@@ -146,7 +146,10 @@ class Config:
         if Path(source).exists():
             return RecordedJudge(Path(source))
         from steelyard.journal import StoredJudge
+        from steelyard.store import is_run_name
 
+        if not is_run_name(source):
+            raise ConfigError(f"there is no file {source} of recorded replies")
         return StoredJudge.of_run(source, self.store_path(store))
 
 

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from steelyard.errors import InputError, MissingExtra
+from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.judges.base import Judge
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
@@ -118,12 +119,22 @@ def evaluate(
     `judge` is a judge, or a name as on the command line. Rows that cannot be read are in `.bad_rows`.
     Works inside a notebook too, where an event loop is running already.
     """
-    coroutine = evaluate_async(samples, protocol, judge, options=options, fields=fields, concurrency=concurrency)
+
+    async def alone() -> Results:
+        try:
+            return await evaluate_async(
+                samples, protocol, judge, options=options, fields=fields, concurrency=concurrency
+            )
+        finally:
+            # This loop ends with the call, and connections cannot outlive their loop.
+            if isinstance(judge, Judge):
+                await judge.aclose()
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
-    return _in_thread(coroutine)
+        return asyncio.run(alone())
+    return _in_thread(alone())
 
 
 def _in_thread(coroutine: Any) -> Results:
@@ -171,7 +182,9 @@ async def evaluate_async(
     return Results(protocol.name, judged, bad_rows)
 
 
-def _named_judge(name: str | None, protocol: Protocol, concurrency: int) -> Judge:
+def _named_judge(name: object, protocol: Protocol, concurrency: int) -> Judge:
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
     from steelyard.config import Config
     from steelyard.judges.gate import Gate
 
@@ -190,9 +203,14 @@ def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str]) -> 
     from steelyard.samples import read_samples, sample_from
 
     if isinstance(samples, str | PathLike):
+        if not Path(samples).exists():
+            raise InputError("there is no such file", file=str(samples))
         yield from enumerate(read_samples([samples], protocol.kind, fields=fields))
         return
     wanted = RagSample if protocol.kind == "rag" else DialogueSample
+    # Both can be iterated, and what came out would be fields, not samples.
+    if isinstance(samples, Mapping | RagSample | DialogueSample):
+        samples = [samples]
     for seq, sample in enumerate(samples):
         if isinstance(sample, wanted):
             yield seq, sample

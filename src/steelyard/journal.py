@@ -9,8 +9,9 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from steelyard.errors import StoreError
 from steelyard.judges.base import Judge
-from steelyard.records import Ask, Reply, Unjudged, Usage
+from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import Store, StoredReply
 
 
@@ -23,10 +24,18 @@ def reply_key(judge: Judge, ask: Ask, repeat: int = 0) -> str:
 
 
 class JournalledJudge:
-    """Answers from the store where it can, else from the judge, and keeps the answer."""
+    """Answers from the store where it can, else from the judge, and keeps the answer.
 
-    def __init__(self, judge: Judge, store: Store, run: str | None = None, repeat: int = 0) -> None:
-        self.judge, self.store, self.run, self.repeat = judge, store, run, repeat
+    `fresh` trusts only what this very run was answered; `retrying` only replies that left nothing out.
+    `spent` is what the judge was paid since this object was made.
+    """
+
+    def __init__(
+        self, judge: Judge, store: Store, run: str | None = None, repeat: int = 0, *, fresh: bool = False
+    ) -> None:
+        self.judge, self.store, self.run, self.repeat, self.fresh = judge, store, run, repeat, fresh
+        self.retrying = False
+        self.spent = Usage()
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
 
     @property
@@ -44,6 +53,7 @@ class JournalledJudge:
         self._in_flight[key] = future = asyncio.get_running_loop().create_future()
         try:
             reply = await self.judge.answer(ask)
+            self.spent += reply.usage
             if isinstance(reply, Reply):
                 self.keep(key, ask, reply)
             future.set_result(reply)
@@ -58,12 +68,14 @@ class JournalledJudge:
     def recall(self, key: str, ask: Ask) -> Reply | None:
         """The journalled reply; it costs nothing now unless this very run paid for it before it was stopped."""
         stored = self.store.reply(key)
-        if stored is None:
+        if stored is None or (self.fresh and stored.run != self.run):
             return None
         try:
             data = ask.reply.model_validate_json(stored.reply)
         except ValidationError:
             return None  # written by a version whose reply had another shape: ask anew
+        if self.retrying and _leaves_out(ask, data):
+            return None
         paid = stored.usage if self.run is not None and stored.run == self.run else Usage()
         return Reply(data=data, raw=stored.raw, usage=paid)
 
@@ -79,6 +91,14 @@ class JournalledJudge:
         await self.judge.aclose()
 
 
+def _leaves_out(ask: Ask, data: ReplyData) -> bool:
+    """Whether an item of the ask has no label in the reply."""
+    return any(
+        {item.id for item in items} - {label.id for label in getattr(data, name)}
+        for name, items in ask.data.items().items()
+    )
+
+
 class StoredJudge:
     """The replies of an earlier run, and nothing else: what was not asked then is not answered now."""
 
@@ -87,8 +107,12 @@ class StoredJudge:
 
     @classmethod
     def of_run(cls, run: str, path: Path) -> Self:
-        store = Store.open(path)
-        row = store.run(run)
+        store = Store.open(path, create=False)
+        try:
+            row = store.run(run)
+        except StoreError:
+            store.close()
+            raise
         return cls(store, row.judge, row.id)
 
     @property
@@ -96,9 +120,13 @@ class StoredJudge:
         return self._judge
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        for stored in self._store.replies_to(ask.key):
-            if stored.judge == self._judge:
+        found = [stored for stored in self._store.replies_to(ask.key) if stored.judge == self._judge]
+        # The same ask may have been answered under other prompts or parameters; what this run paid for comes first.
+        for stored in sorted(found, key=lambda stored: stored.run != self._run):
+            try:
                 return Reply(data=ask.reply.model_validate_json(stored.reply), raw=stored.raw)
+            except ValidationError:
+                continue  # written by a version whose reply had another shape
         return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
 
     async def aclose(self) -> None:

@@ -41,7 +41,8 @@ def snapshot(tally: Tally, seconds: float, in_flight: int | None) -> dict[str, A
 
 def line(state: dict[str, Any]) -> str:
     """The same as one line for people."""
-    parts = [f"{state['done'] + state['skipped']}/{state['total'] if state['total'] is not None else '?'}"]
+    passed = state["done"] + state["skipped"] + state["bad_rows"]
+    parts = [f"{passed}/{state['total'] if state['total'] is not None else '?'}"]
     parts.append(f"{state['rate']:.1f}/s")
     if state["eta_seconds"] is not None:
         minutes, seconds = divmod(state["eta_seconds"], 60)

@@ -1,21 +1,25 @@
 """Numbers and dates as people write them, and the tolerance the protocols grant them.
 
 Quantities agree when their order of magnitude does: same floor(log10), or a ratio of at most √10. Dates
-agree when the year does. Exact arithmetic throughout.
+agree when the year does. Exact arithmetic throughout; where a text can be read in two ways, None.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from fractions import Fraction
+from typing import NamedTuple
 
-DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {
+from steelyard.text import fold
+
+DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {
     "〇": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "貳": 2, "叁": 3, "參": 3, "肆": 4, "伍": 5, "陆": 6,
     "陸": 6, "柒": 7, "捌": 8, "玖": 9,
 }  # fmt: skip
+TENS = {"廿": 20, "卅": 30, "卌": 40}
 SMALL_UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
-LARGE_UNITS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+# 兆 is a million to some and a million millions to others, so it stays a unit.
+LARGE_UNITS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 ENGLISH_UNITS = {
     "hundred": 10**2, "thousand": 10**3, "k": 10**3, "million": 10**6, "mn": 10**6,
     "billion": 10**9, "bn": 10**9, "trillion": 10**12,
@@ -31,107 +35,187 @@ ENGLISH_NUMBERS = {
     for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
 }
 
+# Nobody writes a quantity with more digits; what does is an identifier, or an attack on the arithmetic.
+LONGEST = 40
+
 HAN_DIGIT = "".join(DIGITS)
-HAN_UNIT = "".join(SMALL_UNITS)
-ARABIC = re.compile(
-    r"(?P<sign>(?<![\w.])-)?(?P<number>\d[\d,]*(?:\.\d+)?)\s*"
-    rf"(?P<units>[{HAN_UNIT}{''.join(LARGE_UNITS)}]+|(?:hundred|thousand|million|billion|trillion|mn|bn|k)\b)?",
+HAN_NUMERAL = HAN_DIGIT + "".join(TENS) + "".join(SMALL_UNITS) + "".join(LARGE_UNITS)
+ARABIC = r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?"
+# 1亿2千万, 3.5万, 二十八, 12,000: digits of either kind with Chinese units between and after them.
+NUMERAL = re.compile(
+    rf"(?:{ARABIC}|[{HAN_NUMERAL}])(?:\s?[{HAN_NUMERAL}]|(?<=[{HAN_NUMERAL}]){ARABIC})*(?:点[{HAN_DIGIT}]+)?"
+)
+TOKEN = re.compile(rf"{ARABIC}|[{HAN_NUMERAL}]")
+ENGLISH_UNIT = re.compile(r"\s?(hundred|thousand|million|billion|trillion|mn|bn|k)\b", re.IGNORECASE)
+NUMBER_WORD = "|".join([*ENGLISH_NUMBERS, "hundred", "thousand", "million", "billion", "trillion"])
+ENGLISH = re.compile(
+    rf"\b(?:an? (?=hundred|thousand|million|billion|trillion))?(?:{NUMBER_WORD})"
+    rf"(?:(?:[\s-]|,\s|\sand\s)(?:{NUMBER_WORD}))*\b",
     re.IGNORECASE,
 )
-HAN_NUMBER = re.compile(rf"[{HAN_DIGIT}{HAN_UNIT}{''.join(LARGE_UNITS)}]+(?:点[{HAN_DIGIT}]+)?")
-WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+MINUS = re.compile(
+    rf"(?:[−﹣－]|零下|负|負|\bminus |\bnegative )\s?(?=[0-9{HAN_NUMERAL}]|(?:{NUMBER_WORD})\b)", re.IGNORECASE
+)
+SIGN = re.compile(r"(?<![A-Za-z0-9)])-\Z")
+CURRENCY = re.compile(r"[$€£¥₩]\s?-?\Z")
+# What is counted off or named, not measured, is exact: 第二排, L9, v2, No. 5, 3rd.
+NAMING_BEFORE = re.compile(r"(?:(?:第|号|版本|型号|编号|\b[Nn]o\.)\s?|[A-Za-z#_.]-?)\Z")
+# An English word right before a number is usually its name (iPhone 15, No. 5); these are not.
+PLAIN_BEFORE = re.compile(
+    r"(?:\b(?:about|around|approximately|roughly|nearly|almost|over|some|than|to|least|most|of|is|are|was|were|has|have"
+    r"|had|only|just|the|a|by|at|total|and|for|in)|[^A-Za-z\s])\s*\Z|\A\s*\Z",
+    re.IGNORECASE,
+)
+NAMING_AFTER = re.compile(r"(?:st|nd|rd|th)\b|号|號|[A-Za-z]*[0-9]", re.IGNORECASE)
 APPROXIMATION = re.compile(
-    r"大约|大約|约|約|近|超过|超過|左右|上下|多|余|餘|about|around|approximately|roughly|nearly|almost|over|some|~|≈"
-    r"|[\s,，。.()（）]",
+    r"大约|大約|约|約|超过|超過|左右|上下|多|余|餘|\b(?:about|around|approximately|roughly|nearly|almost|over|some)\b"
+    r"|[\s,，。.()~≈+]",
     re.IGNORECASE,
 )
+PERCENT = re.compile(r"%|percent\b(?!age)|per cent\b|pct\b", re.IGNORECASE)
+PARTS = {"百": Fraction(1), "千": Fraction(1, 10), "万": Fraction(1, 100), "萬": Fraction(1, 100)}
+PART_OF = re.compile(rf"([百千万萬]|[{HAN_NUMERAL}]{{1,20}})分之(?=[0-9{HAN_NUMERAL}])")
 
 
-def quantity(text: str) -> tuple[Fraction, str] | None:
-    """The first number in the text with its multiplier applied, and the unit that follows it; None without one."""
-    text = unicodedata.normalize("NFKC", text).strip()
-    candidates = [(found[0], found) for found in (_arabic(text), _han(text), _english(text)) if found is not None]
-    if not candidates:
+class Quantity(NamedTuple):
+    """A number with its multiplier applied, and the unit that follows it (or the currency before it)."""
+
+    value: Fraction
+    unit: str
+
+
+class Found(NamedTuple):
+    start: int
+    end: int
+    value: Fraction
+
+
+def quantity(text: str) -> Quantity | None:
+    """The quantity a short text states; None without a number, with several, or where the number is a name."""
+    text = MINUS.sub("-", fold(text).strip())
+    scale, unit = Fraction(1), ""
+    if part := PART_OF.search(text):
+        whole = PARTS.get(part[1])
+        denominator = None if whole else han_number(part[1])
+        if not whole and not denominator:
+            return None
+        scale, unit = (whole, "%") if whole else (1 / (denominator or Fraction(1)), "")
+        text = text[: part.start()] + text[part.end() :]
+    found = _first(text)
+    if found is None:
         return None
-    _, (_, value, rest) = min(candidates, key=lambda c: c[0])
-    return value, APPROXIMATION.sub("", rest).casefold()
-
-
-def _arabic(text: str) -> tuple[int, Fraction, str] | None:
-    match = ARABIC.search(text)
-    if match is None:
+    before, rest = text[: found.start], text[found.end :]
+    is_name = NAMING_BEFORE.search(before) or not PLAIN_BEFORE.search(before) or NAMING_AFTER.match(rest)
+    if is_name or _first(rest):
         return None
-    value = Fraction(match["number"].replace(",", ""))
-    for unit in _multipliers(match["units"] or ""):
-        value *= unit
-    return match.start(), -value if match["sign"] else value, text[match.end() :]
+    value = -found.value if SIGN.search(before) else found.value
+    if percent := PERCENT.match(rest.lstrip()):
+        unit, rest = "%", rest.lstrip()[percent.end() :]
+    elif rest.startswith("‰"):
+        unit, scale, rest = "%", Fraction(1, 10), rest[1:]
+    elif rest.startswith("成"):
+        unit, scale, rest = "%", Fraction(10), rest[1:]
+    if not unit and (currency := CURRENCY.search(before)):
+        unit = currency.group()[0]
+    return Quantity(value * scale, unit + APPROXIMATION.sub("", rest).casefold())
 
 
-def _multipliers(units: str) -> list[int]:
-    if units.lower() in ENGLISH_UNITS:
-        return [ENGLISH_UNITS[units.lower()]]
-    return [(SMALL_UNITS | LARGE_UNITS)[unit] for unit in units]
+def _first(text: str) -> Found | None:
+    found = [found for found in (_numeral(text), _english(text)) if found]
+    return min(found, default=None)
 
 
-def _han(text: str) -> tuple[int, Fraction, str] | None:
-    match = HAN_NUMBER.search(text)
-    if match is None:
-        return None
-    value = han_number(match.group())
-    return None if value is None else (match.start(), value, text[match.end() :])
+def _numeral(text: str) -> Found | None:
+    for match in NUMERAL.finditer(text):
+        if len(match.group()) > LONGEST:
+            return None
+        value, end = read_numeral(match.group()), match.end()
+        if value is None:
+            continue
+        if unit := ENGLISH_UNIT.match(text, end):
+            value, end = value * ENGLISH_UNITS[unit[1].lower()], unit.end()
+        return Found(match.start(), end, value)
+    return None
 
 
 def han_number(text: str) -> Fraction | None:
-    """A number in Chinese characters: 二十八, 一亿两千万, 一九九七, 三点五; None where it is not one."""
+    """A number in Chinese characters: 二十八, 一亿两千万, 两千三, 一九九七, 三点五; None where it is not one."""
+    is_han = len(text) <= LONGEST and re.fullmatch(rf"[{HAN_NUMERAL}]+(?:点[{HAN_DIGIT}]+)?", text)
+    return read_numeral(text) if is_han else None
+
+
+def read_numeral(text: str) -> Fraction | None:
+    """A number in digits of either kind; None where units stand alone or in an order that makes no number."""
     whole, _, decimals = text.partition("点")
-    if not whole or not (DIGITS.keys() & set(whole) or whole[0] in "十拾"):
+    tokens = TOKEN.findall(whole)
+    if all(token in DIGITS for token in tokens):
+        value: Fraction | None = Fraction(_digits(whole))
+    elif tokens[0] in LARGE_UNITS or (tokens[0] in SMALL_UNITS and SMALL_UNITS[tokens[0]] > 10):
         return None
-    if all(c in DIGITS for c in whole):
-        value = Fraction(int("".join(str(DIGITS[c]) for c in whole)))
     else:
-        value = Fraction(_positional(whole))
-    if decimals:
-        value += Fraction(int("".join(str(DIGITS[c]) for c in decimals)), 10 ** len(decimals))
+        value = _positional(tokens)
+    if value is not None and decimals:
+        value += Fraction(_digits(decimals), 10 ** len(decimals))
     return value
 
 
-def _positional(text: str) -> int:
-    total = section = digit = 0
-    for character in text:
-        if character in DIGITS:
-            digit = DIGITS[character]
-        elif character in SMALL_UNITS:
-            section += (digit or 1) * SMALL_UNITS[character]
-            digit = 0
-        elif total and total < LARGE_UNITS[character]:
-            # 三万亿: the larger unit multiplies all that stands before it.
-            total, section, digit = (total + section + digit) * LARGE_UNITS[character], 0, 0
+def _digits(text: str) -> int:
+    return int("".join(str(DIGITS[character]) for character in text if character in DIGITS))
+
+
+def _positional(tokens: list[str]) -> Fraction | None:
+    total, section, pending = Fraction(0), Fraction(0), None
+    last_unit, after_zero = 1, False
+    for token in tokens:
+        if token in SMALL_UNITS:
+            section += (Fraction(1) if pending is None else pending) * SMALL_UNITS[token]
+            pending, last_unit, after_zero = None, SMALL_UNITS[token], False
+        elif token in LARGE_UNITS:
+            unit = LARGE_UNITS[token]
+            section += pending or 0
+            # 三万亿: a larger unit multiplies all that stands before it.
+            total = (total + section) * unit if total < unit else total + section * unit
+            section = Fraction(0)
+            pending, last_unit, after_zero = None, unit, False
+        elif token in TENS:
+            section, last_unit = section + TENS[token], 10
+        elif pending is not None and pending:
+            return None
+        elif token in DIGITS:
+            pending, after_zero = Fraction(DIGITS[token]), after_zero or not DIGITS[token]
         else:
-            total, section, digit = total + (section + digit) * LARGE_UNITS[character], 0, 0
-    return total + section + digit
+            pending, after_zero = Fraction(token.replace(",", "")), after_zero or len(token) > 1
+    if pending and not after_zero and last_unit > 10:
+        # 两千三 is 2300: a last digit counts in the next smaller unit.
+        pending *= Fraction(last_unit, 10)
+    return total + section + (pending or 0)
 
 
-def _english(text: str) -> tuple[int, Fraction, str] | None:
+def _english(text: str) -> Found | None:
+    match = ENGLISH.search(text)
+    if match is None or len(match.group()) > LONGEST * 4:
+        return None
+    value = _in_words(re.findall(r"[a-z]+", match.group().lower()))
+    return None if value is None else Found(match.start(), match.end(), Fraction(value))
+
+
+def _in_words(words: list[str]) -> int | None:
     total = section = 0
-    start = end = -1
-    for match in WORD.finditer(text):
-        word = match.group().lower()
+    room = 100
+    for word in words:
         if word in ENGLISH_NUMBERS:
-            section += ENGLISH_NUMBERS[word]
-        elif word in ENGLISH_UNITS and len(word) > 2 and start >= 0:
-            unit = ENGLISH_UNITS[word]
-            if unit == 100:
-                section *= unit
-            else:
-                total, section = total + section * unit, 0
-        elif start >= 0 and word != "and":
-            break
-        elif word != "and":
-            continue
-        if start < 0 and word != "and":
-            start = match.start()
-        end = match.end()
-    return None if start < 0 else (start, Fraction(total + section), text[end:])
+            value = ENGLISH_NUMBERS[word]
+            if value >= room:
+                return None
+            section, room = section + value, 10 if value >= 20 else 0
+        elif word == "hundred":
+            section, room = (section or 1) * 100, 100
+        elif word in ENGLISH_UNITS:
+            total, section, room = total + (section or 1) * ENGLISH_UNITS[word], 0, 100
+    return total + section
+
+
+# --- tolerance -------------------------------------------------------------------------------------
 
 
 def magnitude(value: Fraction) -> int:
@@ -155,21 +239,32 @@ def quantities_agree(claimed: str, stated: str) -> bool | None:
     left, right = quantity(claimed), quantity(stated)
     if left is None or right is None:
         return None
-    if left[1] and right[1] and left[1] != right[1]:
+    # 5 may stand for 5公里, but 0.3 does not stand for 0.3 %.
+    units = {left.unit, right.unit}
+    if len(units) > 1 and ("" not in units or "%" in units):
         return None
-    return same_magnitude(left[0], right[0])
+    return same_magnitude(left.value, right.value)
 
 
-YEAR = re.compile(rf"(?<!\d)(1\d{{3}}|20\d{{2}}|2100)(?!\d)|([{HAN_DIGIT}]{{4}})年")
+# --- dates -----------------------------------------------------------------------------------------
+
+YEAR = re.compile(
+    rf"(?P<bc>公元前|前|西元前)?\s?(?:(?<!\d)(?P<arabic>1\d{{3}}|20\d{{2}}|2100|(?<=公元|西元)\d{{1,4}}|(?<=元前)\d{{1,4}})(?!\d)"
+    rf"|(?P<han>[{HAN_DIGIT}]{{4}})(?=年|\Z))(?P<bce>\s?B\.?C)?",
+    re.IGNORECASE,
+)
 
 
 def years(text: str) -> list[int]:
-    """The years named in a text, in order."""
-    text = unicodedata.normalize("NFKC", text)
-    return [int(arabic) if arabic else int("".join(str(DIGITS[c]) for c in han)) for arabic, han in YEAR.findall(text)]
+    """The years named in a text, in order; those before our era are negative."""
+    found = []
+    for match in YEAR.finditer(fold(text)):
+        year = int(match["arabic"]) if match["arabic"] else _digits(match["han"])
+        found.append(-year if match["bc"] or match["bce"] else year)
+    return found
 
 
 def dates_agree(claimed: str, stated: str) -> bool | None:
-    """Whether two written dates name the same years; None where either names none."""
+    """Whether two written dates name the same years; None where either names none, or one names more."""
     left, right = years(claimed), years(stated)
-    return left == right if left and right else None
+    return left == right if left and len(left) == len(right) else None

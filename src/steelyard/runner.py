@@ -69,10 +69,12 @@ class Runner:
         workers: int = 32,
         budget: Budget | None = None,
         window: int = 2000,
+        spent: Callable[[], Usage] | None = None,
     ) -> None:
         self.protocol, self.options, self.judge = protocol, options, judge
         self.workers, self.budget, self.window = workers, budget or Budget(), window
         self.tally = Tally()
+        self._spent = spent or (lambda: self.tally.usage)
 
     def stop(self, reason: str) -> None:
         self.tally.stopped = self.tally.stopped or reason
@@ -149,7 +151,7 @@ class Runner:
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
         if not self.tally.stopped:
             elapsed = asyncio.get_running_loop().time() - self._started
-            if reason := self.budget.exceeded(self.tally.usage, elapsed):
+            if reason := self.budget.exceeded(self._spent(), elapsed):
                 self.stop(reason)
         if self.tally.stopped:
             raise Stopped

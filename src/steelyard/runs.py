@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,10 @@ class Input:
         )
         return enumerate(samples)
 
+    def check(self, protocol: Protocol) -> None:
+        """A field, format or encoding that does not exist is an error before anything is made or paid for."""
+        self.rows(protocol)
+
 
 @dataclass(frozen=True)
 class How:
@@ -62,14 +66,23 @@ class Run:
         self, row: RunRow, store: Store, protocol: Protocol, options: Options, judge: Judge, data: Input, how: How
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
-        remembering = judge if how.fresh else JournalledJudge(judge, store, row.id)
-        self.runner = Runner(protocol, options, remembering, workers=how.workers, budget=how.budget)
+        self.judge = JournalledJudge(judge, store, row.id, fresh=how.fresh)
+        self.runner = Runner(
+            protocol,
+            options,
+            self.judge,
+            workers=how.workers,
+            budget=how.budget,
+            # What the journal answers was paid for before; it must not use up the budget a second time.
+            spent=lambda: self.judge.spent,
+        )
         self.tally = self.runner.tally
 
     async def drive(
         self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], *, retry: bool = False
     ) -> Tally:
         """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
+        self.judge.retrying = retry
         done = self.store.finished(self.row.id, retry=retry)
         self.store.clear_bad_rows(self.row.id)
 
@@ -110,7 +123,7 @@ def start(
 ) -> Run:
     """A new run over the given input."""
     manifest = make_manifest(protocol, options, judge, prompts, data.sources, data.fields, data.encoding)
-    manifest |= {"judge_spec": judge_spec, "format": data.format}
+    manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": how.fresh}
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
     return Run(row, store, protocol, options, judge, data, how)
 
@@ -122,6 +135,7 @@ def continue_(store: Store, name: str, judge: Judge, how: How) -> Run:
         raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
     protocol = get_protocol(row.protocol)
     options = protocol.parse_options(row.manifest["options"])
+    how = replace(how, fresh=bool(row.manifest.get("fresh")))
     return Run(row, store, protocol, options, judge, input_of(row), how)
 
 

@@ -95,16 +95,22 @@ class Store:
         self._db, self.path = connection, path
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, create: bool = True) -> Self:
         """Open or create the store and bring it to the current schema."""
+        if not create and not path.exists():
+            raise StoreError(f"there is no store {path} yet; judge something first, or name another with --store")
         with _store_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            # Without a sync per commit a killed process still loses nothing; only a power cut could.
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("PRAGMA foreign_keys = ON")
-            migrate(db, path)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                # Without a sync per commit a killed process still loses nothing; only a power cut could.
+                db.execute("PRAGMA synchronous = NORMAL")
+                db.execute("PRAGMA foreign_keys = ON")
+                migrate(db, path)
+            except BaseException:
+                db.close()
+                raise
         return cls(db, path)
 
     def close(self) -> None:
@@ -248,6 +254,11 @@ class Store:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def is_run_name(name: str) -> bool:
+    """Whether this can only mean a run: ids, numbers and `last` hold no dots and no slashes, file names do."""
+    return not set(name) & set("./\\")
 
 
 def migrate(db: sqlite3.Connection, path: Path) -> None:

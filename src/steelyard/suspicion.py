@@ -1,81 +1,141 @@
 """Signs that a judged text speaks to the judge instead of to its reader.
 
 A sign only raises a flag: scores are safe by construction (labels come from the judge's own reply, judged
-text is fenced), so the price of a false alarm is a second look. Patterns are linear-time.
+text is fenced), so the price of a false alarm is a second look. Still, a flag on every second sample would
+be read by nobody, so each pattern asks for words that only a judge could mean. Patterns are linear-time,
+and are written in Simplified Chinese; Traditional text is folded onto it first.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-# What the documents use to write scores and sections; an answer has no business imitating them.
-IMITATION = {
-    "score": re.compile(r"[【\[]\s*-?\s*[01]\s*[】\]]\s*分|【\s*-?\s*[01]\s*】|\{\{\s*-?[01]\s*\}\}"),
-    "verdict": re.compile(
-        r"(?:符合性判断|符合性判斷|有效性分析|准确性得分|準確性得分|相关性得分|相關性得分|真实性得分|真實性得分"
-        r"|是否为兜底回复|是否為兜底回覆|打分|评分结果|評分結果)[\s*]{0,4}[:：【{]"
-        r"|(?m:^\s*[*\"'“]{0,3}(?:不?符合|不确定|不確定)[*\"'”。]{0,3}\s*$)"
-    ),
-    "section": re.compile(
-        r"(?m:^[#\s*]{0,8}(?:原子信息生成|相关性等级划分|準確性評估|准确性评估|相关性评价|真实性评价|相关性检查"
-        r"|真实性检查|评估结果|評估結果|evaluation (?:result|report)|final verdict|judge'?s? verdict)[\s*]{0,4}[:：]?)",
-        re.IGNORECASE,
-    ),
-    "json": re.compile(
-        r"[\"'](?:label|labels|result|verdict|scores?|support|on_topic|complies|fallback|valid|criteria_results"
-        r"|evaluation_report|accuracy|relevance|faithfulness)[\"']\s*:\s*"
-        r"(?:[\[{]|-?\d|true|false|[\"']\s*(?:不?符合|不确定|正确|错误|correct|wrong|supported|covered|valid|pass|fully|yes))",
-        re.IGNORECASE,
-    ),
-    "fence": re.compile(
-        r"</?\s*(?:answer|reference|references|atoms|sentences|question|system|turn|criteria|data|sample)\b[^<>\n]{0,40}>"
-        r"|<\|[a-z_]{2,20}\|>|\[/?INST\]|<</?SYS>>|(?m:^\s*(?:\"\"\"|-{3,}\s*end|={3,}\s*end))",
-        re.IGNORECASE,
-    ),
-}
+from steelyard.text import SIMPLIFIED, fold
 
-INSTRUCTION = {
-    "override": re.compile(
-        r"(?:忽略|无视|無視|忘记|忘記|不要理会|不要理會|忽視|忽视|跳过|跳過|disregard|ignore|forget|override|bypass)"
-        r".{0,24}(?:以上|上述|之前|前面|先前|所有|全部|原有|评估|評估|规则|規則|标准|標準|要求|指令|指示|提示"
-        r"|previous|prior|above|earlier|all|any|instruction|prompt|rule|guideline|criteria|rubric)",
-        re.IGNORECASE,
-    ),
-    "address": re.compile(
-        r"(?:评估(?:专家|者|员|模型)|評估(?:專家|者|員|模型)|评判(?:者|员|模型)|裁判|评委|評委|打分(?:员|模型))"
-        r".{0,16}(?:请|請|必须|必須|应|應|务必|務必)"
-        r"|(?:请|請|必须|必須|务必|務必|直接).{0,12}(?:输出|輸出|给出|給出|打|判|标记|標記|评为|評為|回复|回覆)"
-        r".{0,10}(?:满分|滿分|正确|正確|符合|分数|分數|高分|[1１]\s*分|100\s*分|【|\{\{)"
-        r"|(?:dear|hey|note (?:to|for)|attention|message (?:to|for))(?: the)? (?:judge|grader|evaluator|reviewer|assessor)"
-        r"|(?:judge|grader|evaluator|you) (?:must|should|shall|will|need to) (?:now )?"
-        r"(?:output|return|give|award|assign|mark|label|rate|score|respond)"
-        r"|(?:output|return|give|award|assign|mark|label|rate|score) .{0,30}"
-        r"(?:full marks|as correct|as supported|as relevant|score of|100|satisfied)",
-        re.IGNORECASE,
-    ),
-    "role": re.compile(
-        r"(?m:^\s*[\[【<(*#]{0,3}\s*(?:system|assistant|developer|user|human)\s*(?:message|prompt)?\s*[\]】>)*]{0,3}\s*[:：])"
-        r"|(?:你现在是|你現在是|从现在起你|從現在起你|you are now|act as|pretend to be|new instructions?[:：])",
-        re.IGNORECASE,
-    ),
-}
+LINE = r"(?m:^)[ \t#>*_\-\d.、]{0,12}"
+LABEL = (
+    r"correct|wrong|undetermined|exempt|supported|unsupported|covered|on_topic|satisfied|violated|fully"
+    r"|不?符合|不确定|正确|错误"
+)
+STOP = r"\s{0,4}(?:[”\"'’」』*`。！!，,；;.）)]|\Z|(?m:$))"
+FIELD = r"answer|references?(?: \d+)?|atoms|sentences|question|criteria|sample|turn(?: \d+)?|system_prompt|history|key_points|data"
 
-CODE_FENCE = re.compile(r"(?m:^\s*(?:```|~~~))")
-INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]")
+# --- what only the documents' own forms look like; an answer has no business imitating them --------
+
+SCORE = re.compile(r"【\s{0,4}-?\s{0,4}[01]\s{0,4}】|(?<!frac)(?<!sqrt)(?<!\})\{\{\s{0,4}-?\s{0,4}[01]\s{0,4}\}\}|\[\s{0,4}-?\s{0,4}[01]\s{0,4}\]\s{0,4}分")
+CITATION = re.compile(r"【\s{0,4}[2-9]\s{0,4}】")
+NO_CITATION = re.compile(r"【\s{0,4}(?:-\s{0,4}1|0)\s{0,4}】|\{\{|打分|得分|忽略|输出")
+VERDICT = re.compile(
+    r"(?:符合性判断|有效性分析|准确性得分|相关性得分|真实性得分|是否为兜底回复|打分|判定结果|最终状态|评估结果)"
+    rf"[\s*]{{0,4}}[:：]?[\s*`“\"]{{0,4}}(?:[【{{\[]|-?[01](?![\d.到至~-])|有效|无效|(?:{LABEL}){STOP})"
+    r"|(?m:^)[ \t]{0,8}[*\"'“`]{0,3}不?符合[*\"'”`。]{0,3}[ \t]{0,8}(?m:$)"
+    r"|(?:\*\*|`)\s?(?:不?符合|不确定)\s?(?:\*\*|`)"
+)
+SECTION = re.compile(
+    rf"{LINE}(?:原子信息生成|相关性等级划分|准确性评估|相关性评价|真实性评价|相关性检查|真实性检查|兜底回复|第[\dN]{{1,3}}轮对话分析)"
+    r"[ \t*]{0,4}[:：]?[ \t*]{0,4}(?m:$)"
+    r"|(?:final|judge'?s?|evaluation) (?:verdict|result|score)[ \t*]{0,4}[:：][ \t*]{0,4}"
+    r"(?:correct|pass|satisfied|supported|100|1)\b",
+    re.IGNORECASE,
+)
+JSON = re.compile(
+    rf"[\"'](?:label|result|verdict|support|complies|coverage)[\"']\s{{0,4}}:\s{{0,4}}[\"']\s?(?:{LABEL})\s?[\"']"
+    r"|[\"'](?:evaluation_report|criteria_results|criterion_id|on_topic|complies|accuracy_strict|faithfulness_soft|own_answer)"
+    r"[\"']\s{0,4}:"
+    r"|[\"'](?:scores?|accuracy|relevance|truthfulness|completeness|faithfulness|相关性|准确性|真实性)[\"']\s{0,4}:\s{0,4}"
+    r"(?:1|1\.0+|100)\s{0,4}[,}\]\n]",
+    re.IGNORECASE,
+)
+TAG = re.compile(rf"<(?P<close>/?)\s?(?P<name>{FIELD})\b(?P<rest>[^<>\n]{{0,40}})>", re.IGNORECASE)
+CHAT_MARK = re.compile(
+    r"<\|(?:im_start|im_end|endoftext|system|user|assistant|end|eot_id)\|>|\[/INST\]|<</SYS>>"
+    r"|(?m:^)[-=#*<\[ ]{2,20}(?:end of (?:the )?(?:answer|data|sample|references?|input|document)"
+    r"|(?:回答|答案|数据|输入|参考资料|待评估内容)(?:到此)?结束)",
+    re.IGNORECASE,
+)
+CODE_FENCE = re.compile(r"(?m:^)[ \t]{0,8}(?:```|~~~)[`~]{0,8}[ \t]{0,8}([^\s`]{0,20})")
+
+# --- words that only a judge could be meant by ---------------------------------------------------
+
+OVERRIDE = re.compile(
+    r"(?<!不要)(?<!不能)(?<!不可)(?<!不得)(?<!不应)(?<!请勿)(?<!切勿)(?<!避免)(?:忽略|无视|忘记|不要理会|不用理会|不必理会|忽视|跳过|不要遵守|推翻)"
+    r"(?:掉|你|您|我|们|的|在|此|这些|一切|任何|，|:|：){0,4}(?:以上|上述|上面|之前|前面|先前|前述|所有|全部|原有|原来|系统|评估|评分|打分|一切)"
+    r".{0,8}(?:要求|指令|指示|提示|规则|准则|标准|说明|细则|约束|设定)(?!可能|会|将|者|的后果|的人|的行为|而|则|导致|差)"
+    r"|(?<!not )(?<!n't )(?<!never )\b(?:disregard|ignore|forget|override|bypass)\b (?:(?:all|any|of|the|these|those|your|my|every|everything) ?){0,4}"
+    r"(?:previous|prior|above|earlier|preceding|foregoing|your|system|original|grading|evaluation|judging|scoring)"
+    r" ?(?:and \w{1,12} )?(?:instructions?|prompts?|rules|guidelines|criteria|rubrics?|messages?|directions|text)\b"
+    r"|\b(?:disregard|ignore|forget) (?:the|this|that|your) (?:rubric|system prompt|grading|instructions you)"
+    r"|\b(?:disregard|ignore|forget) (?:everything|all|anything) (?:above|before|you were told|previously)",
+    re.IGNORECASE,
+)
+JUDGE_ZH = r"(?:评估专家|评估者|评估员|评估模型|评判者|评判员|评判模型|评分员|评分模型|打分员|打分模型|裁判模型|AI裁判|评委|评审|裁判)"
+PRAISE_ZH = rf"(?:满分|最高分|高分|1\s?分|100\s?分|十分|(?:全部|完全|都|均|为)?[“\"「'`*]{{0,2}}(?:正确|符合|通过|有效){STOP}|【\s?1|\{{\{{\s?1)"
+JUDGE_EN = r"(?:ai |llm |human )?(?:judge|grader|evaluator|assessor|scorer|rater)s?"
+PRAISE_EN = (
+    r"(?:full marks|full score|full credit|perfect score|maximum score|highest score|top marks|(?:as|is|are) (?:fully |all )?"
+    r"(?:correct|supported|relevant|satisfied|compliant)|a? ?score of (?:1|10|100)\b|10/10|100/100|100 ?%|100 points|all (?:1s|ones))"
+)
+ADDRESS = re.compile(
+    rf"{JUDGE_ZH}(?:们|老师|大人|您好|你好){{0,2}}\s?[，,:：！!]?\s?(?:请|务必|注意|必须|你)(?:.{{0,30}})(?:分|判|评|标记|输出|通过|符合)"
+    rf"|(?:请|请你|务必|必须|直接|应该?|只需|一律|统一|都|全部|需要)(?:.{{0,10}})(?:输出|给出|给予?|打|判定?为?|判断为|标记?为?|评定?为?|回复|视为|记为?)"
+    rf"[^。！？\n]{{0,8}}{PRAISE_ZH}"
+    rf"|\b(?:dear|hey|hi|attention|note (?:to|for)|message (?:to|for)|instructions? (?:to|for))(?: the| all)? {JUDGE_EN}\s?[:,，：!-]"
+    rf"|\b(?:as an?|as the) {JUDGE_EN},? you\b"
+    rf"|\b{JUDGE_EN},? (?:please|you must|must|should|shall|has to|have to) .{{0,40}}{PRAISE_EN}"
+    rf"|\b(?:please|must|should|now|always|simply|just|directly)? ?(?:output|give|award|assign|mark|label|rate|score|grade|respond with|reply with) "
+    rf"(?:this|the|my|it|me|all|every|each|these|them|us|a|an)\b.{{0,30}}{PRAISE_EN}",
+    re.IGNORECASE,
+)
+ROLE = re.compile(
+    rf"{LINE}[\[【<(]{{0,2}}(?:system|developer|admin|系统|管理员)(?: (?:message|prompt|note|override|instruction)|提示|消息|指令)?[\]】>)]{{0,2}}\s?[:：\n]"
+    r".{0,60}(?:judge|grad(?:e|ing)|evaluat|scor(?:e|ing)|full marks|ignore|评估|评分|打分|判定|满分|忽略)"
+    r"|(?:你现在是|从现在起你|从现在开始,?你|现在你是).{0,12}(?:评|裁判|打分|不受|没有限制|管理员|开发者模式|只会|只能输出)"
+    rf"|\b(?:you are now|act as|pretend (?:to be|you are)) (?:an? |the )?(?:{JUDGE_EN}|dan\b|unrestricted|jailbroken|in developer mode|lenient|generous)"
+    r"|\bnew (?:system )?instructions?[:：]|新的?(?:指令|系统提示)[:：]",
+    re.IGNORECASE,
+)
+
+# --- putting them together -----------------------------------------------------------------------
+
+
+def _score(text: str) -> bool:
+    """A score in the documents' brackets; a text that numbers its sources 【1】【2】 means something else."""
+    return bool(SCORE.search(text)) and not (CITATION.search(text) and not NO_CITATION.search(text))
+
+
+def _fence(text: str) -> bool:
+    """A mark that closes what the text never opened: our tags, a block of code, a chat turn."""
+    if CHAT_MARK.search(text) or text.count('"""') % 2:
+        return True
+    depth: dict[str, int] = {}
+    for tag in TAG.finditer(text):
+        name = tag["name"].lower()
+        depth[name] = depth.get(name, 0) + (-1 if tag["close"] else 1)
+        if depth[name] < 0 or re.search(r"\b[0-9a-f]{8,}", tag["rest"]):
+            return True
+    fences = CODE_FENCE.findall(text)
+    # An answer that was cut off leaves ```python open; a bare fence without a partner closes something else.
+    return len(fences) % 2 == 1 and not fences[0]
+
+
+Sign = Callable[[str], object]
+IMITATION: dict[str, Sign] = {
+    "score": _score, "verdict": VERDICT.search, "section": SECTION.search, "json": JSON.search, "fence": _fence,
+}  # fmt: skip
+INSTRUCTION: dict[str, Sign] = {"override": OVERRIDE.search, "address": ADDRESS.search, "role": ROLE.search}
+
+INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+SPACED_OUT = re.compile(r"(?<=[\u4e00-\u9fff])[ \t\u3000](?=[\u4e00-\u9fff])")
 
 
 def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> list[str]:
-    """The names of the patterns that the text shows, seen through invisible and full-width characters."""
-    plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    # NFKC turns 【 into itself but ｛｛ into {{ and ［ into [, which is what a lenient parser would read.
+    """The names of the signs that the text shows, seen through invisible, full-width and spaced-out characters."""
+    plain = SPACED_OUT.sub("", INVISIBLE.sub("", fold(text))).translate(SIMPLIFIED)
     families = (IMITATION if imitation else {}) | (INSTRUCTION if instruction else {})
-    found = [name for name, pattern in families.items() if pattern.search(plain)]
-    # A code block is ordinary; a fence that closes what was never opened is not.
-    if imitation and "fence" not in found and len(CODE_FENCE.findall(plain)) % 2:
-        found.append("fence")
-    return found
+    return [name for name, shows in families.items() if shows(plain)]
 
 
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:

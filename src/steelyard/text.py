@@ -20,10 +20,8 @@ LANGUAGE_PREFIX = 4000
 
 # Only the characters that our own patterns use, so that each pattern is written once for both scripts.
 SIMPLIFIED = str.maketrans(
-    "過於個話點條內須應覆復輸開頭結應該當從則標準評規視無記務給確認對號評審員專斷為終狀態輪轉據閱讀時請從現這將須說語體長"
-    "簡漢與並且來後詞類檢劃級數據實關價總滿兩萬億負約餘質問題測試訴裡還們聽會導進統網機樣進單獨帶發現隨別僅個範圍僅別",
-    "过于个话点条内须应复复输开头结应该当从则标准评规视无记务给确认对号评审员专断为终状态轮转据阅读时请从现这将须说语体长"
-    "简汉与并且来后词类检划级数据实关价总满两万亿负约余质问题测试诉里还们听会导进统网机样进单独带发现随别仅个范围仅别",
+    "過於個話點條內須應覆復輸開頭結該當從則標準評規視無記務給確認對號審員專斷為終狀態輪轉據閱讀時請現這將說語體長簡漢與並來後詞類檢劃級數實關價總滿兩萬億負約餘質問題測試訴裡還們聽會導進統網機樣單獨帶發隨別僅範圍鍵錯誤項寫強達",
+    "过于个话点条内须应复复输开头结该当从则标准评规视无记务给确认对号审员专断为终状态轮转据阅读时请现这将说语体长简汉与并来后词类检划级数实关价总满两万亿负约余质问题测试诉里还们听会导进统网机样单独带发随别仅范围键错误项写强达",
 )
 
 
@@ -88,6 +86,7 @@ CITATION = r"\[\^?\d{1,3}\]"
 ENDING = re.compile(rf"(?:[。｡！？!?]+|…+|⋯+|\.+)(?:{CITATION}|[{CLOSER}]|[\"'*_]+)*")
 SYMMETRIC = re.compile(rf"(?<=[。｡！？!?…⋯.{CLOSER}])[\"'*_]+")
 WORD_BEFORE = re.compile(r"[A-Za-z.]+\Z")
+LONGEST_QUOTATION = 500
 NUMBER_BEFORE = re.compile(r"(?:^|[:：;；。.!?！？])\s*\d{1,2}\Z")
 
 
@@ -100,13 +99,13 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     held: list[str] = []
     for piece, is_held in _pieces(text):
+        if not LETTER_OR_DIGIT.search(piece):
+            continue
         held.append(piece)
         if not is_held:
             found.append(" ".join(held))
             held = []
-    if held:
-        found.append(" ".join(held))
-    return [sentence for sentence in found if LETTER_OR_DIGIT.search(sentence)]
+    return [*found, " ".join(held)] if held else found
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -169,7 +168,7 @@ def _split_line(line: str) -> Iterator[str]:
 def _own_end(line: str, start: int, match: re.Match[str]) -> int:
     """Where the sentence's own closing marks end: a quotation mark that closes nothing opens the next sentence."""
     for marks in SYMMETRIC.finditer(line, match.start(), match.end()):
-        if line.count(marks.group(), start, match.start()) % 2 == 0:
+        if line.count(marks.group(), max(start, match.start() - LONGEST_QUOTATION), match.start()) % 2 == 0:
             return marks.start()
     return match.end()
 

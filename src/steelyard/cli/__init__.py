@@ -7,8 +7,9 @@ is; 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,8 +17,10 @@ from steelyard import __version__
 from steelyard.cli import judges, prompts, read, results, run
 from steelyard.errors import SteelyardError
 
-GAPS = 3
+USAGE = 2
 INTERRUPTED = 130
+# Newer versions of typer carry their own click; this is the class of whichever is in use.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="steelyard",
@@ -58,29 +61,41 @@ def main() -> None:
         # Accepted anywhere, as people add it to the end of the command that just failed.
         sys.argv.remove("--debug")
     try:
-        app()
+        code = app(prog_name="steelyard", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code)
+    except UsageError as error:
+        _explain_usage(error)
+        sys.exit(USAGE)
     except SteelyardError as error:
         if debug:
             raise
-        print(f"steelyard: {_one_line(str(error))}", file=sys.stderr)
+        _complain(str(error))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("steelyard: interrupted", file=sys.stderr)
+        _complain("interrupted")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough.
-        sys.stderr.close()
+        # The reader (head, less) has seen enough; what is left must not be flushed at the very end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
         if debug:
             raise
-        print(
-            f"steelyard: unexpected {type(error).__name__}: {_one_line(str(error))}; "
-            "please report it with the output of --debug",
-            file=sys.stderr,
-        )
+        if isinstance(error, OSError) and error.filename is not None:
+            _complain(f"{error.filename}: {error.strerror}")
+            sys.exit(USAGE)
+        _complain(f"unexpected {type(error).__name__}: {error}; please report it with the output of --debug")
         sys.exit(1)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _explain_usage(error: Any) -> None:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+    else:
+        command = error.ctx.command_path if error.ctx else "steelyard"
+        _complain(f"{error.format_message()} (see {command} --help)")
+
+
+def _complain(problem: str) -> None:
+    print(f"steelyard: {' '.join(problem.split())}", file=sys.stderr)

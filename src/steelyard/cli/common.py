@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,6 +53,27 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
             raise ConfigError(f"{flag} takes NAME=VALUE, not {text!r}")
         found[name.strip()] = value.strip()
     return found
+
+
+def check_files(files: list[str]) -> None:
+    """A mistyped name is said at once, not found out after the other files were paid for."""
+    for file in files:
+        if file != "-" and not Path(file).exists():
+            raise InputError("there is no such file", file=file)
+        if Path(file).is_dir():
+            raise InputError("is a folder; name the files in it", file=file)
+
+
+def check_out(out: Path | None, inputs: list[str]) -> None:
+    """The same for a path that cannot be written, or that would destroy what is read."""
+    if out is None:
+        return
+    for file in inputs:
+        if file != "-" and out.exists() and Path(file).exists() and out.samefile(file):
+            raise ConfigError(f"-o {out} would overwrite the input; name another file")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("a", encoding="utf-8"):
+        pass
 
 
 def language(lang: Lang | None) -> Language | None:

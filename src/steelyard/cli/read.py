@@ -16,6 +16,8 @@ from steelyard.cli.common import (
     LangOption,
     MapOption,
     ProtocolName,
+    check_files,
+    check_out,
     console,
     language,
     pairs,
@@ -51,6 +53,7 @@ def validate(
     from steelyard.samples import read_samples
 
     kind = get_protocol(protocol).kind
+    check_files(files)
     good = bad = 0
     for sample in read_samples(files, kind, fields=pairs(map, "--map"), encoding=encoding, format=format):
         if isinstance(sample, InputError):
@@ -83,6 +86,8 @@ def parse(
     from steelyard.reports.terminal import render
     from steelyard.transcripts import parse as parse_transcript
 
+    _check_sources(sources)
+    check_out(out, sources)
     gaps = False
     builders: dict[str, ReportBuilder] = {}
     target = out.open("w", encoding="utf-8") if out else sys.stdout
@@ -110,6 +115,12 @@ def parse(
             console().print(render(builder.build(), language(lang)))
     if gaps:
         raise typer.Exit(GAPS)
+
+
+def _check_sources(sources: list[str]) -> None:
+    for source in sources:
+        if source != "-" and not Path(source).exists():
+            raise InputError("there is no such file or folder", file=source)
 
 
 def _transcripts(sources: list[str], column: str | None, encoding: str) -> Iterator[tuple[str, str, str] | InputError]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -91,6 +91,7 @@ def show(
 
     found = _Source(source, config, store)
     judged, verdict = found.one(sample)
+    _check_form(form, verdict.protocol)
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
     chosen = language(lang) or language_of(*texts)
     if form is Form.json:
@@ -108,12 +109,14 @@ class _Source:
 
     def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
         from steelyard.config import Config
-        from steelyard.store import Store
+        from steelyard.store import Store, is_run_name
 
         self.file = Path(name) if Path(name).is_file() else None
         self.manifest: dict[str, Any] | None = None
+        if self.file is None and not is_run_name(name):
+            raise InputError("there is no such file", file=name)
         if self.file is None:
-            self.store = Store.open(Config.load(config).store_path(store))
+            self.store = Store.open(Config.load(config).store_path(store), create=False)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
             return
@@ -158,15 +161,21 @@ class _Source:
         raise InputError(f"there is no sample {id!r}", file=str(self.file or self.run))
 
 
-def _forms(form: Form) -> str:
-    return {"report1": "json", "report2": "markdown"}.get(form.value, "text")
+def _forms(form: Form) -> Literal["text", "json", "markdown"]:
+    if form is Form.report1:
+        return "json"
+    return "markdown" if form is Form.report2 else "text"
+
+
+def _check_form(form: Form, protocol: str) -> None:
+    if form in (Form.report1, Form.report2) and protocol != "dialogue":
+        raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
 
 
 def _transcripts(found: _Source, form: Form) -> str:
     from steelyard.transcripts import render
 
-    if form is not Form.transcript and found.protocol != "dialogue":
-        raise ConfigError(f"--as {form.value} is for dialogue runs; this one is {found.protocol}")
+    _check_form(form, found.protocol)
     written = [render(verdict, _forms(form)) for _, verdict in found.verdicts()]
     return "\n\n".join(written)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,8 @@ from steelyard.cli.common import (
     MapOption,
     ProtocolName,
     StoreOption,
+    check_files,
+    check_out,
     console,
     language,
     pairs,
@@ -38,13 +41,24 @@ if TYPE_CHECKING:
 GAPS = 3
 INTERRUPTED = 130
 
+
+class ProgressStyle(StrEnum):
+    """How progress is told."""
+
+    auto = "auto"
+    live = "live"
+    plain = "plain"
+    json = "json"
+    quiet = "quiet"
+
+
 JudgeOption = Annotated[
     str | None,
     typer.Option("--judge", "-j", help="openai:MODEL, recorded:FILE, or a judge of steelyard.toml."),
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most.")]
-ProgressOption = Annotated[str, typer.Option(help="auto, live, plain, json or quiet.")]
+ProgressOption = Annotated[ProgressStyle, typer.Option(help="How progress is told, on standard error.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
@@ -80,7 +94,7 @@ def run(
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask again, even what the store has answers to.")] = False,
-    progress: ProgressOption = "auto",
+    progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
@@ -100,15 +114,20 @@ def run(
 
     settings = Config.load(config)
     chosen = get_protocol(protocol)
+    check_files(files)
+    check_out(out, files)
     switches: dict[str, Any] = {"strict": strict, "thorough": thorough, "date": date, "place": place}
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     from_file = settings.settings.options.get(chosen.name, {})
     options = chosen.parse_options(dated(chosen, {**from_file, **_values(given, chosen.options.model_fields)}))
     data = runs.Input(files, pairs(map, "--map"), encoding, format)
+    data.check(chosen)
     known_prompts = settings.prompts.with_texts(chosen.prompts).with_files(prompts or [])
     workers = concurrency or settings.settings.run.concurrency
     gate = Gate(workers)
     made = _recording(settings.judge(judge, known_prompts, gate, store), record)
+    if max_cost is not None:
+        _check_price(made)
     how = runs.How(workers, _budget(max_cost, max_tokens, max_time), fresh)
     with Store.open(settings.store_path(store)) as opened:
         begun = runs.start(opened, chosen, options, made, judge or "", known_prompts, data, how)
@@ -124,7 +143,7 @@ def resume(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
-    progress: ProgressOption = "auto",
+    progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -145,7 +164,7 @@ def retry(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
-    progress: ProgressOption = "auto",
+    progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -164,7 +183,7 @@ def _again(
     out: Path | None,
     concurrency: int | None,
     budget: tuple[float | None, int | None, float | None],
-    progress: str,
+    progress: ProgressStyle,
     lang: Lang | None,
     config: Path | None,
     store: Path | None,
@@ -180,11 +199,14 @@ def _again(
     settings = Config.load(config)
     workers = concurrency or settings.settings.run.concurrency
     gate = Gate(workers)
-    with Store.open(settings.store_path(store)) as opened:
+    with Store.open(settings.store_path(store), create=False) as opened:
         row = opened.run(name)
+        check_out(out, [data["path"] for data in row.manifest["data"]])
         spec = judge or row.manifest.get("judge_spec") or None
         known_prompts = settings.prompts.with_texts(get_protocol(row.protocol).prompts)
         made = settings.judge(spec, known_prompts, gate, store)
+        if budget[0] is not None:
+            _check_price(made)
         begun = runs.continue_(opened, row.id, made, runs.How(workers, _budget(*budget)))
         _finish(begun, made, gate, out, lang, progress, settings, retrying=retrying)
 
@@ -208,7 +230,8 @@ def rescore(
     from steelyard.reports.terminal import render
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened, _Lines(out) as lines:
+    check_out(out, [])
+    with Store.open(Config.load(config).store_path(store), create=False) as opened, _Lines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -227,7 +250,7 @@ def _finish(
     gate: Gate,
     out: Path | None,
     lang: Lang | None,
-    style: str,
+    style: ProgressStyle,
     settings: Config,
     *,
     retrying: bool = False,
@@ -236,14 +259,9 @@ def _finish(
     from steelyard.progress import Progress
     from steelyard.reports.terminal import render
 
-    if style not in ("auto", "live", "plain", "json", "quiet"):
-        raise ConfigError(f"--progress is auto, live, plain, json or quiet, not {style!r}")
     print(f"run {begun.row.id} · {begun.protocol.name} · {judge.name}", file=sys.stderr)
-    if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.touch()  # a path that cannot be written is said before anything is paid for
     try:
-        with Progress(style, begun.tally, lambda: gate.in_flight) as shown:  # type: ignore[arg-type]
+        with Progress(style.value, begun.tally, lambda: gate.in_flight) as shown:
             tally = asyncio.run(_drive(begun, judge, shown.tick, retrying=retrying))
     finally:
         # Also after a failure: what was judged until then is written out.
@@ -318,6 +336,15 @@ def _recording(judge: Judge, record: Path | None) -> Judge:
     from steelyard.judges.recorded import Recorder
 
     return Recorder(judge, record) if record else judge
+
+
+def _check_price(judge: Judge) -> None:
+    known: dict[str, Any] = getattr(judge, "describe", dict)()
+    if "price" in known and known["price"] is None:
+        raise ConfigError(
+            f"--max-cost needs the prices of {judge.name}: set price = {{ prompt = …, completion = … }} "
+            "(US dollars for a million tokens) in its table of steelyard.toml, or use --max-tokens"
+        )
 
 
 def _budget(max_cost: float | None, max_tokens: int | None, max_time: float | None) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import SecretStr
 
+from steelyard.errors import JudgeError
 from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.gate import Gate
@@ -72,6 +73,7 @@ class ChatJudge:
         self._terms = opening_terms(endpoint)
         self._proven = False
         self._probe: asyncio.Event | None = None
+        self._unusable = ""
         self._settings: dict[tuple[str, type, Terms], bytes] = {}
 
     @property
@@ -116,6 +118,21 @@ class ChatJudge:
             return Unjudged(reason="invalid_reply", detail=data.text, usage=usage)
         return Reply(data=data, raw=second.text, usage=usage)
 
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """The body that would be posted for this ask: what a batch file holds."""
+        body: dict[str, Any] = json.loads(request_body(self._prompts.messages(ask), self._tail(ask, self._terms)))
+        return body
+
+    def read_completion(self, ask: Ask, payload: Mapping[str, Any]) -> Reply | Unjudged:
+        """The reply in a completion that came some other way than over this wire."""
+        said = _completion(payload, self.endpoint)
+        if isinstance(said, Unjudged):
+            return said
+        data = read(said.text, ask.reply, ask.language)
+        if isinstance(data, Problem):
+            return Unjudged(reason="invalid_reply", detail=data.text, usage=said.usage)
+        return Reply(data=data, raw=said.text, usage=said.usage)
+
     async def aclose(self) -> None:
         await self._wire.aclose()
 
@@ -125,7 +142,11 @@ class ChatJudge:
             return _completion(outcome.payload, self.endpoint)
         if isinstance(outcome, Failed):
             return Unjudged(reason=outcome.reason, detail=outcome.detail)
-        return diagnose(outcome, self.endpoint)
+        try:
+            return diagnose(outcome, self.endpoint)
+        except JudgeError as error:
+            self._unusable = str(error)
+            raise
 
     async def _called(self, ask: Ask, messages: Messages) -> Outcome:
         """The first call finds out what the endpoint accepts; those that come meanwhile wait a little for it."""
@@ -140,6 +161,9 @@ class ChatJudge:
         if not self._probe.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._probe.wait(), PROBE_SECONDS)
+            if self._unusable and not self._proven:
+                # Those who waited learn it from the first; a refused key is not knocked with thirty times.
+                raise JudgeError(self._unusable)
         return await self._negotiated(ask, messages)
 
     async def _negotiated(self, ask: Ask, messages: Messages) -> Outcome:

@@ -1,9 +1,35 @@
-"""How many HTTP calls may be in flight at once."""
+"""How many HTTP calls may be in flight at once, and how many a minute."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Self
+
+from pydantic import Field
+
+from steelyard.records import Record
+
+CHARS_PER_TOKEN = 4  # only to pace by; what a call really took is what the server reports
+START, CEILING = 16, 256
+
+
+class Limits(Record):
+    """What the user allows. Without `concurrency` the gate finds out by itself what the endpoint bears."""
+
+    concurrency: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+
+    @property
+    def most_in_flight(self) -> int:
+        return self.concurrency or CEILING
+
+    def gate(self) -> Gate:
+        pace = Pace(self.requests_per_minute, self.tokens_per_minute)
+        made = Gate(self.concurrency) if self.concurrency else AdaptiveGate()
+        made.pace = pace if pace.limited else None
+        return made
 
 
 class Gate:
@@ -19,10 +45,12 @@ class Gate:
         self.limit = limit
         self.in_flight = 0
         self.peak = 0
+        self.pace: Pace | None = None
+        self._held = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> None:
-        if self.in_flight < self.limit and not self._waiting:
+        if self.in_flight < self.limit and not self._waiting and not self._held:
             self._enter()
             return
         place = asyncio.get_running_loop().create_future()
@@ -44,6 +72,22 @@ class Gate:
         self.limit = max(1, limit)
         self._admit()
 
+    def eased(self) -> None:
+        """A call went well. A fixed limit does not care."""
+
+    def overloaded(self, retry_after: float | None = None) -> None:
+        """The endpoint said that it is too much. A fixed limit does not care: each call waits for itself."""
+
+    def hold(self, seconds: float) -> None:
+        """Let no further call in for so long: the endpoint said when there is room again."""
+        if not self._held:
+            self._held = True
+            asyncio.get_running_loop().call_later(seconds, self._open)
+
+    def _open(self) -> None:
+        self._held = False
+        self._admit()
+
     def _enter(self) -> None:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
@@ -53,8 +97,83 @@ class Gate:
         self._admit()
 
     def _admit(self) -> None:
-        while self._waiting and self.in_flight < self.limit:
+        while self._waiting and self.in_flight < self.limit and not self._held:
             place = self._waiting.popleft()
             if not place.done():
                 self._enter()
                 place.set_result(None)
+
+
+class AdaptiveGate(Gate):
+    """Grows while the endpoint is happy, halves when it is not, as TCP does.
+
+    Until the first overload it doubles with every limit's worth of successes, afterwards it adds one. One
+    overload is one cut: calls that were already in flight at the cut say nothing new about the new limit.
+    """
+
+    def __init__(self, start: int = START, ceiling: int = CEILING) -> None:
+        super().__init__(start)
+        self.ceiling = ceiling
+        self._steady = False
+        self._successes = 0
+        self._stale = 0
+
+    def eased(self) -> None:
+        if self._stale:
+            self._stale -= 1
+            return
+        # Room that is not used proves nothing.
+        if self.in_flight + 1 < self.limit and not self._waiting:
+            return
+        self._successes += 1
+        if self._successes >= self.limit:
+            self._successes = 0
+            self.resize(min(self.ceiling, self.limit + 1 if self._steady else self.limit * 2))
+
+    def overloaded(self, retry_after: float | None = None) -> None:
+        if retry_after:
+            self.hold(retry_after)
+        if self._stale:
+            self._stale -= 1
+            return
+        self._steady, self._successes, self._stale = True, 0, self.in_flight
+        self.resize(self.limit // 2)
+
+
+class Pace:
+    """At most so many requests and tokens in any minute, spread evenly."""
+
+    def __init__(self, requests: float | None, tokens: float | None) -> None:
+        self._requests, self._tokens = _Bucket.of(requests), _Bucket.of(tokens)
+
+    @property
+    def limited(self) -> bool:
+        return bool(self._requests or self._tokens)
+
+    async def wait(self, characters: int) -> None:
+        if self._requests:
+            await self._requests.take(1)
+        if self._tokens:
+            await self._tokens.take(characters / CHARS_PER_TOKEN)
+
+
+class _Bucket:
+    """A leaky bucket that holds one second's worth, drained so that no minute exceeds the limit."""
+
+    def __init__(self, per_minute: float) -> None:
+        from aiolimiter import AsyncLimiter
+
+        self.capacity = max(1.0, per_minute / 60)
+        drained = max(per_minute - self.capacity, per_minute / 2)
+        self._limiter = AsyncLimiter(self.capacity, 60 * self.capacity / drained)
+
+    @classmethod
+    def of(cls, per_minute: float | None) -> Self | None:
+        return cls(per_minute) if per_minute else None
+
+    async def take(self, amount: float) -> None:
+        # More than the bucket holds is taken in bucketfuls.
+        while amount > 0:
+            part = min(amount, self.capacity)
+            await self._limiter.acquire(part)
+            amount -= part

@@ -28,6 +28,11 @@ LONGEST_PAUSE = 60.0
 ONE_WRITE = 2**20
 # Server errors that another try cannot mend: the method or the protocol version is not implemented.
 PERMANENT_5XX = frozenset({501, 505})
+# x-ratelimit-remaining-requests: 0 with x-ratelimit-reset-requests: 1m30s, and the same for tokens.
+LIMIT_KINDS, REMAINING, RESET = ("requests", "tokens"), "x-ratelimit-remaining-", "x-ratelimit-reset-"
+GO_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+OVERLOAD = frozenset({429, 503, 529})
 TRANSIENT_4XX = frozenset({408, 409, 425, 429})
 SPENT = ("insufficient_quota", "insufficient balance", "余额不足", "欠费", "exceeded your current quota")
 MARKUP = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
@@ -112,6 +117,8 @@ class Wire:
     async def _attempt(self, body: bytes) -> Outcome:
         data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
         host = self._url.authority
+        if self._gate.pace:
+            await self._gate.pace.wait(len(body))
         try:
             async with self._gate:
                 session = await self._current_session()
@@ -130,7 +137,14 @@ class Wire:
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             return Failed("unreachable", self._hidden(f"{host}: {str(error) or type(error).__name__}"))
-        return self._outcome(response.status, response.headers, content)
+        outcome = self._outcome(response.status, response.headers, content)
+        if isinstance(outcome, Answered):
+            self._gate.eased()
+        elif response.status in OVERLOAD and isinstance(outcome, Failed):
+            self._gate.overloaded(outcome.retry_after)
+        if wait := _room_in(response.headers):
+            self._gate.hold(min(wait, self._endpoint.patience))
+        return outcome
 
     async def _current_session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -222,6 +236,16 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         if 0 <= seconds < float("inf"):
             return seconds
     return None
+
+
+def _room_in(headers: Mapping[str, str]) -> float:
+    """Seconds until the endpoint's own count of requests or tokens starts anew, where it says none are left."""
+    waits = [
+        sum(float(number) * DURATION[unit] for number, unit in GO_DURATION.findall(headers.get(RESET + kind, "")))
+        for kind in LIMIT_KINDS
+        if headers.get(REMAINING + kind) == "0"
+    ]
+    return max(waits, default=0.0)
 
 
 def _seconds_until(date: str) -> float:

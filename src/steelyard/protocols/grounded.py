@@ -110,12 +110,11 @@ def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str
         return 1, ""
     passes = {"from_background": 1, "benign_extension": 0 if strict else 1, "outside": 0}
     label = conjunction(passes.get(part.label) for part in parts)
-    against = [part for part in parts if passes.get(part.label) != 1]
-    telling = against or [part for part in parts if part.label == "benign_extension"] or parts[:1]
-    reason = " ".join(part.reason for part in telling if part.reason)
     if label is None:
-        return "unjudged", reason
-    return (1 if label else 0), reason
+        return "unjudged", next(part.reason for part in parts if part.label == "unjudged")
+    against = [part for part in parts if passes.get(part.label) == 0]
+    telling = against or [part for part in parts if part.label == "benign_extension"] or parts[:1]
+    return (1 if label else 0), " ".join(part.reason for part in telling if part.reason)
 
 
 def _verdict(

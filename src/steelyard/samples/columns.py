@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -40,8 +40,10 @@ _RAG: Final[dict[str, Names]] = {
     ),
     "reference_answer": (
         ("reference_answer",),
-        ("reference", "ground_truth", "ground_truths", "expected_output", "gt_answer"),
-        ("标准答案", "標準答案"),
+        (
+            *("reference", "ground_truth", "ground_truths", "expected_output", "gt_answer"),
+            *("标准答案", "標準答案"),
+        ),
     ),
     "key_points": (("key_points",), ("关键信息", "關鍵資訊", "必須包含的關鍵資訊", "必须包含的关键信息")),
     "date": (("date",), ("日期",)),
@@ -91,6 +93,12 @@ def check_fields(kind: Kind, fields: Mapping[str, str] | None) -> None:
         if name not in known_fields(kind):
             known = ", ".join(known_fields(kind))
             raise ConfigError(f"no field is called {name!r}; a column can be mapped to: {known}")
+
+
+def names_a_sample(keys: Iterable[str]) -> bool:
+    """Whether these are the columns of a sample, rather than of something that holds samples."""
+    meant = {spelled[key][0] for spelled in _SPELLED.values() for key in map(_spelling, keys) if key in spelled}
+    return meant >= {"question", "answer"} or meant >= {"system_prompt", "turns"}
 
 
 class Row:

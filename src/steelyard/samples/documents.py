@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, TextIO
 
+from steelyard.samples.columns import names_a_sample
+
 Event = tuple[str, Any]
 
 _LISTS: Final = frozenset(("samples", "data", "items", "examples", "评估数据", "評估數據"))
@@ -18,6 +20,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LONE_ESCAPE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+_HIGH = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _ESCAPE: Final = len("\\ud800")
 
 
@@ -65,7 +68,7 @@ def _map(events: Iterator[Event]) -> Iterator[object]:
         if event == "end_map":
             break
         event, value = next(events)
-        if key in _LISTS and event == "start_array":
+        if key in _LISTS and event == "start_array" and not names_a_sample(row):
             wraps = True
             yield from _array(events)
         else:
@@ -141,11 +144,14 @@ class _Source:
 
 def _uncut(chunk: str) -> int:
     """How much of a chunk can be used before an escape, or a pair of them, that may go on in the next one."""
-    end = len(chunk)
-    for _ in range(2):
-        at = chunk.rfind("\\", max(end - _ESCAPE, 0), end)
-        # After an even number of backslashes in a row the last one is itself escaped.
-        if at < 0 or (at + 1 - len(chunk[: at + 1].rstrip("\\"))) % 2 == 0:
-            break
-        end = at
-    return end
+    end = _escape_before(chunk, len(chunk))
+    high = _escape_before(chunk, end)
+    return high if _HIGH.fullmatch(chunk, high, end) else end
+
+
+def _escape_before(chunk: str, end: int) -> int:
+    """Where the escape that reaches to `end`, or could have, begins; `end` if there is none."""
+    at = chunk.rfind("\\", max(end - _ESCAPE, 0), end)
+    # After an even number of backslashes in a row the last one is itself escaped.
+    escaped = (at + 1 - len(chunk[: at + 1].rstrip("\\"))) % 2 == 0
+    return end if at < 0 or escaped else at

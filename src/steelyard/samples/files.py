@@ -186,7 +186,8 @@ def _json(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
             yield place, place.error(_undecodable(encoding)) if damaged else value
     except broken_json() as error:
         place = Place(file, number + 1, "item")
-        yield place, place.error(f"the JSON is broken or breaks off here: {_first_line(error)}")
+        detail = _first_line(error).rstrip(".")
+        yield place, place.error(f"the JSON is broken or breaks off here: {detail} (NaN is not JSON either)")
 
 
 def _first_line(error: Exception) -> str:

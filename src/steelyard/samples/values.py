@@ -88,7 +88,9 @@ def scalar(value: object, field: str) -> str:
     """Text or a number, as text. A whole float is an integer that went through a spreadsheet."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return text(value, field)
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    # As a Decimal, 1e999999999 would be a whole number of a billion digits.
+    number = value if isinstance(value, int) else float(value)
+    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
 def date(value: object, field: str) -> str:

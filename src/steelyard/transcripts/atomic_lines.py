@@ -34,19 +34,16 @@ SECTIONS: dict[Section, str] = {
     "fallback": r"兜底(?:回[复復覆])?(?:[检檢][测測]|判[断斷])?",
 }
 HEADINGS = {name: re.compile(rf"{LEAD}{ORDINAL}{D}{words}{D}{COLON}?{D}") for name, words in SECTIONS.items()}
+HINT = re.compile("原子|性|兜底")
 FALLBACK_PROSE = re.compile(rf"{LEAD}(?:[四五]、)?{SECTIONS['fallback']}{D}{COLON}{D}(.*)")
 LB, RB = r"[【［\[〖]", r"[】］\]〗]"
 IN_BRACKETS = rf"{LB}\s*+([^】］\]〗\s]{{0,12}})\s*+{RB}"
 FALLBACK_SCORE = re.compile(
     rf"{LEAD}{ORDINAL}{D}是否(?:[为為是]|[属屬][于於])?兜底(?:回[复復覆])?{D}{COLON}{D}(?:[打得]分)?{IN_BRACKETS}[\s*_`。.，,；;分]*+"
 )
-GROUP = re.compile(
-    rf"{LEAD}相[关關]性(?:等[级級])?\s?{LB}?\s?([1-3１-３一二三])\s?{RB}?\s?[级級]?{D}{COLON}?{D}"
-)
+GROUP = re.compile(rf"{LEAD}相[关關]性(?:等[级級])?\s?{LB}?\s?([1-3１-３一二三])\s?{RB}?\s?[级級]?{D}{COLON}?{D}")
 UNGRADED = re.compile(rf"{LEAD}未[划劃]分等[级級]{COLON}?{D}")
-NEED = re.compile(
-    rf"{LEAD}{NUMBER}?{D}是否(?:需要|需|要)?[进進]行(?:事[实實]性?)?判[断斷]{D}{COLON}{D}(.*)", re.DOTALL
-)
+NEED = re.compile(rf"{LEAD}{NUMBER}?{D}是否(?:需要|需|要)?[进進]行(?:事[实實]性?)?判[断斷]{D}{COLON}{D}(.*)", re.DOTALL)
 ACCURACY = re.compile(rf"{LEAD}{NUMBER}?{D}{SECTIONS['accuracy']}{D}{COLON}{D}(.+)", re.DOTALL)
 
 LEVEL_NOTE = re.compile(rf"[（(]{D}(?:相[关關]性)?等[级級](?:[划劃]分)?{D}{COLON}?{D}{IN_BRACKETS}")
@@ -72,6 +69,8 @@ DIGITS = str.maketrans("０１２３４５６７８９−－–一二三", "0123
 
 def heading_of(line: str) -> tuple[Section, bool] | None:
     """Which section the line opens, and whether its heading is a numbered one."""
+    if not HINT.search(line):
+        return None
     for name, pattern in HEADINGS.items():
         if match := pattern.fullmatch(line):
             return name, any(match.groups())
@@ -136,9 +135,7 @@ def read_need(value: str) -> Judgement | None:
 
 def read_accuracy(value: str) -> Judgement:
     """Step （2）: the score behind the reason's closing parenthesis; without one, what the word before it says."""
-    said, word = next(
-        ((label, match.end()) for pattern, label in PROSE if (match := pattern.match(value))), (None, 0)
-    )
+    said, word = next(((label, match.end()) for pattern, label in PROSE if (match := pattern.match(value))), (None, 0))
     rest = value[word:].lstrip(" \t*_`")
     score, reason, unclosed = _score_of(rest)
     if score is None:
@@ -195,5 +192,3 @@ def read_fallback_prose(prose: str) -> int | None:
     if FALLBACK_NO.search(prose):
         return 0
     return 1 if FALLBACK_YES.search(prose) else None
-
-

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from steelyard.transcripts import atomic_lines, dialogue, grounded, scorecard
+from steelyard.transcripts import atomic_lines, dialogue_markdown, grounded, scorecard
 from steelyard.transcripts.dialogue_json import KEY
 from steelyard.transcripts.lines import lines_of
 
+# Most lines of a long text have none of the forms' words; they need not be tried against every pattern.
+HINT = re.compile(
+    r"性|原子|兜底|是否|[轮輪]|[细細][则則]|判定|等[级級]|[结結][论論]|[逻邏][辑輯]|回答|完整|忠|[A-Z][a-z]+(?:ness|nce|cy)"
+)
 MARKED = re.compile(r"\s*(?:#|[1-4]\ufe0f?\u20e3)")
 
 
@@ -16,8 +20,8 @@ def detect(text: str) -> str | None:
     """The protocol most of whose sections appear; the one that appears first wins a tie."""
     seen: dict[tuple[str, str], None] = {}
     for line in lines_of(text):
-        for sign in _signs(line):
-            seen.setdefault(sign)
+        if HINT.search(line):
+            seen.update(dict.fromkeys(_signs(line)))
     if KEY.search(text):
         seen.setdefault(("dialogue", "json"))
     counts = Counter(protocol for protocol, _ in seen)
@@ -43,8 +47,8 @@ def _signs(line: str) -> list[tuple[str, str]]:
         signs.append(("scorecard", metric))
     if scorecard.LABEL.fullmatch(line):
         signs.append(("scorecard", "label"))
-    if dialogue.ROUND.fullmatch(line):
+    if dialogue_markdown.ROUND.fullmatch(line):
         signs.append(("dialogue", "round"))
-    if dialogue.CRITERION.fullmatch(line):
+    if dialogue_markdown.CRITERION.fullmatch(line):
         signs.append(("dialogue", "criterion"))
     return signs

@@ -7,50 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from steelyard.records import ComplianceLabel, Criterion, Validity, Verdict
+from steelyard.records import Criterion, Validity, Verdict
 from steelyard.scoring import dialogue_scores
 from steelyard.transcripts.dialogue_json import Row, find_report
-from steelyard.transcripts.lines import (
-    COLON,
-    LEAD,
-    D,
-    Listed,
-    Reading,
-    code,
-    escape,
-    escape_first,
-    flags_line,
-    flags_text,
-    lines_of,
-    read_flags,
-    split_flags,
-    undecorated,
-    unescape,
-    with_flags,
+from steelyard.transcripts.dialogue_markdown import (
+    LABEL_OF,
+    OPEN,
+    RESULTS,
+    Reader,
+    criterion_of,
+    render_markdown,
+    rounds_of,
+    type_of,
 )
+from steelyard.transcripts.lines import Listed, Reading, lines_of, with_flags
 
-RESULTS: dict[ComplianceLabel, str] = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}
-VALIDITIES: dict[Validity, str] = {"valid": "有效", "invalid": "无效", "unjudged": "未判定"}
-OPEN = "未判定"
-NOTHING = "（无）"
-BY_RULE, FLAGGED = "（由规则判定）", "（标记："
-
-# --- writing ---------------------------------------------------------------------------------------
-
-
-def _rounds(verdict: Verdict) -> dict[int, list[Criterion]]:
-    """The criteria by turn; turns without any are there too, where the verdict says how many there were."""
-    criteria = [item for item in verdict.items if isinstance(item, Criterion)]
-    turns = verdict.notes.get("turns")
-    known = range(1, turns + 1) if isinstance(turns, int) else ()
-    numbers = sorted({*known, *(criterion.turn for criterion in criteria)})
-    by_turn: dict[int, list[Criterion]] = {number: [] for number in numbers}
-    for criterion in criteria:
-        by_turn[criterion.turn].append(criterion)
-    return by_turn
+__all__ = ["parse", "render_json", "render_markdown"]
 
 
 def render_json(verdict: Verdict) -> str:
@@ -61,232 +35,11 @@ def render_json(verdict: Verdict) -> str:
                 {"criterion_id": c.id, "content": c.text, "result": RESULTS.get(c.label, OPEN)} for c in criteria
             ],
         }
-        for turn, criteria in _rounds(verdict).items()
+        for turn, criteria in rounds_of(verdict).items()
     ]
     text = json.dumps({"evaluation_report": report}, ensure_ascii=False, indent=2)
     # A lone surrogate cannot be written as UTF-8, but JSON has a spelling for it.
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
-
-
-def render_markdown(verdict: Verdict) -> str:
-    out: list[str] = []
-    for turn, criteria in _rounds(verdict).items():
-        out += [f"### **第{turn}轮对话分析**", ""]
-        for criterion in criteria:
-            out += [*_criterion_lines(criterion), ""]
-        out += ["---", ""]
-    if verdict.flags:
-        out += [flags_line(verdict.flags)]
-    return "\n".join(out).rstrip("\n") + "\n"
-
-
-def _criterion_lines(criterion: Criterion) -> Iterator[str]:
-    result = RESULTS.get(criterion.label, OPEN)
-    yield f'* **评估细则 {criterion.id}**: "{escape(criterion.text) if criterion.text else ""}"'
-    yield f"    * **有效性分析**: {VALIDITIES[criterion.validity]}。"
-    yield f"    * **依据/出处**: {_source(criterion)}"
-    yield f"    * **符合性判断**: **{result}**。"
-    yield f"    * **理由**: {_reason(criterion)}"
-
-
-PLACE, WHY, THEN = "出处：", "说明：", "；"
-
-
-def _source(criterion: Criterion) -> str:
-    """Place, quote and explanation in one line, marked so that they can be told apart."""
-    place = _guarded(escape(criterion.place)) if criterion.place else ""
-    quote = _guarded(escape(criterion.quote)) if criterion.quote else ""
-    parts: list[str] = []
-    if criterion.quote or criterion.quote_verified:
-        mark = "已" if criterion.quote_verified else "未"
-        before = escape_first(place) if place.startswith((PLACE, WHY)) else place
-        parts.append(f"{before.replace('“', code('“'))}“{quote}”（{mark}核对）")
-    elif place:
-        parts.append(f"{PLACE}{place}")
-    if criterion.validity_reason:
-        parts.append(f"{WHY}{escape(criterion.validity_reason)}")
-    return THEN.join(parts) or NOTHING
-
-
-def _guarded(text: str) -> str:
-    return text.replace(THEN + WHY, code(THEN) + WHY)
-
-
-def _reason(criterion: Criterion) -> str:
-    reason = escape(criterion.reason) if criterion.reason else NOTHING
-    if criterion.reason == NOTHING:
-        reason = escape_first(reason)
-    for mark in (BY_RULE, FLAGGED):
-        reason = reason.replace(mark, escape_first(mark))
-    if criterion.decided_by == "rule":
-        reason += BY_RULE
-    return f"{reason}{FLAGGED}{flags_text(criterion.flags)}）" if criterion.flags else reason
-
-# --- reading report 2 ------------------------------------------------------------------------------
-
-ROUND = re.compile(
-    rf"{LEAD}第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?[轮輪](?:[对對][话話])?(?:分析)?{D}{COLON}?{D}"
-)
-CRITERION = re.compile(rf"{LEAD}(?:[评評]估)?[细細][则則]\s?(\d{{1,9}}){D}{COLON}{D}(.*)")
-FIELDS = {
-    "validity": re.compile(rf"{LEAD}有效性(?:分析|判[断斷])?{D}{COLON}{D}(.*)"),
-    "source": re.compile(rf"{LEAD}依[据據](?:\s?[/／、]\s?出[处處])?{D}{COLON}{D}(.*)"),
-    "result": re.compile(rf"{LEAD}符合性(?:判[断斷])?{D}{COLON}{D}(.*)"),
-    "reason": re.compile(rf"{LEAD}理由{D}{COLON}{D}(.*)"),
-}
-END_OF_ROUND = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*")
-CHINESE_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}
-QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
-WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
-VALIDITY = re.compile(rf"[\[【]?(有效|[无無]效|未判定){WORD_END}")
-RESULT = re.compile(rf"[\[【]?(符合|不符合|不[确確]定|未判定){WORD_END}")
-OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)
-FOREIGN_QUOTE = re.compile(r"([^“「『\"]*)[“「『\"](.+)[”」』\"]", re.DOTALL)
-
-
-class Entry:
-    """One mention of a criterion in report 2: each field with the lines it ran over."""
-
-    def __init__(self, turn: int, id: int, text: str) -> None:
-        self.turn, self.id, self.text = turn, id, text
-        self.fields: dict[str, list[list[str]]] = {}
-
-    def values(self, name: str) -> list[str]:
-        return [undecorated("\n".join(lines)) for lines in self.fields.get(name, [])]
-
-
-class Reader:
-    """Goes through the lines of report 2 once."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.rounds: list[int] = []
-        self.flags: tuple[str, ...] = ()
-        self._field: list[str] | None = None
-        self._open: Entry | None = None
-
-    def take(self, line: str) -> None:
-        if (turn := ROUND.fullmatch(line)) and (number := _turn(turn[1])):
-            self.rounds.append(number)
-            self._open = self._field = None
-        elif END_OF_ROUND.fullmatch(line):
-            self._open = self._field = None
-        elif self.rounds and (criterion := CRITERION.fullmatch(line)):
-            self._open = Entry(self.rounds[-1], int(criterion[1]), unescape(_unquoted(criterion[2])))
-            self.entries.append(self._open)
-            self._field = None
-        elif self._open:
-            self._take_field(self._open, line)
-        elif self.rounds and (flags := read_flags(line)) is not None:
-            self.flags = flags
-
-    def _take_field(self, entry: Entry, line: str) -> None:
-        for name, pattern in FIELDS.items():
-            if match := pattern.fullmatch(line):
-                self._field = [match[1]]
-                entry.fields.setdefault(name, []).append(self._field)
-                return
-        if not line.strip():
-            self._field = None
-        elif self._field:
-            self._field.append(line.strip())
-
-
-def _turn(numeral: str) -> int:
-    if numeral.isdecimal():
-        return int(numeral)
-    tens, ten, ones = numeral.rpartition("十")
-    return 10 * (CHINESE_DIGITS.get(tens, 1) if ten else 0) + CHINESE_DIGITS.get(ones, 0)
-
-
-def _unquoted(value: str) -> str:
-    value = value.strip()
-    if len(value) > 1 and QUOTES.get(value[0]) == value[-1]:
-        return value[1:-1]
-    return undecorated(value)
-
-
-def _criterion(entry: Entry) -> Criterion:
-    validity, odd_validity = _one_of(VALIDITY, entry.values("validity"), VALIDITY_OF)
-    label, odd = _one_of(RESULT, entry.values("result"), LABEL_OF)
-    if (validity, label) in CONTRADICTIONS:
-        label, odd = "unjudged", ("validity_contradicts_result",)
-    reason, rule, flags = _split_reason(next(iter(entry.values("reason")), ""))
-    source = next(iter(entry.values("source")), "")
-    return Criterion(
-        id=entry.id,
-        turn=entry.turn,
-        text=entry.text,
-        type=type_of(entry.text),
-        validity=validity,
-        label=label,
-        result=RESULTS.get(label),
-        reason=reason or (odd[0] if odd else ""),
-        decided_by="rule" if rule else "judge",
-        flags=with_flags(flags, *odd_validity, *odd),
-        **_split_source(source, validity),
-    )
-
-
-# The document leaves 不确定 to invalid criteria and judges valid ones; a report that says otherwise is not believed.
-CONTRADICTIONS = {("invalid", "satisfied"), ("invalid", "violated"), ("valid", "undetermined")}
-VALIDITY_OF: dict[str, Validity] = {"有效": "valid", "无效": "invalid", "無效": "invalid", OPEN: "unjudged"}
-LABEL_OF: dict[str, ComplianceLabel] = {
-    **{word: label for label, word in RESULTS.items()},
-    "不確定": "undetermined",
-    OPEN: "unjudged",
-}
-
-
-def _one_of(pattern: re.Pattern[str], values: list[str], words: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """The one thing a field says; nothing, an unknown word or two different ones leave it open."""
-    found = {words[match[1]] if (match := pattern.match(value)) else None for value in values}
-    if not found:
-        return "unjudged", ("field_missing",)
-    if len(found) > 1:
-        return "unjudged", ("blocks_conflict",)
-    label = found.pop()
-    return (label, ()) if label else ("unjudged", ("result_unknown",))
-
-
-def _split_reason(value: str) -> tuple[str, bool, tuple[str, ...]]:
-    flags: tuple[str, ...] = ()
-    start = value.rfind(FLAGGED)
-    if start >= 0 and value.endswith("）"):
-        flags, value = split_flags(value[start + len(FLAGGED) : -1]), value[:start]
-    rule = value.endswith(BY_RULE)
-    value = value.removesuffix(BY_RULE)
-    return "" if value == NOTHING else unescape(value), rule, flags
-
-
-def _split_source(value: str, validity: Validity) -> dict[str, Any]:
-    if value in ("", NOTHING):
-        return {}
-    before, _, why = value.partition(THEN + WHY)
-    if before.startswith(WHY):
-        before, why = "", value.removeprefix(WHY)
-    known: dict[str, Any] = {"validity_reason": unescape(why)} if why else {}
-    if before.startswith(PLACE):
-        return known | {"place": unescape(before.removeprefix(PLACE))}
-    if own := OWN_SOURCE.fullmatch(before):
-        return known | {
-            "place": unescape(own[1]),
-            "quote": unescape(own[2]),
-            "quote_verified": own[3] == "已",
-        }
-    if not before:
-        return known
-    if validity == "invalid":
-        return {"validity_reason": unescape(value)}
-    if quoted := FOREIGN_QUOTE.match(before):
-        return known | {"place": unescape(quoted[1].strip(" \t:：，,")), "quote": unescape(quoted[2])}
-    return known | {"place": unescape(before)}
-
-
-def type_of(text: str) -> str | None:
-    """What stands after the last ` | ` of a criterion."""
-    _, mark, kind = text.rpartition(" | ")
-    return (kind.strip() or None) if mark else None
 
 
 # --- both reports ----------------------------------------------------------------------------------
@@ -297,7 +50,7 @@ def parse(text: str) -> Reading:
     for line in lines_of(text):
         reader.take(line)
     report = find_report(text, own_line=bool(reader.entries))
-    detailed = _numbered(_criterion(entry) for entry in reader.entries)
+    detailed = _numbered(criterion_of(entry) for entry in reader.entries)
     brief = _numbered(_from_row(row) for row in report.rows) if report else []
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief
     rounds = [*reader.rounds, *(report.rounds if report else [])]
@@ -306,7 +59,7 @@ def parse(text: str) -> Reading:
         dialogue_scores(criteria),
         with_flags(reader.flags, *(["json_repaired"] if report and report.repaired else [])),
         {"turns": max(rounds, default=0)},
-        read_anything=bool(rounds) or report is not None,
+        read_anything=bool(rounds) or (report is not None and not report.repaired),
     )
 
 

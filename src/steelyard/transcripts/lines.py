@@ -157,15 +157,17 @@ EVIDENCE = re.compile(r"\s*依[据據][:：]([参參]考|推理|自身知[识識
 CAUSE = re.compile(r"\s*因果[:：]本[条條]是第(-?\d{1,9})[条條]的原因")
 FLAGS = re.compile(r"\s*[标標][记記][:：](.*)")
 LIST_MARK = "、"
+TRADITIONAL = str.maketrans("据参识对条标记", "據參識對條標記")
 SIMPLIFIED = str.maketrans("據參識對條標記", "据参识对条标记")
 
 
-def evidence_line(evidence: Evidence) -> str:
-    """Passages are counted from 1, as the seeds number them."""
+def evidence_line(evidence: Evidence, script: Mapping[int, int] | None = None) -> str:
+    """Passages are counted from 1, as the seeds number them. `script` may turn the form's words Traditional."""
     place = "" if evidence.reference is None else f"[{evidence.reference + 1}]"
     quote = escape(evidence.quote) if evidence.quote else ""
     mark = "已" if evidence.verified else "未"
-    return f"依据：{SOURCES[evidence.source]}{place}“{quote}”（{mark}核对）"
+    words, check = f"依据：{SOURCES[evidence.source]}", f"（{mark}核对）"
+    return f"{words.translate(script or {})}{place}“{quote}”{check.translate(script or {})}"
 
 
 def read_evidence(line: str) -> Evidence | None:
@@ -194,8 +196,8 @@ def flags_text(flags: Iterable[str]) -> str:
     return LIST_MARK.join(escape(flag, also=LIST_MARK + OPENING + CLOSING) for flag in flags)
 
 
-def flags_line(flags: Iterable[str]) -> str:
-    return f"标记：{flags_text(flags)}"
+def flags_line(flags: Iterable[str], script: Mapping[int, int] | None = None) -> str:
+    return f"{'标记：'.translate(script or {})}{flags_text(flags)}"
 
 
 def split_flags(text: str) -> tuple[str, ...]:
@@ -328,16 +330,11 @@ def _is_open(item: AnyItem) -> bool:
     return "unjudged" in labels
 
 
-def compared(
-    stated: Mapping[str, Sequence[int | None]], scores: Scores
-) -> tuple[tuple[str, ...], dict[str, Any]]:
+def compared(stated: Mapping[str, Sequence[int | None]], scores: Scores) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Totals the transcript states beside the computed ones: the flag if one differs, and the note of them."""
     known = {name: [value for value in values if value is not None] for name, values in stated.items()}
     differs = any(
-        value != scores.get(name)
-        for name, values in known.items()
-        for value in values
-        if scores.get(name) is not None
+        value != scores.get(name) for name, values in known.items() for value in values if scores.get(name) is not None
     )
     note = {name: values[-1] for name, values in known.items() if values}
     return (("stated_total_differs",) if differs else ()), ({"stated": note} if note else {})

@@ -15,6 +15,7 @@ from steelyard.scoring import METRICS, Number, band_of_score, scorecard_scores, 
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
+    TRADITIONAL,
     D,
     Listed,
     Match,
@@ -94,7 +95,7 @@ def render(verdict: Verdict) -> str:
     if summary := verdict.notes.get("summary"):
         out += [f"總結：{escape(str(summary))}"]
     if verdict.flags:
-        out += [flags_line(verdict.flags)]
+        out += [flags_line(verdict.flags, TRADITIONAL)]
     return "\n".join(out).rstrip("\n") + "\n"
 
 
@@ -114,11 +115,11 @@ def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
         yield f"   理由：{escape(item.reason)}"
     evidence = getattr(item, "evidence", None)
     if isinstance(evidence, Evidence):
-        yield f"   {evidence_line(evidence)}"
+        yield f"   {evidence_line(evidence, TRADITIONAL)}"
     if isinstance(item, Atom) and item.causal_of is not None:
-        yield f"   {cause_line(item.causal_of)}"
+        yield f"   {cause_line(item.causal_of).translate(TRADITIONAL)}"
     if item.flags:
-        yield f"   {flags_line(item.flags)}"
+        yield f"   {flags_line(item.flags, TRADITIONAL)}"
 
 
 def _totals(metric: str, items: Sequence[AnyItem], scores: Mapping[str, Number]) -> Iterator[str]:
@@ -269,9 +270,7 @@ def parse(text: str) -> Reading:
         odd, notes["unmatched"] = (*odd, "unmatched_blocks"), found.unmatched
     if found.summary is not None:
         notes["summary"] = found.summary
-    return Reading(
-        items, scores, with_flags(found.flags, *odd), notes, read_anything=bool(items or found.stated)
-    )
+    return Reading(items, scores, with_flags(found.flags, *odd), notes, read_anything=bool(items or found.stated))
 
 
 def _label(metric: str, entry: Entry) -> tuple[Any, tuple[str, ...]]:

@@ -1,0 +1,37 @@
+"""Steelyard's command: reads the file, judges, journals every reply in a store, writes result lines, reports."""
+
+import contextlib
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from meter import CONCURRENCY, TOLD, measured, report
+
+from steelyard.cli import main
+
+# Loaded before the clock starts, as the peers' imports are.
+for name in ("runs", "config", "evaluation", "judges.chat", "judges.gate", "progress", "reports.terminal", "store"):
+    import_module(f"steelyard.{name}")
+
+OUT = Path("results.jsonl")
+DOINGS = {
+    "run": ["run", TOLD["data"], "-p", "scorecard", "-j", TOLD.get("judge", "stub")],
+    "resume": ["resume", "last"],
+}
+sys.argv = ["steelyard", *DOINGS[TOLD.get("doing", "run")], "-c", str(CONCURRENCY), "-o", str(OUT)]
+sys.argv += ["--store", "store.db", "--progress", "quiet"]
+code = 0
+with measured(), contextlib.suppress(SystemExit):
+    try:
+        main()
+    except SystemExit as left:
+        code = left.code or 0
+        raise
+values = {}
+if TOLD.get("values", True):
+    with OUT.open(encoding="utf-8") as lines:
+        for line in lines:
+            verdict = json.loads(line)
+            values[verdict["id"]] = {**verdict["scores"], "status": verdict["status"] == "judged"}
+report(values, code=code)

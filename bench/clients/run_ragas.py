@@ -1,0 +1,32 @@
+"""ragas: four metrics through its own evaluate()."""
+
+import warnings
+
+from meter import CONCURRENCY, MODEL, measured, report, samples
+
+warnings.filterwarnings("ignore")
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings  # noqa: E402
+from ragas import EvaluationDataset, RunConfig, evaluate  # noqa: E402
+from ragas.embeddings import LangchainEmbeddingsWrapper  # noqa: E402
+from ragas.llms import LangchainLLMWrapper  # noqa: E402
+from ragas.metrics import FactualCorrectness, Faithfulness, LLMContextRecall, ResponseRelevancy  # noqa: E402
+
+config = RunConfig(max_workers=CONCURRENCY)
+llm = LangchainLLMWrapper(ChatOpenAI(model=MODEL), run_config=config)
+embeddings = LangchainEmbeddingsWrapper(OpenAIEmbeddings(check_embedding_ctx_length=False), run_config=config)
+metrics = [Faithfulness(), ResponseRelevancy(), FactualCorrectness(), LLMContextRecall()]
+rows = samples()
+data = EvaluationDataset.from_list(
+    [
+        {
+            "user_input": row["question"],
+            "retrieved_contexts": row["references"],
+            "response": row["answer"],
+            "reference": row["reference_answer"],
+        }
+        for row in rows
+    ]
+)
+with measured():
+    result = evaluate(data, metrics, llm=llm, embeddings=embeddings, run_config=config, show_progress=False)
+report({row["id"]: scores for row, scores in zip(rows, result.scores, strict=True)})

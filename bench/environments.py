@@ -1,0 +1,148 @@
+"""Who is measured, and the virtual environment each of them gets under bench/.venvs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parent
+VENVS = HERE / ".venvs"
+OWN = "steelyard"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A script of clients/, the environment it runs in, and what it judges."""
+
+    script: str
+    environment: str
+    packages: tuple[str, ...] = ()
+    metrics: str = ""
+    npm: tuple[str, ...] = ()
+
+    @property
+    def is_peer(self) -> bool:
+        return self.environment != OWN
+
+
+BARE, COMMAND, EVALUATE = "bare aiohttp", "steelyard run", "steelyard evaluate()"
+FOUR = "relevance, completeness, accuracy, faithfulness"
+CLIENTS = {
+    BARE: Client("run_bare.py", OWN, metrics="the same calls"),
+    COMMAND: Client("run_command.py", OWN, metrics=FOUR),
+    EVALUATE: Client("run_evaluate.py", OWN, metrics=FOUR),
+    "ragas": Client(
+        "run_ragas.py",
+        "ragas",
+        ("ragas==0.4.3", "langchain-openai", "langchain-community<0.4"),
+        "faithfulness, answer relevancy, factual correctness, context recall",
+    ),
+    "deepeval": Client(
+        "run_deepeval.py", "deepeval", ("deepeval",), "faithfulness, answer relevancy, contextual recall"
+    ),
+    "inspect-ai": Client(
+        "run_inspect.py", "inspect", ("inspect-ai", "openai"), "three model_graded_qa with templates for RAG"
+    ),
+    "pydantic-evals": Client(
+        "run_pydantic_evals.py",
+        "pydantic_evals",
+        ("pydantic-evals", "pydantic-ai-slim[openai]"),
+        "three LLMJudge rubrics",
+    ),
+    "autoevals": Client(
+        "run_autoevals.py",
+        "autoevals",
+        ("autoevals", "openai"),
+        "faithfulness, answer relevancy, context recall, factuality",
+    ),
+    "openevals": Client(
+        "run_openevals.py", "openevals", ("openevals", "langchain-openai"), "groundedness, helpfulness, correctness"
+    ),
+    "phoenix": Client(
+        "run_phoenix.py",
+        "phoenix",
+        ("arize-phoenix-evals", "openai", "pandas"),
+        "faithfulness, correctness, document relevance",
+    ),
+    "trulens": Client(
+        "run_trulens.py",
+        "trulens",
+        ("trulens", "trulens-providers-openai"),
+        "groundedness, answer relevance, context relevance",
+    ),
+    "ragchecker": Client(
+        "run_ragchecker.py", "ragchecker", ("ragchecker",), "faithfulness, precision, recall, claim recall"
+    ),
+    "promptfoo": Client(
+        "run_promptfoo.py",
+        "promptfoo",
+        npm=("promptfoo",),
+        metrics="context-faithfulness, answer-relevance, context-recall, llm-rubric",
+    ),
+}
+
+
+def python_of(environment: str) -> Path:
+    return VENVS / environment / "bin" / "python"
+
+
+def install(name: str) -> str | None:
+    """Make a client's environment if it is not there; says why if that fails. Steelyard's own is made anew."""
+    client = CLIENTS[name]
+    folder = VENVS / client.environment
+    if not client.is_peer:
+        return _install_own(folder)
+    done = folder / "installed"
+    if done.exists():
+        return None
+    venv.create(folder, with_pip=True, clear=True)
+    commands = [[str(python_of(client.environment)), "-m", "pip", "install", "-q", *client.packages]]
+    if client.npm:
+        commands = [["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.npm]]
+    for command in commands:
+        if problem := _run(command, seconds=900):
+            return problem
+    done.touch()
+    return None
+
+
+_own_is_fresh = False
+
+
+def _install_own(folder: Path) -> str | None:
+    global _own_is_fresh
+    if _own_is_fresh:
+        return None
+    if not folder.exists():
+        venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
+    problem = _run([*pip, str(PROJECT)]) or _run([*pip, "--force-reinstall", "--no-deps", str(PROJECT)])
+    _own_is_fresh = problem is None
+    return problem
+
+
+def _run(command: list[str], seconds: float = 600) -> str | None:
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except FileNotFoundError:
+        return f"there is no {command[0]} here"
+    except subprocess.TimeoutExpired:
+        return f"not installed after {seconds:.0f} s"
+    said = ended.stderr.strip().splitlines()
+    return None if ended.returncode == 0 else (said[-1] if said else f"exit code {ended.returncode}")
+
+
+def version_of(name: str, python: Path | None = None) -> str:
+    """The version of a client's package, as installed."""
+    client = CLIENTS[name]
+    if client.npm:
+        manifest = VENVS / client.environment / "node_modules" / client.npm[0].split("@")[0] / "package.json"
+        return json.loads(manifest.read_text("utf-8"))["version"]
+    package = {BARE: "aiohttp"}.get(name) or (client.packages or ("steelyard",))[0].split("==")[0]
+    code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
+    command = [str(python or python_of(client.environment)), "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "from source"

@@ -1,0 +1,134 @@
+"""The results as Markdown, for docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+# For each figure: its title, what it shows, and its columns as heading → key:format.
+SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
+    "wall": (
+        "Wall time",
+        "Latency 200 ms. *Over bare* is the time over that of a bare aiohttp loop making the same calls in the same "
+        "run; *of ideal* is calls × latency ÷ concurrency over the time taken, 1 being the physical limit.",
+        {
+            "in flight": "concurrency:d",
+            "samples": "samples:,d",
+            "seconds": "wall_s:.2f",
+            "over bare": "over_bare:.2f",
+            "of ideal": "of_ideal:.2f",
+            "ended": "ended:s",
+        },
+    ),
+    "cpu": (
+        "CPU per call",
+        "Latency 20 ms, 32 in flight. Milliseconds of user and system time per call: of the judging, and of the whole "
+        "process with its start; and its peak of memory.",
+        {
+            "samples": "samples:,d",
+            "judging": "cpu_ms_per_call:.2f",
+            "whole": "whole_cpu_ms_per_call:.2f",
+            "peak MB": "peak_mb:.0f",
+            "ended": "ended:s",
+        },
+    ),
+    "calls": (
+        "Calls and tokens per sample",
+        "Prompt tokens are characters ÷ 4, schemas and tools included.",
+        {
+            "metrics": "metrics:s",
+            "calls": "calls:.2f",
+            "embedding calls": "embedding_calls:.2f",
+            "prompt tokens": "prompt_tokens:,.0f",
+            "ended": "ended:s",
+        },
+    ),
+    "faults": (
+        "Faults",
+        "10 % 429, 5 % 500, 5 % broken JSON, one hang of 60 s; 200 ms, 32 in flight. *Changed* are values that differ "
+        "from the same client's run without faults; *beyond need* are calls above those of that run and one for each "
+        "fault (below zero: work was given up); *over calm* is the time over that run's.",
+        {
+            "samples": "samples:,d",
+            "scored": "scored:,d",
+            "changed": "changed:d",
+            "faults met": "faults:d",
+            "beyond need": "calls_beyond_need:d",
+            "over calm": "over_calm:.2f",
+            "ended": "ended:s",
+        },
+    ),
+    "in-flight": (
+        "Requests in flight",
+        "The most that the endpoint saw at once in any of these runs.",
+        {"limit": "limit:d", "peak": "peak:d"},
+    ),
+    "resume": (
+        "kill -9 at half, then resume",
+        "*Answered* calls had their answer on the wire at least 0.1 s before the kill; the others were in flight or "
+        "had just been sent.",
+        {
+            "calls before": "calls_at_kill:,d",
+            "in flight at kill": "in_flight_at_kill:d",
+            "answered, asked again": "answered_asked_again:d",
+            "others asked again": "others_asked_again:d",
+            "calls in all": "calls_in_all:,d",
+            "needed": "calls_needed:,d",
+            "scored": "scored:,d",
+            "changed": "changed:d",
+            "ended": "ended:s",
+        },
+    ),
+    "memory": (
+        "Peak memory",
+        "`steelyard run` from a JSONL file into a store and a result file. The judge answers inside the process, so "
+        "that a million samples take minutes, not hours; everything else is as over HTTP.",
+        {
+            "samples": "samples:,d",
+            "peak MB": "peak_mb:.0f",
+            "over small": "over_small:.2f",
+            "seconds": "wall_s:.0f",
+            "ended": "ended:s",
+        },
+    ),
+    "startup": (
+        "Start-up and size",
+        "Warm, median, in turns. The size is that of a fresh environment without pip and setuptools.",
+        {"ms": "ms:.0f", "over python": "over_python:.2f", "MB": "mb:.1f"},
+    ),
+}
+
+
+def markdown(results: dict[str, Any]) -> str:
+    machine, versions = results["machine"], results["versions"]
+    parts = ["# Benchmarks\n"]
+    if results["preliminary"]:
+        parts.append(
+            "**Preliminary**: a small run to show the form, on a machine that was busy with other things. "
+            "The numbers below mean nothing yet.\n"
+        )
+    parts.append(
+        "Made by `make bench` ([how](../bench/README.md)) against a stub endpoint on loopback. "
+        "Compare within one table only: all its rows come from one run on one machine.\n"
+    )
+    parts.append("".join(f"- {name}: {value}\n" for name, value in machine.items()))
+    parts.append("- versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
+    if results["missing"]:
+        missing = "; ".join(f"{name} ({why})" for name, why in results["missing"].items())
+        parts.append(f"- not measured: {missing}\n")
+    for name, rows in results["figures"].items():
+        title, explained, columns = SHOWN[name]
+        parts.append(f"\n## {title}\n\n{explained}\n\n{_table(rows, columns)}")
+    return "\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _table(rows: list[Row], columns: dict[str, str]) -> str:
+    keys = [column.split(":") for column in columns.values()]
+    lines = [["", *columns], ["---", *("---" if form == "s" else "---:" for _, form in keys)]]
+    for row in rows:
+        lines.append([row.get("client") or row["what"], *(_cell(row.get(key), form) for key, form in keys)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any, form: str) -> str:
+    return "–" if value is None else format(value, form)

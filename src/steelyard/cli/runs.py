@@ -1,0 +1,128 @@
+"""`runs`: what the store holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.common import ConfigOption, StoreOption, console
+from steelyard.errors import ConfigError
+
+app = typer.Typer(help="List, show, delete, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
+
+
+@app.command("list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run.")] = False,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """List the runs, newest first.
+
+    Example:  steelyard runs list
+    """
+    from rich.markup import escape
+    from rich.table import Table
+
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    with Store.open(Config.load(config).store_path(store)) as opened:
+        rows = [(run, opened.judged(run.id)) for run in opened.runs()]
+    if as_json:
+        for run, counts in rows:
+            print(json.dumps({**run._asdict(), "samples": counts}, ensure_ascii=False))
+        return
+    table = Table("#", "run", "protocol", "judge", "state", "samples")
+    for run, counts in rows:
+        gaps = counts.get("partial", 0) + counts.get("failed", 0)
+        samples = f"{sum(counts.values())}" + (f" ({gaps} with gaps)" if gaps else "")
+        table.add_row(str(run.number), run.id, run.protocol, escape(run.judge), run.state, samples)
+    console().print(table)
+
+
+@app.command("show")
+def show(name: RunArgument = "last", config: ConfigOption = None, store: StoreOption = None) -> None:
+    """Print a run's manifest: exactly how it came about.
+
+    Example:  steelyard runs show last
+    """
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    with Store.open(Config.load(config).store_path(store)) as opened:
+        run = opened.run(name)
+        shown = {**run._asdict(), "samples": opened.judged(run.id), "bad_rows": len(opened.bad_rows(run.id))}
+    print(json.dumps(shown, ensure_ascii=False, indent=2))
+
+
+@app.command("delete")
+def delete(
+    name: RunArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Delete a run's samples and verdicts. The judge's replies stay, so nothing is ever paid for twice.
+
+    Example:  steelyard runs delete 3
+    """
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    with Store.open(Config.load(config).store_path(store)) as opened:
+        run = opened.run(name)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise ConfigError(f"add --yes to delete run {run.id} without being asked")
+            typer.confirm(f"Delete run {run.id} with {sum(opened.judged(run.id).values())} samples?", abort=True)
+        opened.delete_run(run.id)
+    print(f"deleted {run.id}", file=sys.stderr)
+
+
+@app.command("export")
+def export(
+    name: RunArgument,
+    out: Annotated[Path, typer.Argument(help=".jsonl: result lines; .csv or .parquet: a row per sample.")],
+    items: Annotated[bool, typer.Option("--items", help="A row per labelled item instead (.csv, .parquet).")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Everything, samples and manifest too, for `runs import` (.jsonl).")
+    ] = False,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Write a run to a file.
+
+    Example:  steelyard runs export last results.csv --items
+    """
+    from steelyard import exports
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    with Store.open(Config.load(config).store_path(store)) as opened:
+        count = exports.write(opened, opened.run(name), out, items=items, whole=whole)
+    print(f"{count} lines in {out}", file=sys.stderr)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file of `runs export --whole`.")],
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Take a run over from another store.
+
+    Example:  steelyard runs import run.jsonl
+    """
+    from steelyard import exports
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    with Store.open(Config.load(config).store_path(store)) as opened:
+        run = exports.read(opened, file)
+    print(f"imported {run.id} as number {run.number}", file=sys.stderr)

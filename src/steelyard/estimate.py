@@ -1,0 +1,135 @@
+"""What a run would take, before anything is sent: the real prompts, with stand-in replies of typical size."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from steelyard.errors import InputError
+from steelyard.judges.endpoint import Price
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol
+from steelyard.protocols.common import Options
+from steelyard.records import Ask, Data, Record, Reply, ReplyData, Usage
+from steelyard.runner import Row, Runner
+from steelyard.text import HAN, sentences
+
+TYPICAL_REASON = "a short sentence that says why this label fits"
+TYPICAL_LIST = 4
+LOOKED_AT = 500
+
+
+def tokens(text: str) -> int:
+    """Roughly how many tokens a text has: some 1.5 Chinese characters, or four others, to a token."""
+    han = len(HAN.findall(text))
+    return round(han / 1.5 + (len(text) - han) / 4)
+
+
+class Estimate(Record):
+    """What is to be expected. `looked_at` samples were gone through; the rest is taken to be like them."""
+
+    samples: int
+    looked_at: int
+    bad_rows: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class StandIn:
+    """A judge that sends nothing: it weighs the prompt and answers something of the right shape."""
+
+    name = "estimate"
+
+    def __init__(self, prompts: Prompts, price: Price | None) -> None:
+        self._prompts, self._price = prompts, price
+
+    async def answer(self, ask: Ask) -> Reply:
+        data = ask.reply.model_validate(example(ask))
+        prompt = "".join(message["content"] for message in self._prompts.messages(ask))
+        usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(data.model_dump_json()))
+        if self._price:
+            usage = usage.model_copy(update={"cost": self._price.of(usage)})
+        return Reply(data=data, usage=usage)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+async def estimate(
+    rows: Iterable[Row], protocol: Protocol, options: Options, prompts: Prompts, price: Price | None, total: int | None
+) -> Estimate:
+    """Go through the first samples and scale up to all of them."""
+    runner = Runner(protocol, options, StandIn(prompts, price), workers=1)
+    good = bad = beyond = 0
+
+    def looked_at() -> Iterable[Row]:
+        nonlocal good, bad, beyond
+        for seq, row in rows:
+            if isinstance(row, InputError):
+                bad += 1
+            elif good < LOOKED_AT:
+                good += 1
+                yield seq, row
+            elif total is not None:
+                return
+            else:
+                beyond += 1
+
+    tally = await runner.run(looked_at(), lambda *_: None)
+    everything = max(good, total - bad) if total is not None else good + beyond
+    scale = everything / good if good else 0.0
+    return Estimate(
+        samples=everything,
+        looked_at=good,
+        bad_rows=bad,
+        calls=round(tally.usage.calls * scale),
+        prompt_tokens=round(tally.usage.prompt_tokens * scale),
+        completion_tokens=round(tally.usage.completion_tokens * scale),
+        cost=None if tally.usage.cost is None else tally.usage.cost * scale,
+    )
+
+
+def example(ask: Ask) -> dict[str, Any]:
+    """A reply of typical size to any ask: every item labelled, texts and quotes taken from the data itself."""
+    return {name: _value(field.annotation, name, ask) for name, field in ask.reply.model_fields.items()}
+
+
+def _value(annotation: Any, name: str, ask: Ask) -> Any:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        inner = next(argument for argument in arguments if argument is not type(None))
+        # What is optional is rare, apart from evidence and depth.
+        return _value(inner, name, ask) if name in ("quote", "reference", "depth", "source") else None
+    if origin is Literal:
+        return arguments[0]
+    if origin is list:
+        return _rows(arguments[0], name, ask)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {key: _value(field.annotation, key, ask) for key, field in annotation.model_fields.items()}
+    simple = {bool: True, int: 0, float: 0.0}
+    return simple[annotation] if annotation in simple else _text(name, ask.data)
+
+
+def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
+    items = ask.data.items().get(name)
+    said = sentences(str(getattr(ask.data, "answer", ""))) or [TYPICAL_REASON] * TYPICAL_LIST
+    ids = [item.id for item in items] if items else list(range(1, len(said) + 1))
+    rows = []
+    for index, id in enumerate(ids):
+        made = _value(row, name, ask)
+        if isinstance(made, dict):
+            made |= {key: value for key, value in (("id", id), ("text", said[index % len(said)])) if key in made}
+        rows.append(made)
+    return rows
+
+
+def _text(name: str, data: Data) -> str:
+    if name != "quote":
+        return TYPICAL_REASON
+    sources = getattr(data, "references", None) or (getattr(data, "system_prompt", ""),)
+    return str(sources[0])[:40]

@@ -1,0 +1,139 @@
+"""Runs as files: result lines, tables, and whole runs that another store can take over."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from steelyard.errors import ConfigError, InputError, MissingExtra
+from steelyard.evaluation import Results
+from steelyard.records import Verdict
+from steelyard.store import SAMPLE, RunRow, Store
+
+# Spreadsheets run what begins with one of these; an apostrophe makes it text again.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+BATCH = 5000
+
+
+def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: bool = False) -> int:
+    """Write a run in the form that the file's name asks for; returns how many lines or rows."""
+    if whole or out.suffix in (".jsonl", ".ndjson"):
+        if items:
+            raise ConfigError("--items is for .csv and .parquet; result lines hold the items already")
+        return _write_lines(out, _whole(store, run) if whole else (v.line() for _, v in store.verdicts(run.id)))
+    rows = _rows(store, run, items=items)
+    if out.suffix == ".csv":
+        return _write_csv(out, rows)
+    if out.suffix == ".parquet":
+        return _write_parquet(out, rows)
+    raise ConfigError(f"{out}: the name must end in .jsonl, .csv or .parquet")
+
+
+def _rows(store: Store, run: RunRow, *, items: bool) -> Iterator[dict[str, Any]]:
+    for sample, verdict in store.verdicts(run.id):
+        one = Results(run.protocol, [(sample, verdict)], [])
+        yield from one.item_rows() if items else one.rows()
+
+
+def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
+    yield {"run": run._asdict()}
+    for sample, verdict in store.verdicts(run.id):
+        yield {"sample": sample.model_dump(mode="json"), "verdict": verdict.model_dump(mode="json")}
+    for bad in store.bad_rows(run.id):
+        yield {"bad_row": {"file": bad.file, "line": bad.line, "field": bad.field, "problem": bad.problem}}
+
+
+def _write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    with out.open("w", encoding="utf-8") as file:
+        for count, line in enumerate(lines, start=1):
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return count
+
+
+def _write_csv(out: Path, rows: Iterator[dict[str, Any]]) -> int:
+    """UTF-8 with a mark at the front, so that spreadsheets read Chinese; columns as the first rows have them."""
+    first = list(islice(rows, BATCH))
+    columns = list(dict.fromkeys(name for row in first for name in row))
+    count = 0
+    with out.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", restval="")
+        writer.writeheader()
+        for row in (*first, *rows):
+            writer.writerow({name: safe_cell(value) for name, value in row.items()})
+            count += 1
+    return count
+
+
+def safe_cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _write_parquet(out: Path, rows: Iterator[dict[str, Any]]) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from None
+    count, writer = 0, None
+    while batch := list(islice(rows, BATCH)):
+        table = pa.Table.from_pylist(batch, schema=writer.schema if writer else None)
+        if writer is None:
+            # A column that is empty so far may hold numbers later.
+            fields = [pa.field(f.name, pa.float64()) if pa.types.is_null(f.type) else f for f in table.schema]
+            table = table.cast(pa.schema(fields))
+            writer = pq.ParquetWriter(out, table.schema)
+        writer.write_table(table)
+        count += len(batch)
+    if writer:
+        writer.close()
+    else:
+        pq.write_table(pa.table({"id": pa.array([], pa.string())}), out)
+    return count
+
+
+def read(store: Store, file: Path) -> RunRow:
+    """Take over a run that `write(whole=True)` wrote. All or nothing."""
+    lines = _entries(file)
+    number, first = next(lines, (1, {}))
+    if not isinstance(first.get("run"), dict):
+        raise InputError("is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number)
+    run = first["run"]
+    if any(known.id == run["id"] for known in store.runs()):
+        raise ConfigError(f"run {run['id']} is in this store already")
+    with store.all_or_nothing():
+        store.create_run(run["id"], run["protocol"], run["judge"], run["started"], run["manifest"])
+        seq = 0
+        for number, line in lines:
+            try:
+                if "bad_row" in line:
+                    store.add_bad_row(run["id"], InputError(**line["bad_row"]))
+                    continue
+                sample, verdict = SAMPLE.validate_python(line["sample"]), Verdict.model_validate(line["verdict"])
+            except (KeyError, TypeError, ValidationError) as error:
+                raise InputError(f"cannot be taken over: {error}", file=str(file), line=number) from None
+            store.add_verdict(run["id"], seq, sample, verdict)
+            seq += 1
+        store.update_run(run["id"], state=run["state"], finished=run["finished"], manifest=run["manifest"])
+    return store.run(run["id"])
+
+
+def _entries(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.isspace():
+                    continue
+                try:
+                    entry = json.loads(line)
+                except ValueError as error:
+                    raise InputError(f"is not JSON: {error}", file=str(file), line=number) from None
+                yield number, entry if isinstance(entry, dict) else {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", file=str(file)) from None

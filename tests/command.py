@@ -1,0 +1,101 @@
+"""The command line as a user has it, without the price of a new interpreter for each command."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from endpoint import Loopback, Request
+from steelyard.cli import main
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+RAG, DIALOGUE = str(EXAMPLES / "rag.jsonl"), str(EXAMPLES / "dialogue.jsonl")
+RECORDED = f"recorded:{EXAMPLES / 'replies.jsonl'}"
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Steelyard:
+    """Call it with the words of a command; it runs in the test's own folder and environment."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *words: object, stdin: str | None = None) -> Done:
+        self._monkeypatch.setattr(sys, "argv", ["steelyard", *map(str, words)])
+        if stdin is not None:
+            self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"))
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capsys.readouterr()
+        return Done(int(ended.value.code or 0), out, err)
+
+
+def process_environment() -> dict[str, str]:
+    """For commands that must be a process of their own: the package under test is found from any folder."""
+    return {**os.environ, "PYTHONPATH": str(EXAMPLES.parent / "src"), "PYTHONUTF8": "1"}
+
+
+def lines_of(path: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def write_lines(path: Path, rows: Sequence[object]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+# --- samples about numbered facts, and a server that knows how to judge them -------------------------
+
+
+def facts(path: Path, count: int) -> Path:
+    """A file of samples whose answer is one true statement each; judging one with `atomic` takes two calls."""
+    return write_lines(
+        path,
+        [
+            {
+                "id": f"fact-{n}",
+                "question": f"Does fact {n} hold?",
+                "references": [f"Fact {n} holds, as everybody knows."],
+                "answer": f"Fact {n} holds.",
+                "date": "2026-03-02",
+            }
+            for n in range(1, count + 1)
+        ],
+    )
+
+
+def judge_facts(request: Request) -> dict[str, Any]:
+    """What a flawless model replies about such a sample."""
+    found = re.search(r"Fact (\d+) holds", request.user)
+    assert found, request.user
+    if request.task == "atomic.split":
+        return {"atoms": [{"id": 1, "text": f"{found[0]}."}]}
+    atom = {"id": 1, "reference": 0, "quote": found[0], "label": "correct", "source": "reference", "level": 1}
+    return {"atoms": [atom], "fallback": False}
+
+
+def fact_server(**settings: Any) -> Loopback:
+    return Loopback(reply_for=judge_facts, **settings)
+
+
+def point_to(server: Loopback, path: Path = Path("steelyard.toml"), **more: object) -> None:
+    """A settings file whose judge `mine` is this server, impatient enough for tests."""
+    table = {"base_url": server.url, "model": "test-model", "retries": 0, "timeout": 5, "key_env": "MY_KEY"} | more
+    written = "\n".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
+    path.write_text(f"[judges.mine]\n{written}\n", encoding="utf-8")

@@ -1,0 +1,168 @@
+"""The bench: its stub answers what is asked, its faults are the same for all, its harness runs end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.judges.schema import strict_schema
+from steelyard.tasks import TASKS
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+@pytest.fixture(autouse=True)
+def _bench_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its modules import each other as scripts do."""
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+@pytest.fixture
+def lab() -> Iterator[Any]:
+    """A stub at work, with Steelyard run from this checkout."""
+    from harness import Lab
+
+    with Lab(Path(sys.executable)) as opened:
+        yield opened
+
+
+def request(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    form = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    return {"model": "stub", "messages": [{"role": "user", "content": text}], "response_format": form}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_stub_answers_satisfy_the_schema(task: str) -> None:
+    """Whatever a task's reply must look like, the stub's answer does."""
+    from answers import answer_to
+
+    _, reply = TASKS[task]
+    content, tool = answer_to(request("Unit-0000001", strict_schema(reply)), "Unit-0000001")
+    assert tool is None
+    assert reply.model_validate_json(content)
+
+
+def test_stub_answers_item_by_item() -> None:
+    """The ids of a fenced, numbered block come back one to one, and not those of another block."""
+    from answers import answer_to
+
+    code = "0123456789abcdef"
+    text = f"<sentences {code}>\n2. One.\n5. Two.\n</sentences {code}>\n<atoms {code}>\n7. Three.\n</atoms {code}>"
+    said = json.loads(answer_to(request(text, strict_schema(TASKS["scorecard.judge"][1])), text)[0])
+    assert [row["id"] for row in said["sentences"]] == [2, 5]
+    assert [row["id"] for row in said["atoms"]] == [7]
+
+
+def test_stub_says_the_same_when_asked_in_other_words() -> None:
+    """Labels depend on the sample, not on the wording, and differ between samples."""
+    from answers import answer_to
+
+    schema = strict_schema(TASKS["scorecard.judge"][1])
+
+    def labels(text: str) -> str:
+        return answer_to(request(text, schema), text)[0]
+
+    said = [labels(f"Judge Unit-{number:07d}.") for number in range(20)]
+    assert said == [labels(f"Once more, as that was broken: Unit-{number:07d}") for number in range(20)]
+    assert len(set(said)) > 1
+
+
+def test_every_client_meets_the_same_faults() -> None:
+    """429, 500 and broken replies depend on what is asked and how often, not on who asks when."""
+    from stub import State
+
+    def faults(order: list[int]) -> dict[int, tuple[int, bool]]:
+        state = State()
+        state.control({"p429": 0.2, "p500": 0.2, "p_broken": 0.2})
+        met = {}
+        for number in order:
+            body = request(f"Unit-{number:07d}", {"type": "object", "properties": {"label": {"type": "string"}}})
+            plan = state.completion(json.dumps(body).encode())
+            content = plan.reply["choices"][0]["message"]["content"] if plan.status == 200 else "{}"
+            met[number] = plan.status, not content.endswith("}")
+        return met
+
+    forward, backward = faults(list(range(200))), faults(list(range(199, -1, -1)))
+    assert forward == backward
+    assert {status for status, _ in forward.values()} == {200, 429, 500}
+    assert any(broken for _, broken in forward.values())
+
+
+def test_another_try_meets_another_draw() -> None:
+    """No call is doomed: asked often enough, every one is answered."""
+    from stub import State
+
+    state = State()
+    state.control({"p429": 0.5})
+    for number in range(50):
+        body = json.dumps(request(f"Unit-{number:07d}", {"type": "object"})).encode()
+        assert any(state.completion(body).status == 200 for _ in range(20))
+
+
+def test_samples_are_the_same_everywhere() -> None:
+    """A longer file begins with a shorter one, and no two samples are alike."""
+    from samples import samples
+
+    some, more = list(samples(20)), list(samples(40))
+    assert more[:20] == some
+    assert len({sample["answer"] for sample in more}) == 40
+
+
+def test_own_clients_run_end_to_end(lab: Any) -> None:
+    """Steelyard scores all samples in three calls each, through either door, and the bare loop repeats those calls."""
+    from environments import BARE, COMMAND, EVALUATE
+    from harness import Load
+
+    load = Load(samples=5, concurrency=4, latency_ms=5)
+    runs = {name: lab.run(name, load) for name in (COMMAND, EVALUATE, BARE)}
+    for run in runs.values():
+        assert run.ended == "exit 0", run.log
+        assert (run.calls, run.stub["repeated"]) == (15, 0)
+        assert run.stub["peak_in_flight"] <= 4
+        assert 0 < run.cpu_s <= run.whole_cpu_s
+    assert runs[COMMAND].scored == runs[EVALUATE].scored == 5
+    assert runs[COMMAND].values == runs[EVALUATE].values
+    assert runs[BARE].stub["prompt_chars"] == runs[COMMAND].stub["prompt_chars"]
+
+
+def test_a_killed_run_is_told_from_a_failed_one(lab: Any) -> None:
+    """The harness kills when it is told to and then counts what is asked a second time."""
+    from environments import COMMAND
+    from harness import Load
+
+    load = Load(samples=5, concurrency=1, latency_ms=50)
+    killed = lab.run(COMMAND, load, kill_when=lambda stats: stats.get("requests", 0) >= 8)
+    assert killed.ended == "killed"
+    again = lab.run(COMMAND, load, keep_counting=True)  # in a folder of its own, so nothing is remembered
+    assert again.stub["settled_asked_again"] >= 1
+    assert again.stub["settled_asked_again"] + again.stub["others_asked_again"] == killed.stub["distinct"]
+
+
+def test_the_page_shows_every_figure(tmp_path: Path) -> None:
+    """`run.py` measures what it is asked to and writes it as JSON and as a page that says it is preliminary."""
+    import run
+
+    page = tmp_path / "benchmarks.md"
+    given = [
+        "--no-peers",
+        "--small",
+        "--samples",
+        "5",
+        "--peer-samples",
+        "5",
+        "--figures",
+        "calls",
+        "memory",
+        "--big",
+        "20",
+    ]
+    assert run.main([*given, "--python", sys.executable, "--results", str(tmp_path), "--write", str(page)]) == 0
+    (results,) = (json.loads(path.read_text("utf-8")) for path in tmp_path.glob("*.json"))
+    assert [row["calls"] for row in results["figures"]["calls"]] == [3.0, 3.0]
+    assert "**Preliminary**" in page.read_text("utf-8")
+    assert "| steelyard run | 20 |" in page.read_text("utf-8")

@@ -1,0 +1,142 @@
+"""The gate that finds its own limit, and the pace."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from endpoint import Loopback, Say, Status
+from pydantic import ValidationError
+
+from steelyard.judges.chat import ChatJudge
+from steelyard.judges.gate import AdaptiveGate, Gate, Limits, Pace
+from steelyard.prompts import Prompts
+from steelyard.records import Ask
+from steelyard.tasks import SplitData, SplitReply
+
+NOTHING = {"atoms": []}
+
+
+def ask(number: int = 0) -> Ask:
+    return Ask(
+        task="atomic.split", language="en", data=SplitData(question=f"{number}?", answer="Yes."), reply=SplitReply
+    )
+
+
+async def use(gate: Gate, calls: int, then: str) -> None:
+    """So many calls through the gate, each as slow as one turn of the loop, all ending the same way."""
+
+    async def call() -> None:
+        async with gate:
+            await asyncio.sleep(0)
+        getattr(gate, then)()
+
+    await asyncio.gather(*(call() for _ in range(calls)))
+
+
+async def test_it_doubles_until_the_first_overload() -> None:
+    """While nothing is refused, every limit's worth of answers doubles the limit, up to the ceiling."""
+    gate = AdaptiveGate(start=4, ceiling=32)
+    await use(gate, 400, "eased")
+    assert gate.limit == 32
+    assert gate.peak <= 32
+
+
+async def test_an_overload_halves_it_once() -> None:
+    """Calls that were in flight at the cut do not cut again."""
+    gate = AdaptiveGate(start=16)
+    for _ in range(16):
+        await gate.__aenter__()
+    for _ in range(16):
+        gate.overloaded()
+        await gate.__aexit__()
+    assert gate.limit == 8
+
+
+async def test_it_grows_slowly_after_an_overload() -> None:
+    """Once the endpoint has complained, the limit creeps up by one."""
+    gate = AdaptiveGate(start=16)
+    gate.overloaded()
+    assert gate.limit == 8
+    await use(gate, 40, "eased")
+    assert 9 <= gate.limit <= 12
+
+
+async def test_unused_room_proves_nothing() -> None:
+    """One call at a time never raises the limit: nobody has tried more."""
+    gate = AdaptiveGate(start=4)
+    for _ in range(50):
+        await use(gate, 1, "eased")
+    assert gate.limit == 4
+
+
+async def test_a_held_gate_lets_nobody_in_until_its_time() -> None:
+    """The endpoint said when there is room again; until then all calls wait."""
+    gate = Gate(4)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    gate.hold(0.1)
+    async with gate:
+        assert loop.time() - began >= 0.09
+
+
+async def test_a_fixed_gate_stays_what_the_user_said() -> None:
+    """With --concurrency the limit neither grows nor shrinks."""
+    gate = Gate(5)
+    await use(gate, 100, "eased")
+    gate.overloaded()
+    assert gate.limit == 5
+
+
+async def test_the_endpoints_complaint_reaches_the_gate() -> None:
+    """A 429 from a real server halves the adaptive limit, and the call is answered in the end."""
+    gate = AdaptiveGate(start=8)
+    with Loopback(NOTHING) as server:
+        server.script(Status(429, headers={"Retry-After": "0"}), Say(NOTHING))
+        judge = ChatJudge(server.endpoint(backoff=0.01), Prompts.shipped(), gate=gate)
+        reply = await judge.answer(ask())
+        await judge.aclose()
+    assert reply.data.atoms == []
+    assert gate.limit == 4
+
+
+async def test_rate_limit_headers_hold_the_gate() -> None:
+    """`remaining: 0` with a reset time stops further calls before the server has to refuse them."""
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "150ms"}
+    gate = Gate(8)
+    with Loopback(NOTHING) as server:
+        server.script(Status(500, headers=headers), Say(NOTHING))
+        judge = ChatJudge(server.endpoint(backoff=0.0), Prompts.shipped(), gate=gate)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await judge.answer(ask())
+        await judge.aclose()
+    assert loop.time() - began >= 0.14
+
+
+async def test_requests_are_paced() -> None:
+    """600 requests a minute are ten a second: fifteen calls cannot finish at once."""
+    pace = Pace(requests=600, tokens=None)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.gather(*(pace.wait(0) for _ in range(15)))
+    assert 0.4 <= loop.time() - began <= 2.0
+
+
+async def test_tokens_are_paced_even_when_one_call_exceeds_the_bucket() -> None:
+    """6,000 tokens a minute are a hundred a second; a call of 150 waits for its second bucketful."""
+    pace = Pace(requests=None, tokens=6000)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await pace.wait(600)
+    assert 0.3 <= loop.time() - began <= 2.0
+
+
+def test_limits_make_the_gate_they_describe() -> None:
+    """A fixed number gives a fixed gate; none gives one that adapts; pace only where it is asked for."""
+    assert type(Limits(concurrency=7).gate()) is Gate
+    assert isinstance(Limits().gate(), AdaptiveGate)
+    assert Limits().gate().pace is None
+    assert Limits(requests_per_minute=10).gate().pace is not None
+    with pytest.raises(ValidationError):
+        Limits(concurrency=0)
