@@ -139,13 +139,14 @@ def resume(lab: Lab, sizes: Sizes) -> list[Row]:
     work = Path(tempfile.mkdtemp(dir=lab.folder))
     killed = lab.run(COMMAND, load, work=work, kill_when=lambda stats: stats.get("requests", 0) >= whole.calls // 2)
     resumed = lab.run(COMMAND, load, work=work, told={"doing": "resume"}, keep_counting=True)
+    answered_again = resumed.stub["settled_asked_again"]
     return [
         _about(resumed)
         | {
             "calls_at_kill": killed.calls,
             "in_flight_at_kill": resumed.stub.get("client_gave_up", 0),
-            "answered_asked_again": resumed.stub.get("settled_asked_again", 0),
-            "others_asked_again": resumed.stub.get("others_asked_again", 0),
+            "answered_asked_again": answered_again,
+            "others_asked_again": resumed.stub["repeated"] - answered_again,
             "scored": resumed.scored,
             "changed": _changed(whole, resumed),
             "calls_in_all": resumed.calls,

@@ -1,4 +1,4 @@
-"""Measure Steelyard next to a bare loop and its peers: `python bench/run.py`, or `make bench`. See README.md."""
+"""Measure Steelyard next to a bare loop and its peers: `python bench/run.py`. See README.md."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--clients", choices=CLIENTS, default=list(CLIENTS), help=", ".join(CLIENTS), **listed)
     parser.add_argument("--no-peers", dest="clients", action="store_const", const=OWN_CLIENTS, help="Steelyard only")
     parser.add_argument("--small", action="store_true", help="a few samples each, to see that everything runs")
-    parser.add_argument(
-        "--big", type=int, nargs="?", const=MILLION, help="the many samples of memory: 50,000; a million"
-    )
+    parser.add_argument("--big", type=int, nargs="?", const=MILLION, metavar="N", help="samples for memory: a million")
     parser.add_argument("--samples", type=int, help="for Steelyard and the bare loop (1,000)")
     parser.add_argument("--peer-samples", type=int, help="for the peers (200)")
     parser.add_argument("--repeats", type=int, help="of what is timed (3)")

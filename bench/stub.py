@@ -7,7 +7,7 @@ GET /stats gives counters since the last reset. POST /control sets knobs:
 
     {"reset": true, "latency_ms": 20, "p429": 0.1, "p500": 0.05, "p_broken": 0.05, "hang_at": 50, "hang_s": 60}
     {"record": "calls.jsonl"}    writes down each body, with its sample and its round
-    {"killed": true}             from now on counts what is asked a second time
+    {"killed": true}             from now on counts what is asked again though it was answered before
 
 429, 500 and broken JSON are drawn from what is asked and how often it came, not from the order of arrival,
 so that every client meets the same ones. The `hang_at`-th request hangs.
@@ -27,6 +27,7 @@ from collections import Counter
 from typing import Any, NamedTuple, TextIO
 
 from answers import UNIT, answer_to, text_of
+from responses import as_chat, as_response
 
 KNOBS = {"latency_ms": 200.0, "p429": 0.0, "p500": 0.0, "p_broken": 0.0, "hang_at": 0, "hang_s": 60.0}
 # An answer this fresh may not have been read yet by the client that is killed.
@@ -57,7 +58,7 @@ class State:
         self.counts: Counter[str] = Counter()
         self.tries: Counter[bytes] = Counter()
         self.answered: dict[bytes, float] = {}
-        self.before_kill: tuple[set[bytes], set[bytes]] | None = None
+        self.settled: frozenset[bytes] = frozenset()
         self.rounds: Counter[str] = Counter()
         self.open_calls: Counter[str] = Counter()
         self.in_flight = self.peak = 0
@@ -67,8 +68,8 @@ class State:
             self.knobs = dict(KNOBS) | {"latency_ms": self.knobs["latency_ms"]}
             self.reset()
         if change.pop("killed", False):
-            settled = {key for key, at in self.answered.items() if at < time.monotonic() - UNREAD_S}
-            self.before_kill = settled, set(self.tries) - settled
+            settled_at = time.monotonic() - UNREAD_S
+            self.settled = frozenset(key for key, at in self.answered.items() if at < settled_at)
         if "record" in change:
             if self.recording:
                 self.recording.close()
@@ -81,6 +82,10 @@ class State:
         repeated = sum(self.tries.values()) - len(self.tries)
         return {**self.counts, "peak_in_flight": self.peak, "distinct": len(self.tries), "repeated": repeated}
 
+    def response(self, body: bytes) -> Planned:
+        plan = self.completion(json.dumps(as_chat(json.loads(body))).encode())
+        return plan._replace(reply=as_response(plan.reply))
+
     def completion(self, body: bytes) -> Planned:
         request = json.loads(body)
         text = text_of(request)
@@ -90,10 +95,7 @@ class State:
         self.tries[key] += 1
         self.counts["requests"] += 1
         self.counts["prompt_chars"] += len(text) + len(schema)
-        if self.before_kill:
-            settled, others = self.before_kill
-            self.counts["settled_asked_again"] += key in settled
-            self.counts["others_asked_again"] += key in others
+        self.counts["settled_asked_again"] += key in self.settled
         unit = self._record(body, text) if self.recording else ""
         seconds = self.knobs["latency_ms"] / 1000
         if self.counts["requests"] == self.knobs["hang_at"]:
@@ -209,6 +211,8 @@ class Connection(asyncio.Protocol):
     def serve(self, path: bytes, body: bytes) -> None:
         if path.endswith(b"/chat/completions"):
             self.answer_later(self.state.completion(body))
+        elif path.endswith(b"/responses"):
+            self.answer_later(self.state.response(body))
         elif path.endswith(b"/embeddings"):
             self.answer_later(self.state.embeddings(body))
         elif path == b"/stats":

@@ -108,7 +108,7 @@ def markdown(results: dict[str, Any]) -> str:
             "The numbers below mean nothing yet.\n"
         )
     parts.append(
-        "Made by `make bench` ([how](../bench/README.md)) against a stub endpoint on loopback. "
+        "Made by `python bench/run.py` ([how](../bench/README.md)) against a stub endpoint on loopback. "
         "Compare within one table only: all its rows come from one run on one machine.\n"
     )
     parts.append("".join(f"- {name}: {value}\n" for name, value in machine.items()))

@@ -140,7 +140,7 @@ def test_a_killed_run_is_told_from_a_failed_one(lab: Any) -> None:
     assert killed.ended == "killed"
     again = lab.run(COMMAND, load, keep_counting=True)  # in a folder of its own, so nothing is remembered
     assert again.stub["settled_asked_again"] >= 1
-    assert again.stub["settled_asked_again"] + again.stub["others_asked_again"] == killed.stub["distinct"]
+    assert again.stub["repeated"] == killed.stub["distinct"]
 
 
 def test_the_page_shows_every_figure(tmp_path: Path) -> None:
@@ -148,19 +148,8 @@ def test_the_page_shows_every_figure(tmp_path: Path) -> None:
     import run
 
     page = tmp_path / "benchmarks.md"
-    given = [
-        "--no-peers",
-        "--small",
-        "--samples",
-        "5",
-        "--peer-samples",
-        "5",
-        "--figures",
-        "calls",
-        "memory",
-        "--big",
-        "20",
-    ]
+    given = ["--no-peers", "--small", "--samples", "5", "--peer-samples", "5", "--big", "20"]
+    given += ["--figures", "calls", "memory"]
     assert run.main([*given, "--python", sys.executable, "--results", str(tmp_path), "--write", str(page)]) == 0
     (results,) = (json.loads(path.read_text("utf-8")) for path in tmp_path.glob("*.json"))
     assert [row["calls"] for row in results["figures"]["calls"]] == [3.0, 3.0]

@@ -393,7 +393,8 @@ def test_judges_check(steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch) -> 
         point_to(server)
         done = steelyard("judges", "check", "mine")
         assert (done.code, "Fit for use" in done.out) == (0, True)
-        assert "json_schema" in done.out
+        assert "structured   json_schema\n" in done.out
+        assert "labels       3 of 3" in done.out
     done = steelyard("judges", "check", "mine")
     assert (done.code, "Not usable" in done.out) == (4, True)
 
@@ -526,10 +527,11 @@ def test_as_a_module(tmp_path: Path) -> None:
     assert (bad.returncode, bad.stderr) == (2, "steelyard: nosuch.jsonl: there is no such file\n")
 
 
-def test_a_reader_that_goes_away(tmp_path: Path) -> None:
-    """`steelyard … | head -1` ends without a traceback."""
-    command = f"'{sys.executable}' -m steelyard prompts print atomic.judge.zh | head -1"
+@pytest.mark.parametrize("words", ["prompts print atomic.judge.zh", f"run '{RAG}' -p atomic -j '{RECORDED}' 2>&1"])
+def test_a_reader_that_goes_away(tmp_path: Path, words: str) -> None:
+    """`steelyard … | head -1` is no failure: no traceback, exit code 0."""
+    command = f"set -o pipefail; '{sys.executable}' -m steelyard {words} | head -1"
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=process_environment(), capture_output=True, text=True, check=False
     )
-    assert (done.stdout, done.stderr) == ("---\n", "")
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")

@@ -23,7 +23,7 @@ import typer
 
 from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.config import DEFAULT_BASE_URL, Settings
+from steelyard.config import DEFAULT_BASE_URL, Defaults, Settings
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
 from steelyard.wording import words
@@ -196,6 +196,50 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
                 get_protocol(name).parse_options(options)
 
 
+def installed(folder: Path, page: Path, module: str, code: str) -> None:
+    """A package as the page describes it: its code, and the entry point of its pyproject example."""
+    (folder / f"{module}.py").write_text(code, encoding="utf-8")
+    project = next(tomllib.loads(b.body)["project"] for b in blocks_of(page) if "[project]" in b.body)
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = [
+        f"[{group}]\n{name} = {target}\n"
+        for group, listed in project["entry-points"].items()
+        for name, target in listed.items()
+    ]
+    (info / "entry_points.txt").write_text("".join(points))
+
+
+def test_own_judge_and_protocol_work_by_name(desk: dict[str, str], tmp_path: Path) -> None:
+    """The judge of docs/judges.md and the protocol of docs/new-protocol.md are found by their entry points."""
+    site = tmp_path / "site"
+    site.mkdir()
+    judge = next(b.body for b in blocks_of(DOCS / "judges.md") if "class WordForWord" in b.body)
+    installed(site, DOCS / "judges.md", "my_judges", judge.partition("\n\nrow = ")[0])
+    protocol = next(b.body for b in blocks_of(DOCS / "new-protocol.md") if "PROTOCOL = " in b.body)
+    installed(site, DOCS / "new-protocol.md", "citations", protocol)
+    row = {"question": "When?", "references": ["It opens at nine."], "answer": "It opens at nine [1]. So it is [7]."}
+    Path("cited.jsonl").write_text(json.dumps(row), encoding="utf-8")
+
+    def judged(arguments: str) -> tuple[int, dict[str, Any]]:
+        command = [
+            "bash",
+            "-c",
+            f"steelyard run cited.jsonl -j word-for-word -o out.jsonl --progress quiet {arguments}",
+        ]
+        paths = os.pathsep.join([str(site), desk["PYTHONPATH"]])
+        done = subprocess.run(command, env={**desk, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60)
+        assert done.returncode in (0, 3), done.stderr
+        return done.returncode, json.loads(Path("out.jsonl").read_text("utf-8"))
+
+    status, line = judged("-p atomic")
+    assert (status, line["judge"], line["status"]) == (0, "word-for-word", "judged")
+    status, line = judged("-p citations -O first=1")
+    assert (status, line["protocol"], line["scores"]) == (3, "citations", {"sound": 0, "cited": 1})
+    assert [item["label"] for item in line["items"]] == ["unjudged", 0]
+
+
 # --- links -----------------------------------------------------------------------------------------
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
@@ -293,6 +337,13 @@ def test_judges_page_names_every_setting() -> None:
     text = (DOCS / "judges.md").read_text("utf-8")
     missing = [name for name in Endpoint.model_fields if name != "name" and f"`{name}`" not in text]
     assert not missing
+
+
+def test_cli_page_shows_every_setting() -> None:
+    """The settings example of docs/cli.md has each key of the [run] table and each table of the file."""
+    shown = tomllib.loads(next(block.body for block in blocks_of(DOCS / "cli.md") if block.language == "toml"))
+    assert set(shown) == set(Settings.model_fields)
+    assert set(shown["run"]) == set(Defaults.model_fields)
 
 
 def labels() -> set[str]:

@@ -26,6 +26,9 @@ class PlainPrompts:
     def messages(self, ask: Ask) -> list[dict[str, str]]:
         return [{"role": "system", "content": ask.task}, {"role": "user", "content": ask.data.model_dump_json()}]
 
+    def identity(self, ask: Ask) -> str:
+        return "plain"
+
 
 def make_ask(answer: str = "奥匈帝国存在于1867年至1918年。", language: Any = "zh") -> Ask:
     data = SplitData(question="名字最长的国家？", answer=answer)

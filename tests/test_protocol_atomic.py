@@ -110,12 +110,14 @@ def test_uncovered_text_is_asked_again_once() -> None:
     assert "answer_not_covered" not in fed.verdict.flags
 
 
-@pytest.mark.parametrize("second", [TWO, with_atoms(), Unjudged(reason="timeout")])
+@pytest.mark.parametrize(
+    "second", [with_atoms("自习室在第二层", "自习室共有120个座位"), with_atoms(), Unjudged(reason="x")]
+)
 def test_text_still_uncovered_is_flagged(second: Any) -> None:
     """If the second split is no fuller, the first stands, the sample is flagged and the text is named."""
     fed = judge("atomic", THREE, TWO, second)
     assert fed.tasks == ["atomic.split", "atomic.split", "atomic.judge"]
-    assert len(fed.verdict.items) == 2
+    assert [atom.text for atom in atoms_of(fed.verdict)] == [atom["text"] for atom in TWO["atoms"]]
     assert "answer_not_covered" in fed.verdict.flags
     assert fed.verdict.notes["uncovered"] == ["周末开放时间延长到晚上十点。"]
     assert fed.verdict.status == "judged"
@@ -385,6 +387,7 @@ def test_tolerance_catches_a_far_value(kind: str, claimed: str, stated: str) -> 
 def test_no_tolerance_for_what_is_exact_or_unreadable(kind: str, claimed: str, stated: str) -> None:
     """Political dates, ordinals, models and versions are exact; what code cannot compare is the judge's."""
     assert differing("wrong", kind, claimed, stated) == ("wrong", ())
+    assert differing("correct", kind, claimed, stated) == ("correct", ())
 
 
 @pytest.mark.parametrize("label", ["undetermined", "exempt"])

@@ -52,8 +52,9 @@ def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
 def _write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
     count = 0
     with out.open("w", encoding="utf-8") as file:
-        for count, line in enumerate(lines, start=1):
+        for line in lines:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            count += 1
     return count
 
 
@@ -103,7 +104,9 @@ def read(store: Store, file: Path) -> RunRow:
     lines = _entries(file)
     number, first = next(lines, (1, {}))
     if not isinstance(first.get("run"), dict):
-        raise InputError("is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number)
+        raise InputError(
+            "is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number
+        )
     run = first["run"]
     if any(known.id == run["id"] for known in store.runs()):
         raise ConfigError(f"run {run['id']} is in this store already")

@@ -125,20 +125,17 @@ class Store:
     # --- runs ---
 
     def create_run(self, id: str, protocol: str, judge: str, started: str, manifest: Mapping[str, Any]) -> RunRow:
-        with self._writing():
-            (number,) = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM runs").fetchone()
-            self._db.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, 'running', ?, NULL, ?)",
-                (id, number, protocol, judge, started, _dump(manifest)),
-            )
+        self._write(
+            "INSERT INTO runs SELECT ?, coalesce(max(number), 0) + 1, ?, ?, 'running', ?, NULL, ? FROM runs",
+            (id, protocol, judge, started, _dump(manifest)),
+        )
         return self.run(id)
 
     def update_run(self, id: str, *, state: str, finished: str | None, manifest: Mapping[str, Any]) -> None:
-        with self._writing():
-            self._db.execute(
-                "UPDATE runs SET state = ?, finished = ?, manifest = ? WHERE id = ?",
-                (state, finished, _dump(manifest), id),
-            )
+        self._write(
+            "UPDATE runs SET state = ?, finished = ?, manifest = ? WHERE id = ?",
+            (state, finished, _dump(manifest), id),
+        )
 
     def runs(self) -> list[RunRow]:
         """All runs, newest first."""
@@ -160,27 +157,21 @@ class Store:
         raise StoreError(f"there is no run {name!r} in {self.path}; newest are: {known}")
 
     def delete_run(self, id: str) -> None:
-        with self._writing():
-            self._db.execute("DELETE FROM runs WHERE id = ?", (id,))
+        self._write("DELETE FROM runs WHERE id = ?", (id,))
 
     # --- samples and verdicts ---
 
     def add_verdict(self, run: str, seq: int, sample: Sample, verdict: Verdict) -> None:
-        with self._writing():
-            self._db.execute(
-                "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
-                (run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()),
-            )
+        self._write(
+            "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
+            (run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()),
+        )
 
     def add_bad_row(self, run: str, bad: InputError) -> None:
-        with self._writing():
-            self._db.execute(
-                "INSERT INTO bad_rows VALUES (?, ?, ?, ?, ?)", (run, bad.file, bad.line, bad.field, bad.problem)
-            )
+        self._write("INSERT INTO bad_rows VALUES (?, ?, ?, ?, ?)", (run, bad.file, bad.line, bad.field, bad.problem))
 
     def clear_bad_rows(self, run: str) -> None:
-        with self._writing():
-            self._db.execute("DELETE FROM bad_rows WHERE run = ?", (run,))
+        self._write("DELETE FROM bad_rows WHERE run = ?", (run,))
 
     def bad_rows(self, run: str) -> list[InputError]:
         rows = self._read("SELECT file, line, field, problem FROM bad_rows WHERE run = ?", run)
@@ -231,11 +222,10 @@ class Store:
 
     def journal(self, key: str, stored: StoredReply) -> None:
         usage = stored.usage.model_dump_json()
-        with self._writing():
-            self._db.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (key, *stored[:5], usage, stored.run),
-            )
+        self._write(
+            "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (key, *stored[:5], usage, stored.run),
+        )
 
     # --- helpers ---
 
@@ -243,8 +233,14 @@ class Store:
         with _store_errors(self.path):
             yield from self._db.execute(sql, values)
 
+    def _write(self, sql: str, values: tuple[Any, ...]) -> None:
+        """One statement, committed at once unless it is part of something larger."""
+        with _store_errors(self.path):
+            self._db.execute(sql, values)
+
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def all_or_nothing(self) -> Iterator[None]:
+        """Everything written inside is kept together or not at all."""
         with _store_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:

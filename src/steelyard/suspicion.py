@@ -23,7 +23,9 @@ FIELD = r"answer|references?(?: \d+)?|atoms|sentences|question|criteria|sample|t
 
 # --- what only the documents' own forms look like; an answer has no business imitating them --------
 
-SCORE = re.compile(r"【\s{0,4}-?\s{0,4}[01]\s{0,4}】|(?<!frac)(?<!sqrt)(?<!\})\{\{\s{0,4}-?\s{0,4}[01]\s{0,4}\}\}|\[\s{0,4}-?\s{0,4}[01]\s{0,4}\]\s{0,4}分")
+SCORE = re.compile(
+    r"【\s{0,4}-?\s{0,4}[01]\s{0,4}】|(?<!frac)(?<!sqrt)(?<!\})\{\{\s{0,4}-?\s{0,4}[01]\s{0,4}\}\}|\[\s{0,4}-?\s{0,4}[01]\s{0,4}\]\s{0,4}分"
+)
 CITATION = re.compile(r"【\s{0,4}[2-9]\s{0,4}】")
 NO_CITATION = re.compile(r"【\s{0,4}(?:-\s{0,4}1|0)\s{0,4}】|\{\{|打分|得分|忽略|输出")
 VERDICT = re.compile(

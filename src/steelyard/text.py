@@ -252,12 +252,12 @@ def contains_quote(passage: str, quote: str) -> bool:
         return False
     if _find(haystack, needle, 0) is not None:
         return True
-    parts = [part for part in map(normalise, ELLIPSIS.split(quote)) if part]
-    at: int | None = 0
-    for part in parts:
-        if len(part) < SHORTEST_PART or (at := _find(haystack, part, at)) is None:
+    at = 0
+    for part in filter(None, map(normalise, ELLIPSIS.split(quote))):
+        found = _find(haystack, part, at)
+        if found is None or len(part) < SHORTEST_PART:
             return False
-        at += len(part)
+        at = found + len(part)
     return True
 
 

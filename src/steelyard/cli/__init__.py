@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -64,6 +64,10 @@ def main() -> None:
         code = app(prog_name="steelyard", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            _ignore_reader()
+        raise
     except UsageError as error:
         _explain_usage(error)
         sys.exit(USAGE)
@@ -76,9 +80,7 @@ def main() -> None:
         _complain("interrupted")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough; what is left must not be flushed at the very end either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _ignore_reader()
     except Exception as error:
         if debug:
             raise
@@ -87,6 +89,12 @@ def main() -> None:
             sys.exit(USAGE)
         _complain(f"unexpected {type(error).__name__}: {error}; please report it with the output of --debug")
         sys.exit(1)
+
+
+def _ignore_reader() -> NoReturn:
+    """The reader (head, less) has seen enough; what is left must not be flushed at the very end either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def _explain_usage(error: Any) -> None:

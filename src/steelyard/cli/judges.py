@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli.common import ConfigOption, StoreOption, console
 
+if TYPE_CHECKING:
+    from steelyard.judges.check import Qualification
+
 app = typer.Typer(help="List judges and qualify them.", no_args_is_help=True, rich_markup_mode=None)
 UNFIT = 4
+
+
+def _described(found: Qualification) -> Iterator[tuple[str, str]]:
+    """What the check showed, one thing per line; what could not be seen is left out."""
+    words = {True: "yes", False: "no", None: "not seen"}
+    yield "judge", found.judge
+    yield "reachable", words[found.reachable]
+    if found.reachable:
+        yield "structured", found.structured or "not seen"
+        yield "obeys ids", words[found.obeys_ids]
+        if found.labels_as_expected is not None:
+            yield "labels", f"{found.labels_as_expected} of 3 plain items as expected"
+        if found.latency_seconds is not None:
+            yield "latency", f"{found.latency_seconds:.2f} s"
+        tokens = f"{found.usage.prompt_tokens} + {found.usage.completion_tokens} tokens"
+        yield "usage", tokens if found.reports_usage else "not reported"
+    for problem in found.problems:
+        yield "problem", problem
+    yield "verdict", found.verdict
 
 
 class AskLanguage(StrEnum):
@@ -58,7 +81,6 @@ def check(
     Example:  steelyard judges check openai:gpt-4o-mini
     """
     from steelyard.config import Config
-    from steelyard.judges.check import Qualification
     from steelyard.judges.check import check as qualify
 
     settings = Config.load(config)
@@ -71,7 +93,7 @@ def check(
             await judge.aclose()
 
     found = asyncio.run(run())
-    for key, value in found.model_dump().items():
-        console().print(f"{key:12} {value}", markup=False)
+    for name, value in _described(found):
+        print(f"{name:12} {value}")
     if not found.fit:
         raise typer.Exit(UNFIT)

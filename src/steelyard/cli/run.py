@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -208,6 +209,7 @@ def _again(
         if budget[0] is not None:
             _check_price(made)
         begun = runs.continue_(opened, row.id, made, runs.How(workers, _budget(*budget)))
+        begun.tally.total = _count(begun.data.sources, begun.data.format)
         _finish(begun, made, gate, out, lang, progress, settings, retrying=retrying)
 
 
@@ -361,7 +363,7 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
     return values
 
 
-def _count(files: list[str], format: str | None) -> int | None:
+def _count(files: Sequence[str], format: str | None) -> int | None:
     """How many samples there are, where counting lines tells it."""
     total = 0
     for file in files:

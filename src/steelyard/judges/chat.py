@@ -42,6 +42,10 @@ class Prompts(Protocol):
 
     def messages(self, ask: Ask) -> Messages: ...
 
+    def identity(self, ask: Ask) -> str:
+        """Changes whenever the wording around the ask's data does; far cheaper than rendering."""
+        ...
+
 
 class Said(NamedTuple):
     """A complete message of the judge, and what it cost."""
@@ -96,9 +100,10 @@ class ChatJudge:
         return self.endpoint.model_dump(mode="json", include=shown) | {"settled": self.structured}
 
     def fingerprint(self, ask: Ask) -> str:
-        """Says exactly what is asked of whom: the conversation as rendered, the model and its parameters."""
+        """Says exactly what is asked of whom: the ask, the prompt it is put in, the model and its parameters."""
         digest = hashlib.sha256(self._identity)
-        digest.update(request_body(self._prompts.messages(ask), b""))
+        digest.update(self._prompts.identity(ask).encode())
+        digest.update(ask.key.encode())
         return digest.hexdigest()[:32]
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 from steelyard.errors import PromptError
 from steelyard.records import Again, Ask, Data, Numbered
+from steelyard.tasks import TASKS
 
 Message = dict[str, str]
 PLACEHOLDER = re.compile(r"\$\$\$(\w+)\$\$\$")
 SAMPLE_MARK = "<!-- sample -->"
+SAMPLE_LINE = re.compile(rf"^{SAMPLE_MARK}[ \t]*$", re.MULTILINE)
 HEADER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # The seed's own names for what our data calls otherwise.
@@ -50,28 +52,49 @@ class Prompt(NamedTuple):
 
     @classmethod
     def read(cls, text: str, source: str) -> Self:
-        text = text.replace("\r\n", "\n")
+        """The prompt in a file's text; an error names the file and what it lacks."""
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
         header = HEADER.match(text)
-        lines = header[1].splitlines() if header else []
-        pairs = (line.partition(":") for line in lines)
+        pairs = (line.partition(":") for line in (header[1].splitlines() if header else ()))
         fields = {name.strip(): value.strip() for name, _, value in pairs}
-        if not header or not {"task", "language", "version"} <= fields.keys():
+        if not header or not all(fields.get(name) for name in ("task", "language", "version")):
             raise PromptError(f"{source}: must begin with a header that gives task, language and version")
-        if not fields["version"].isdigit():
+        if fields["language"] not in NOTHING:
+            raise PromptError(f"{source}: language must be zh or en, not {fields['language']!r}")
+        if not re.fullmatch(r"[0-9]{1,6}", fields["version"]):
             raise PromptError(f"{source}: version must be a whole number, not {fields['version']!r}")
-        static, mark, sample = text[header.end() :].partition(SAMPLE_MARK)
-        if not mark:
-            raise PromptError(f"{source}: has no line {SAMPLE_MARK} to say where the sample part begins")
-        return cls(
+        parts = SAMPLE_LINE.split(text[header.end() :])
+        if len(parts) != 2:
+            raise PromptError(f"{source}: needs exactly one line {SAMPLE_MARK}, where the sample part begins")
+        prompt = cls(
             task=fields["task"],
             language=fields["language"],
             version=int(fields["version"]),
             sha256=hashlib.sha256(text.encode()).hexdigest(),
-            static=static.strip(),
-            sample=sample.strip(),
+            static=parts[0].strip(),
+            sample=parts[1].strip(),
             source=source,
             text=text,
         )
+        prompt._check_placeholders()
+        return prompt
+
+    def _check_placeholders(self) -> None:
+        """A template that cannot be filled, or that hides what is to be judged, is better refused before a run."""
+        if "$$$" in PLACEHOLDER.sub("", f"{self.static}\n{self.sample}"):
+            raise PromptError(f"{self.source}: a placeholder is written $$$name$$$; there is a stray $$$ in the text")
+        if self.task not in TASKS:
+            return
+        fields = TASKS[self.task][0].model_fields
+        used = {_canonical(name) for name in PLACEHOLDER.findall(self.static + self.sample)}
+        unknown = sorted(used - fields.keys() - {"code"})
+        if unknown:
+            known = ", ".join(sorted([*fields, "code"]))
+            raise PromptError(f"{self.source}: $$${unknown[0]}$$$ has no value in {self.task}; known are {known}")
+        items = {name for name, field in fields.items() if get_args(field.annotation)[:1] == (Numbered,)}
+        hidden = sorted(items - used)
+        if hidden:
+            raise PromptError(f"{self.source}: must show the items to judge; add $$${hidden[0]}$$$")
 
 
 class Prompts:
@@ -86,15 +109,17 @@ class Prompts:
 
     def with_texts(self, texts: Mapping[str, str]) -> Self:
         """The same prompts with further ones (source → text) added or replaced."""
-        return type(self)([*self, *(Prompt.read(text, source) for source, text in texts.items())])
+        added: dict[str, Prompt] = {}
+        for prompt in (Prompt.read(text, source) for source, text in texts.items()):
+            if first := added.get(prompt.id):
+                raise PromptError(f"{prompt.source}: {prompt.id} is already given by {first.source}; keep one of them")
+            added[prompt.id] = prompt
+        return type(self)([*self, *added.values()])
 
     def with_files(self, paths: Iterable[Path]) -> Self:
-        """The same prompts with a user's files, or all `.md` files of a folder, added or replaced."""
+        """The same prompts with a user's files, or a folder's `*.zh.md` and `*.en.md`, added or replaced."""
         found = [file for path in paths for file in (_prompt_files(path) if path.is_dir() else [path])]
-        try:
-            return self.with_texts({str(file): file.read_text("utf-8") for file in found})
-        except (OSError, UnicodeDecodeError) as error:
-            raise PromptError(f"cannot read the prompt file: {error}") from error
+        return self.with_texts({str(file): _read(file) for file in found})
 
     def __iter__(self) -> Iterator[Prompt]:
         return iter(self._by_id.values())
@@ -105,6 +130,11 @@ class Prompts:
             known = ", ".join(sorted(self._by_id))
             raise PromptError(f"there is no prompt for {task} in {language}; known are {known}")
         return prompt
+
+    def identity(self, ask: Ask) -> str:
+        """The hash of the files this ask is worded by: with the ask's key it stands for the rendered prompt."""
+        again = self.get("again", ask.language).sha256 if ask.again else ""
+        return self.get(ask.task, ask.language).sha256 + again
 
     def messages(self, ask: Ask) -> list[Message]:
         """The ask as a system and a user message."""
@@ -134,18 +164,34 @@ class Prompts:
 @cache
 def _shipped() -> tuple[Prompt, ...]:
     folder = Path(str(files(__name__)))
-    return tuple(Prompt.read(file.read_text("utf-8"), file.name) for file in _prompt_files(folder))
+    return tuple(Prompt.read(_read(file), file.name) for file in _prompt_files(folder))
 
 
 def _prompt_files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if re.fullmatch(r"[\w.]+\.(zh|en)\.md", file.name))
+    found = sorted(file for file in folder.iterdir() if file.name.endswith((".zh.md", ".en.md")))
+    if not found:
+        raise PromptError(f"{folder}: holds no prompt; their names end in .zh.md or .en.md")
+    return found
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise PromptError(f"{file}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise PromptError(f"{file}: is not UTF-8 text; save it as UTF-8") from error
+
+
+def _canonical(name: str) -> str:
+    return SYNONYMS.get(name, name)
 
 
 def fill(template: str, values: Mapping[str, str], source: str) -> str:
     """The template with each `$$$name$$$` replaced, literally and in one pass: what is put in is never read again."""
 
     def value(match: re.Match[str]) -> str:
-        name = SYNONYMS.get(match[1], match[1])
+        name = _canonical(match[1])
         if name not in values:
             known = ", ".join(sorted(values))
             raise PromptError(f"{source}: {match[0]} has no value here; known are {known}")

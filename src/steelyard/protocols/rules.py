@@ -1,20 +1,41 @@
-"""Criteria that code can decide: lengths, counts, openings and endings, JSON, language, brackets, emoji.
+"""Criteria that code can decide: lengths, counts, openings and endings, words, JSON, language, brackets, emoji.
 
-A criterion is read clause by clause, as known constraints plus filler words. A clause with anything left
-over is not understood. One understood clause that fails settles the criterion (partly is not fully); it is
-satisfied only where every clause is understood. Conditions, exceptions and parts of an answer are the judge's.
+A criterion is read by a small grammar: a frame (who must do it) around one constraint, and nothing else.
+What the grammar does not cover word for word is the judge's. One understood clause that fails settles a
+criterion (partly is not fully); it is satisfied only where every clause is understood.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from steelyard.quantities import han_number
-from steelyard.text import HAN, LATIN_WORD, language_of, sentences
+from steelyard.protocols.constraints import (
+    NUMBER,
+    QUOTED,
+    UNIT,
+    Check,
+    Finding,
+    above,
+    at_least,
+    at_most,
+    begins,
+    below,
+    between,
+    contains,
+    ends,
+    exactly,
+    has_brackets,
+    has_emoji,
+    in_language,
+    is_json,
+    lacks,
+    no_brackets,
+    no_emoji,
+    something_in_brackets,
+)
+from steelyard.text import HAN, SIMPLIFIED, fold
 
 
 class Ruling(NamedTuple):
@@ -24,253 +45,162 @@ class Ruling(NamedTuple):
     reason: str
 
 
-class Finding(NamedTuple):
-    holds: bool
-    reason: str
-
-
-NUMBER = r"(\d+|[一二两三四五六七八九十百千]+)"
-QUOTED = r"[“\"'「『‘《]([^”\"'」』’》]{1,60})[”\"'」』’》]"
-EMOJI = re.compile(
-    "[\U0001f000-\U0001faff\u2600-\u27bf\u2b50\u2b55\u231a\u231b\u23e9-\u23f3\u23f8-\u23fa\u3030\u303d\u3297\u3299]"
+# Possessive repeats, so that a criterion cannot make the grammar backtrack for ever.
+ANSWER_ZH = r"(?:(?:请|你|您|模型|助手|AI|本次|每次|每轮|本轮|所有|整个|全部|最终|的)*+(?:回答|回复|答案|输出|回应|答复|全文)(?:的?(?:总?字数|长度|篇幅|内容|语言|格式))?(?:中|里|内)?|(?:总?字数|篇幅|长度))"
+MUST_ZH = r"(?:应该|应当|应|需要|需|必须|须|要|务必|请|都|均|总是|始终|严格|保持|控制|限制|限定|在|为|是)*+"
+ANSWER_EN = r"(?:(?:the|your|each|every|all|its|assistant'?s|model'?s|final|entire|whole) ){0,3}(?:answer|response|reply|output)s?"
+FRAMES_EN = (
+    rf"(?:{ANSWER_EN} )?(?:must |should |shall |has to |have to |needs to |needs? to |will |is to )?(?:always )?(?:be |is |are |have |has |contain |contains |consist of |consists of |stay |remain )?(?:written |given |provided |kept )?"
+    rf"|(?:please )?(?:keep|limit|restrict|write|give|provide|make) {ANSWER_EN} (?:to |in |within )?(?:be )?"
+    r"|(?:please )?(?:respond|answer|reply|write|output)(?: only| always)?(?: in| with| using)? "
 )
-BRACKETED = re.compile(r"[（(][^）)]+[）)]")
+NO_ZH = r"(?:不(?:得|能|要|可以|可|应该|应|允许)?(?:使用|用|包含|含有|含|出现|带有|带|有|加)|没有|禁止(?:使用|出现)?|避免(?:使用|出现)?|勿用)(?:任何|一切)?的?"
+YES_ZH = r"(?:使用|包含|含有|含|带有|带|加入|加上|出现|有)(?:至少)?(?:一个|1个)?"
+NO_EN = r"(?:no|without|(?:do not|don't|does not|not|never)(?: (?:use|contain|include|have))?|avoid(?:s|ing)?(?: using)?|free of)(?: any)?"
+YES_EN = r"(?:use|contain|include|have|has)s?(?: an?| at least one| one)?"
+WORDS_ZH, WORDS_EN = r"(?:一词|字样|这个词|这几个字|这句话|关键词)", r"the (?:exact )?(?:words?|phrase|sentence|text)"
+ROUND = r"(?:圆括号|小括号|括号|\(\s?\))"
+LANGUAGES_ZH = r"(?P<language>(?:简体|繁体)?中文|英文|英语|汉语)"
+LANGUAGES_EN = r"(?P<language>(?:simplified |traditional )?chinese|english)"
+REPLY_ZH = r"(?:来|进行)?(?:回答|回复|作答|输出|返回|回应|交流)?(?:用户)?"
+SPAN = r"\s?(?:-|—|–|~|到|至|to)\s?"
 
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else int(han_number(text) or 0)
-
-
-# --- what can be counted in an answer --------------------------------------------------------------
-
-
-def _characters(answer: str) -> int:
-    """字数 as people count it: each Chinese character and mark, each Latin word or number, is one."""
-    latin = len(re.findall(r"[A-Za-z0-9\u00c0-\u024f]+", answer))
-    rest = re.sub(r"[A-Za-z0-9\u00c0-\u024f]+|\s", "", answer)
-    return latin + len(rest)
-
-
-def _plain_characters(answer: str) -> int:
-    return len(HAN.findall(answer)) + len(re.findall(r"[A-Za-z0-9\u00c0-\u024f]+", answer))
-
-
-def _words(answer: str) -> int:
-    return len(re.findall(r"[^\W_]+(?:['’\-][^\W_]+)*", answer))
-
-
-def _paragraphs(answer: str) -> int:
-    return len([block for block in re.split(r"\n\s*\n", answer) if block.strip()])
-
-
-def _list_items(answer: str) -> int:
-    return len(re.findall(r"(?m)^\s*(?:[-*+•]|\d{1,3}[.)、]|[（(]\d{1,3}[）)]|[①-⑳])\s*\S", answer))
-
-
-COUNTERS: dict[str, Callable[[str], int]] = {
-    "字符": len, "characters": len, "character": len,
-    "字": _characters, "个字": _characters,
-    "words": _words, "word": _words,
-    "句": lambda a: len(sentences(a)), "句话": lambda a: len(sentences(a)),
-    "sentences": lambda a: len(sentences(a)), "sentence": lambda a: len(sentences(a)),
-    "段": _paragraphs, "paragraphs": _paragraphs, "paragraph": _paragraphs,
-    "点": _list_items, "条": _list_items, "bullet points": _list_items, "bullets": _list_items,
-    "list items": _list_items,
-}  # fmt: skip
-UNIT = "(" + "|".join(sorted(COUNTERS, key=len, reverse=True)) + ")"
-
-
-def _compare(answer: str, unit: str, low: int | None, high: int | None) -> Finding | None:
-    unit = unit.lower()
-    count = COUNTERS[unit](answer)
-    holds = (low is None or count >= low) and (high is None or count <= high)
-    if unit in ("字", "个字"):
-        # Whether punctuation counts is a matter of taste: where that decides, leave it to the judge.
-        other = _plain_characters(answer)
-        if ((low is None or other >= low) and (high is None or other <= high)) != holds:
-            return None
-    if unit in ("点", "条", "bullet points", "bullets", "list items") and not count:
-        return None
-    bounds = f"{'' if low is None else low}–{'' if high is None else high}"
-    return Finding(holds, f"{count} {unit} ({bounds})")
-
-
-# --- the constraints code knows --------------------------------------------------------------------
-
-
-def _at_most(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[2], None, _number(match[1]))
-
-
-def _below(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[2], None, _number(match[1]) - 1)
-
-
-def _at_least(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[2], _number(match[1]), None)
-
-
-def _above(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[2], _number(match[1]) + 1, None)
-
-
-def _between(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[3], _number(match[1]), _number(match[2]))
-
-
-def _exactly(match: re.Match[str], answer: str) -> Finding | None:
-    return _compare(answer, match[2], _number(match[1]), _number(match[1]))
-
-
-def _begins(match: re.Match[str], answer: str) -> Finding:
-    wanted = match[1].strip()
-    return Finding(_bare(answer).startswith(wanted), f"{answer.strip()[:20]!r}")
-
-
-def _ends(match: re.Match[str], answer: str) -> Finding:
-    wanted = match[1].strip()
-    bare = _bare(answer)
-    return Finding(bare.endswith(wanted) or bare.rstrip("。.!！?？~～").endswith(wanted), f"{bare[-20:]!r}")
-
-
-def _bare(answer: str) -> str:
-    return answer.strip().strip("*_“”\"'「」『』 \n")
-
-
-def _json(match: re.Match[str], answer: str) -> Finding:
-    try:
-        json.loads(answer)
-    except (ValueError, RecursionError) as error:
-        return Finding(False, f"not JSON: {error}")
-    return Finding(True, "JSON")
-
-
-def _chinese(match: re.Match[str], answer: str) -> Finding:
-    return Finding(language_of(answer) != "en", language_of(answer))
-
-
-def _english(match: re.Match[str], answer: str) -> Finding | None:
-    if not LATIN_WORD.search(answer):
-        return Finding(False, "no English word")
-    return Finding(not HAN.search(answer), "Chinese characters" if HAN.search(answer) else "English")
-
-
-def _no_emoji(match: re.Match[str], answer: str) -> Finding:
-    found = EMOJI.search(answer)
-    return Finding(not found, found.group() if found else "no emoji")
-
-
-def _has_emoji(match: re.Match[str], answer: str) -> Finding:
-    found = EMOJI.search(answer)
-    return Finding(bool(found), found.group() if found else "no emoji")
-
-
-def _has_brackets(match: re.Match[str], answer: str) -> Finding:
-    found = BRACKETED.search(answer)
-    return Finding(bool(found), found.group()[:20] if found else "no ()")
-
-
-def _no_brackets(match: re.Match[str], answer: str) -> Finding:
-    found = BRACKETED.search(answer)
-    return Finding(not found, found.group()[:20] if found else "no ()")
-
-
-Constraint = tuple[re.Pattern[str], Callable[[re.Match[str], str], Finding | None]]
-I = re.IGNORECASE  # noqa: E741
-
-CONSTRAINTS: tuple[Constraint, ...] = (
-    (re.compile(rf"{NUMBER}\s*(?:-|–|—|~|～|到|至|to)\s*{NUMBER}\s*{UNIT}(?:之间|以内)?", I), _between),
-    (re.compile(rf"between {NUMBER} and {NUMBER} {UNIT}", I), _between),
-    (re.compile(rf"(?:不(?:得|能|要|可)?(?:超过|多于|大于|高于)|最多|至多|不超出|控制在)\s*{NUMBER}\s*{UNIT}(?:以内|之内)?", I), _at_most),
-    (re.compile(rf"{NUMBER}\s*{UNIT}(?:以内|之内|以下)", I), _at_most),
-    (re.compile(rf"(?:少于|低于|小于)\s*{NUMBER}\s*{UNIT}", I), _below),
-    (re.compile(rf"(?:不(?:得|能|要|可)?(?:少于|低于|小于)|至少|最少)\s*(?:有|包含|列出|给出)?\s*{NUMBER}\s*{UNIT}", I), _at_least),
-    (re.compile(rf"{NUMBER}\s*{UNIT}以上", I), _at_least),
-    (re.compile(rf"(?:超过|多于|大于)\s*{NUMBER}\s*{UNIT}", I), _above),
-    (re.compile(rf"(?:no more than|at most|up to|within|not (?:to )?exceed(?:ing)?|maximum(?: of)?|under or equal to) {NUMBER} {UNIT}", I), _at_most),
-    (re.compile(rf"(?:fewer than|less than|under|below) {NUMBER} {UNIT}", I), _below),
-    (re.compile(rf"(?:at least|no (?:fewer|less) than|minimum(?: of)?) {NUMBER} {UNIT}", I), _at_least),
-    (re.compile(rf"(?:more than|over) {NUMBER} {UNIT}", I), _above),
-    (re.compile(rf"(?:恰好|正好|刚好|只有|仅有?|exactly|only)\s*{NUMBER}\s*{UNIT}", I), _exactly),
-    (re.compile(rf"(?:以|用)\s*{QUOTED}\s*(?:作为|为|来|做)?\s*(?:开头|开始|起始|开场)", I), _begins),
-    (re.compile(rf"(?:begins?|starts?|opens?) with (?:the (?:words?|phrase|sentence) )?{QUOTED}", I), _begins),
-    (re.compile(rf"(?:以|用)\s*{QUOTED}\s*(?:作为|为|来|做)?\s*(?:结尾|结束|收尾)", I), _ends),
-    (re.compile(rf"(?:ends?|closes?|finish(?:es)?) with (?:the (?:words?|phrase|sentence) )?{QUOTED}", I), _ends),
-    (re.compile(r"(?:以|用|按|使用|采用)?\s*(?:合法|有效|严格|valid|strict|pure)?的?\s*JSON\s*(?:格式|形式|对象|format|object)?", I), _json),
-    (re.compile(r"(?:只|仅|全程|必须|始终)*(?:使用|用|以|采用)\s*(?:简体|繁体)?(?:中文|汉语)(?:来)?(?:回答|回复|作答|输出|交流)?|(?:in|use) chinese(?: only)?", I), _chinese),
-    (re.compile(r"(?:只|仅|全程|必须|始终)*(?:使用|用|以|采用)\s*(?:英文|英语)(?:来)?(?:回答|回复|作答|输出|交流)?|(?:in|use) english(?: only)?", I), _english),
-    (re.compile(r"(?:不(?:得|能|要|可以?|应)?(?:使用|用|包含|含有|出现|带)|没有|禁止(?:使用)?|避免(?:使用)?|勿用)(?:任何)?\s*(?:emoji|表情符号|颜文字)|(?:no|without|not (?:use|contain|include)|avoids?)(?: any)? emojis?", I), _no_emoji),
-    (re.compile(r"(?:使用|包含|含有|带有?|加入|有)(?:至少一个|一个)?\s*(?:emoji|表情符号)|(?:uses?|contains?|includes?)(?: an?| at least one)? emojis?", I), _has_emoji),
-    (re.compile(r"(?:不(?:得|能|要|可以?|应)?(?:使用|用|包含|含有|出现|带)|没有|禁止(?:使用)?|避免(?:使用)?)(?:任何)?\s*(?:括号|（）|\(\))", I), _no_brackets),
-    (re.compile(r"(?:使用|包含|含有|带有?|有)?\s*(?:括号|（）|\(\))(?:中|内|里)?", I), _has_brackets),
+CHINESE: tuple[tuple[str, Check], ...] = (
+    (rf"(?:介于)?{NUMBER}(?:个?字)?{SPAN}{NUMBER} ?{UNIT}(?:之间|以内|之内)?", between),
+    (rf"(?:不(?:得|能|要|可|应|可以)?(?:超过|多于|大于|高于|超出)|最多(?:不超过)?|至多)(?:为|用|写)? ?{NUMBER} ?{UNIT}(?:以内|之内)?", at_most),
+    (rf"{NUMBER} ?{UNIT}(?:以内|之内|以下|及以内|及以下)", at_most),
+    (rf"(?:少于|低于|小于) ?{NUMBER} ?{UNIT}", below),
+    (rf"(?:不(?:得|能|要|可|应)?(?:少于|低于|小于)|至少|最少)(?:有|包含|写|为|要有)? ?{NUMBER} ?{UNIT}", at_least),
+    (rf"{NUMBER} ?{UNIT}(?:以上|及以上)", at_least),
+    (rf"(?:超过|多于|大于|高于) ?{NUMBER} ?{UNIT}", above),
+    (rf"(?:恰好|正好|刚好|只能?有?|仅有?|有且仅有)(?:为|是|有|用|写|分)? ?{NUMBER} ?{UNIT}", exactly),
+    (rf"(?:只|仅)?(?:分成|分为|分|用|列出|以) ?{NUMBER} ?{UNIT}(?:来|进行)?(?:回答|回复|作答)", exactly),
+    (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:开头|开始|起始|开场)", begins),
+    (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:结尾|结束|收尾)", ends),
+    (rf"{YES_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", contains),
+    (rf"{NO_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", lacks),
+    (rf"(?:使用|采用|用|以|按照?)?(?:合法|有效|标准|严格|规范)?的? ?json(?:格式|形式|对象|字符串){REPLY_ZH}|(?:合法|有效)的 ?json", is_json),
+    (rf"(?:只|仅|全程|全部|完全|始终|一律|都)*(?:使用|用|以|采用) ?{LANGUAGES_ZH}{REPLY_ZH}", in_language),
+    (rf"{NO_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", no_emoji),
+    (rf"{YES_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", has_emoji),
+    (rf"{NO_ZH} ?{ROUND}", no_brackets),
+    (rf"{YES_ZH} ?{ROUND}", has_brackets),
+    (rf"(?:在|用|使用)? ?{ROUND}(?:中|内|里)?(?:必须|须|要|应|需)?(?:含有|包含|有|描写|描述|写出|写|加入|标注|表达)[^不勿禁未无避如若当时除]{{1,60}}", something_in_brackets),
 )  # fmt: skip
 
-FILLER = re.compile(
-    r"回答|回复|答案|输出|内容|文本|文字|字数|长度|总字数|篇幅|全文|每次|每轮|本轮|模型|助手|AI|应该|应当|应|需要|需|必须"
-    r"|要求|要|须|请|保持|控制|限制|限定|范围|在|为|是|的|地|得|都|均|且|并且|并|和|以及|进行|形式|格式|语言|使用|用|以|来"
-    r"|answer|response|reply|output|text|the|its?|a|an|must|should|shall|has|have|to|be|is|are|and|of|in|written|given"
-    r"|returns?|contains?|includes?|uses?|length|format|only|with|total|model|assistant|valid",
-    I,
-)
-PUNCTUATION = re.compile(r"[\W_]+")
+ENGLISH: tuple[tuple[str, Check], ...] = (
+    (rf"(?:between )?{NUMBER}(?:{SPAN}| and ){NUMBER} {UNIT}(?: long)?", between),
+    (rf"(?:(?:no|not)(?: be)? (?:more|longer) than|at most|up to|a maximum of|within|not exceed|to) {NUMBER} {UNIT}(?: long| in length| or (?:fewer|less))?", at_most),
+    (rf"{NUMBER} {UNIT} or (?:fewer|less)", at_most),
+    (rf"(?:do not|don't|never) (?:exceed|(?:write|use|give|provide) more than) {NUMBER} {UNIT}", at_most),
+    (rf"(?:fewer than|less than|under|below|shorter than) {NUMBER} {UNIT}(?: long)?", below),
+    (rf"(?:at least|(?:no|not)(?: be)? (?:fewer|less|shorter) than|a minimum of) {NUMBER} {UNIT}(?: long)?", at_least),
+    (rf"(?:more than|over|longer than) {NUMBER} {UNIT}(?: long)?", above),
+    (rf"(?:exactly|precisely|only|just) {NUMBER} {UNIT}(?: long)?", exactly),
+    (rf"(?:begin|start|open)s? with (?:{WORDS_EN} )?{QUOTED}", begins),
+    (rf"(?:end|close|finish)(?:e?s)? with (?:{WORDS_EN} )?{QUOTED}", ends),
+    (rf"{YES_EN} {WORDS_EN} {QUOTED}", contains),
+    (rf"{NO_EN} {WORDS_EN} {QUOTED}", lacks),
+    (r"(?:in |as |using |use |return |output )?(?:a )?(?:(?:valid|strict|pure|well-formed) )?json(?: (?:format|object|only))?", is_json),
+    (rf"(?:in |use |using )(?:only )?{LANGUAGES_EN}(?: only)?", in_language),
+    (rf"{NO_EN} emojis?", no_emoji),
+    (rf"{YES_EN} emojis?", has_emoji),
+    (rf"{NO_EN} (?:brackets|parentheses)", no_brackets),
+    (rf"{YES_EN} (?:brackets|parentheses)", has_brackets),
+)  # fmt: skip
 
 
-# A condition, an exception or a part of the answer changes what is asked; that is for the judge to read.
-CONDITION = re.compile(
-    r"如果|若|当|的时候|时，|除非|除了|除外|一旦|每当|\b(?:if|when|whenever|unless|except|otherwise|first|last)\b"
-    r"|每(?:一|个|句|段|条|行)|各(?:句|段|条)|标题|第[一二三四五六七八九十\d]|首|末|前|后|\b(?:each|every|per|title|heading)\b",
-    I,
+class Rule(NamedTuple):
+    pattern: re.Pattern[str]
+    check: Check
+
+
+def _compiled(frame: str, constraints: Sequence[tuple[str, Check]], tail: str) -> tuple[Rule, ...]:
+    return tuple(Rule(re.compile(rf"(?:{frame})(?:{core}){tail}", re.IGNORECASE), check) for core, check in constraints)
+
+
+RULES = (
+    *_compiled(rf"(?:请|并|且|同时|还|也)?{ANSWER_ZH}?{MUST_ZH}", CHINESE, ""),
+    *_compiled(FRAMES_EN, ENGLISH, r"(?: in total)?"),
 )
-NEGATION = re.compile(
-    r"(?:不|勿|别|非|无|未|禁止|避免|没|\b(?:not|no|never|avoid|without|don't|doesn't)\b)[^，,；;]{0,8}\Z", I
+NAMES_ANSWER = re.compile(
+    rf"(?:请|并|且|同时)?{ANSWER_ZH}|(?:please |keep |limit ){{0,2}}{ANSWER_EN}\b|(?:please )?(?:respond|answer|reply)\b",
+    re.IGNORECASE,
 )
-NECESSARY = (_has_brackets, _has_emoji)
-CLAUSE_END = re.compile(r"[，,；;。]|并且|而且|同时|且(?!不\b)|\band\b", I)
+
+# Words that make a clause a condition, an exception, a choice or a wish: what they bear on, only a reader can tell.
+OPEN = re.compile(
+    r"如果|若|当|时|除|一旦|否则|或|不含|不包括|不计|不算|对于|针对|关于|涉及|每[^次轮]|各|部分|标题|其中|首|末|前|后|第|尽量|最好|建议|可以|可选|左右|大约"
+    r"|\b(?:if|when|whenever|unless|except|otherwise|or|either|excluding|counting|including|each|every|per|for|first|last|title|heading"
+    r"|section|part|summary|try|prefer|preferably|ideally|may|can|could|about|around|approximately|then|after|before|where|while)\b",
+    re.IGNORECASE,
+)
+SEPARATORS = (re.compile(r"[，；;。\n]|,(?!\d)|\.(?=\s|\Z)"), re.compile(r"并且|而且|同时|且|\band\b", re.IGNORECASE))
+LONGEST_CRITERION = 300
 
 
 def rule_on(criterion: str, answer: str) -> Ruling | None:
     """The ruling of code on one criterion (without its type), or None where it is the judge's."""
-    if CONDITION.search(criterion):
+    if len(criterion) > LONGEST_CRITERION:
         return None
-    whole = _examine(criterion, answer)
-    findings = [whole] if whole else [_examine(clause, answer) for clause in _clauses(criterion)]
-    known = [finding for finding in findings if finding]
-    failed = [finding for finding in known if not finding.holds]
-    if failed:
-        return Ruling(False, "; ".join(finding.reason for finding in failed))
-    if not known or len(known) < len(findings):
+    clauses = _clauses(re.sub(r"[ \t]+", " ", fold(criterion)).strip())
+    examined = [_examine(clause, answer) for clause in clauses]
+    unknown = [clause for clause, finding in zip(clauses, examined, strict=True) if not finding]
+    known = [finding for finding in examined if finding]
+    if not known or any(OPEN.search(_hidden(clause)) for clause in unknown):
         return None
-    return Ruling(True, "; ".join(finding.reason for finding in known))
+    # A limit in a later clause may bear on what the clause before it named, unless it names the answer itself.
+    failed = [
+        finding
+        for index, (clause, finding) in enumerate(zip(clauses, examined, strict=True))
+        if finding and not finding.holds and (not unknown or not index or NAMES_ANSWER.match(clause))
+    ]
+    if not failed and unknown:
+        return None
+    is_chinese = bool(HAN.search(criterion))
+    proof = failed or known
+    reason = ("；" if is_chinese else "; ").join(finding.zh if is_chinese else finding.en for finding in proof)
+    return Ruling(not failed, reason + ("。" if is_chinese else "."))
 
 
 def _clauses(criterion: str) -> list[str]:
-    """The criterion at its commas and conjunctions, except inside quotation marks."""
-    hidden = re.sub(QUOTED, lambda m: "\x00" * len(m.group()), criterion)
-    ends = [0, *(m.end() for m in CLAUSE_END.finditer(hidden)), len(criterion)]
-    clauses = (criterion[a:b] for a, b in pairwise(ends))
-    return [clause for clause in clauses if re.search(r"[^\W_]", _without_filler(CLAUSE_END.sub("", clause)))]
+    """The criterion at its punctuation, and where that is not understood, at its conjunctions."""
+    clauses = [criterion]
+    for separator in SEPARATORS:
+        clauses = [piece for clause in clauses for piece in ([clause] if _rule(clause) else _split(clause, separator))]
+    return clauses
+
+
+def _split(clause: str, separator: re.Pattern[str]) -> list[str]:
+    hidden, pieces, start = _hidden(clause), list[str](), 0
+    for match in separator.finditer(hidden):
+        pieces.append(clause[start : match.start()])
+        start = match.end()
+    return [piece.strip() for piece in (*pieces, clause[start:]) if re.search(r"[^\W_]", piece)]
+
+
+def _hidden(clause: str) -> str:
+    """The clause with its quotations blanked: a comma in them separates nothing."""
+    return re.sub(QUOTED, lambda match: "\x00" * len(match.group()), clause)
+
+
+def _rule(clause: str) -> tuple[re.Match[str], Check] | None:
+    plain = clause.strip(" .,!;:。，！；：")
+    # Quotations keep their script; the words around them are read in one.
+    plain = "".join(
+        piece if index % 2 else piece.translate(SIMPLIFIED) for index, piece in enumerate(_pieces_around_quotes(plain))
+    )
+    return next(((match, rule.check) for rule in RULES if (match := rule.pattern.fullmatch(plain))), None)
+
+
+def _pieces_around_quotes(text: str) -> list[str]:
+    pieces, start = list[str](), 0
+    for match in re.finditer(QUOTED, text):
+        pieces += [text[start : match.start()], match.group()]
+        start = match.end()
+    return [*pieces, text[start:]]
 
 
 def _examine(clause: str, answer: str) -> Finding | None:
-    """What code finds about a clause it understands entirely; of one it half understands, only that what
-    must at least be there is not."""
-    rest, findings = clause, list[Finding]()
-    for pattern, examine in CONSTRAINTS:
-        match = pattern.search(rest)
-        if match is None:
-            continue
-        finding = examine(match, answer)
-        if finding is None or NEGATION.search(rest[: match.start()]):
-            return None
-        rest = rest[: match.start()] + " " + rest[match.end() :]
-        findings.append(finding)
-        if examine in NECESSARY and not finding.holds:
-            return finding
-    if not findings or re.search(r"[^\W_]", _without_filler(rest)):
-        return None
-    return Finding(all(f.holds for f in findings), "; ".join(f.reason for f in findings))
-
-
-def _without_filler(text: str) -> str:
-    pattern = FILLER.pattern if HAN.search(text) else rf"\b(?:{FILLER.pattern})\b"
-    return PUNCTUATION.sub("", re.sub(pattern, "", text, flags=I))
+    found = _rule(clause)
+    return found[1](found[0], answer) if found else None
