@@ -21,7 +21,7 @@ BAD = ("no", "No", "wrong", "unsupported", "missing", "outside", "unfaithful", "
 NULL = ("difference", "causal_of")
 TEXTS = {"verdict": "yes", "question": "When did it come out and how long is its warranty?"}
 WHOLE_NUMBERS = {"noncommittal": 0, "level": 1, "score": 3, "reference": 0}
-BLOCK = r"<{name} [0-9a-f]{{16}}>\n(.*?)\n</{name} [0-9a-f]{{16}}>"
+BLOCK = r"<{name} [0-9a-f]+>\n(.*?)\n</{name} [0-9a-f]+>"
 UNIT = re.compile(r"Unit-\d+")
 
 

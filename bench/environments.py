@@ -38,49 +38,55 @@ CLIENTS = {
     "ragas": Client(
         "run_ragas.py",
         "ragas",
-        ("ragas==0.4.3", "langchain-openai", "langchain-community<0.4"),
+        ("ragas==0.4.3", "langchain-openai==1.7.3", "langchain-community==0.3.31"),
         "faithfulness, answer relevancy, factual correctness, context recall",
     ),
     "deepeval": Client(
-        "run_deepeval.py", "deepeval", ("deepeval",), "faithfulness, answer relevancy, contextual recall"
+        "run_deepeval.py", "deepeval", ("deepeval==4.3.1",), "faithfulness, answer relevancy, contextual recall"
     ),
     "inspect-ai": Client(
-        "run_inspect.py", "inspect", ("inspect-ai", "openai"), "three model_graded_qa with templates for RAG"
+        "run_inspect.py",
+        "inspect",
+        ("inspect-ai==0.3.285", "openai==3.49.0"),
+        "three model_graded_qa with templates for RAG",
     ),
     "pydantic-evals": Client(
         "run_pydantic_evals.py",
         "pydantic_evals",
-        ("pydantic-evals", "pydantic-ai-slim[openai]"),
+        ("pydantic-evals==2.62.0", "pydantic-ai-slim[openai]==2.62.0"),
         "three LLMJudge rubrics",
     ),
     "autoevals": Client(
         "run_autoevals.py",
         "autoevals",
-        ("autoevals", "openai"),
+        ("autoevals==0.4.1", "openai==3.49.0"),
         "faithfulness, answer relevancy, context recall, factuality",
     ),
     "openevals": Client(
-        "run_openevals.py", "openevals", ("openevals", "langchain-openai"), "groundedness, helpfulness, correctness"
+        "run_openevals.py",
+        "openevals",
+        ("openevals==0.2.2", "langchain-openai==1.7.3"),
+        "groundedness, helpfulness, correctness",
     ),
     "phoenix": Client(
         "run_phoenix.py",
         "phoenix",
-        ("arize-phoenix-evals", "openai", "pandas"),
+        ("arize-phoenix-evals==3.9.4", "openai==3.49.0", "pandas"),
         "faithfulness, correctness, document relevance",
     ),
     "trulens": Client(
         "run_trulens.py",
         "trulens",
-        ("trulens", "trulens-providers-openai"),
+        ("trulens==2.16.0", "trulens-providers-openai==2.16.0"),
         "groundedness, answer relevance, context relevance",
     ),
     "ragchecker": Client(
-        "run_ragchecker.py", "ragchecker", ("ragchecker",), "faithfulness, precision, recall, claim recall"
+        "run_ragchecker.py", "ragchecker", ("ragchecker==0.1.9",), "faithfulness, precision, recall, claim recall"
     ),
     "promptfoo": Client(
         "run_promptfoo.py",
         "promptfoo",
-        npm=("promptfoo",),
+        npm=("promptfoo@0.121.20",),
         metrics="context-faithfulness, answer-relevance, context-recall, llm-rubric",
     ),
 }

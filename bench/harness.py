@@ -219,7 +219,10 @@ class Lab:
         began = time.perf_counter()
         ended = ""
         while True:
-            # Asking the stub costs it time, so only where something hangs on it.
+            if self._stub.poll() is not None:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise RuntimeError(f"the stub has ended by itself ({self._stub.returncode}); nothing can be measured")
+            # Asking the stub for its counters costs it time, so only where something hangs on it.
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if not pid:
                 if kill_when and kill_when(self.stats()):

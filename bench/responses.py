@@ -1,4 +1,4 @@
-"""OpenAI's other wire form, which trulens speaks: a request made into a chat request, a chat reply made into its own."""
+"""The other wire form of OpenAI, which trulens speaks: requests made into those of chat, replies made from them."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from endpoint import Loopback, Say, Status
 from pydantic import ValidationError
 
+from endpoint import Loopback, Say, Status
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.gate import AdaptiveGate, Gate, Limits, Pace
 from steelyard.prompts import Prompts

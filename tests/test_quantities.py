@@ -25,12 +25,28 @@ from steelyard.quantities import (
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("十", 10), ("二十八", 28), ("廿八", 28), ("两千三", 2300), ("兩千零三", 2003), ("一万零五十", 10050),
-        ("一百二", 120), ("三万五", 35000), ("一亿两千万", 120_000_000), ("三万亿", 3 * 10**12), ("十万", 100_000),
-        ("一九九七", 1997), ("二〇〇八", 2008), ("三点五", Fraction(7, 2)), ("壹佰贰拾", 120), ("一百万零三", 1_000_003),
-        ("十二亿三千四百万", 1_234_000_000), ("零", 0), ("一千零二十", 1020), ("貳萬", 20000),
+        ("十", 10),
+        ("二十八", 28),
+        ("廿八", 28),
+        ("两千三", 2300),
+        ("兩千零三", 2003),
+        ("一万零五十", 10050),
+        ("一百二", 120),
+        ("三万五", 35000),
+        ("一亿两千万", 120_000_000),
+        ("三万亿", 3 * 10**12),
+        ("十万", 100_000),
+        ("一九九七", 1997),
+        ("二〇〇八", 2008),
+        ("三点五", Fraction(7, 2)),
+        ("壹佰贰拾", 120),
+        ("一百万零三", 1_000_003),
+        ("十二亿三千四百万", 1_234_000_000),
+        ("零", 0),
+        ("一千零二十", 1020),
+        ("貳萬", 20000),
     ],
-)  # fmt: skip
+)
 def test_chinese_numerals(text: str, value: int | Fraction) -> None:
     """Numbers in Chinese characters, spoken and formal, with and without zeros."""
     assert han_number(text) == value
@@ -77,18 +93,47 @@ def four_digits(number: int) -> str:
 @pytest.mark.parametrize(
     ("text", "value", "unit"),
     [
-        ("1亿2千万", 120_000_000, ""), ("1亿2345万元", 123_450_000, "元"), ("3万5", 35000, ""), ("3万5千人", 35000, "人"),
-        ("1.5万", 15000, ""), ("2千3百万", 23_000_000, ""), ("12,000", 12000, ""), ("１２３個", 123, "個"),
-        ("百分之三十", 30, "%"), ("30%", 30, "%"), ("３０％", 30, "%"), ("3成", 30, "%"), ("三成", 30, "%"),
-        ("千分之五", Fraction(1, 2), "%"), ("5‰", Fraction(1, 2), "%"), ("三分之一", Fraction(1, 3), ""),
-        ("30 percent", 30, "%"), ("-5度", -5, "度"), ("−5度", -5, "度"), ("零下5度", -5, "度"), ("负三百", -300, ""),
-        ("气温约-5度", -5, "度"), ("minus five", -5, ""), ("约5万多人", 50000, "人"), ("128个座位", 128, "个座位"),
-        ("3.5k", 3500, ""), ("1.2 million", 1_200_000, ""), ("$1.2bn", 1_200_000_000, "$"), ("5 mn", 5_000_000, ""),
-        ("￥5万", 50000, "¥"), ("one hundred and twenty-five", 125, ""), ("a hundred people", 100, "people"),
-        ("two million five hundred thousand", 2_500_000, ""), ("about 300 people", 300, "people"), ("5km", 5, "km"),
-        ("twelve", 12, ""), ("5兆", 5, "兆"), ("0.5", Fraction(1, 2), ""), ("共有20个", 20, "个"),
+        ("1亿2千万", 120_000_000, ""),
+        ("1亿2345万元", 123_450_000, "元"),
+        ("3万5", 35000, ""),
+        ("3万5千人", 35000, "人"),
+        ("1.5万", 15000, ""),
+        ("2千3百万", 23_000_000, ""),
+        ("12,000", 12000, ""),
+        ("１２３個", 123, "個"),
+        ("百分之三十", 30, "%"),
+        ("30%", 30, "%"),
+        ("３０％", 30, "%"),
+        ("3成", 30, "%"),
+        ("三成", 30, "%"),
+        ("千分之五", Fraction(1, 2), "%"),
+        ("5‰", Fraction(1, 2), "%"),
+        ("三分之一", Fraction(1, 3), ""),
+        ("30 percent", 30, "%"),
+        ("-5度", -5, "度"),
+        ("−5度", -5, "度"),
+        ("零下5度", -5, "度"),
+        ("负三百", -300, ""),
+        ("气温约-5度", -5, "度"),
+        ("minus five", -5, ""),
+        ("约5万多人", 50000, "人"),
+        ("128个座位", 128, "个座位"),
+        ("3.5k", 3500, ""),
+        ("1.2 million", 1_200_000, ""),
+        ("$1.2bn", 1_200_000_000, "$"),
+        ("5 mn", 5_000_000, ""),
+        ("￥5万", 50000, "¥"),
+        ("one hundred and twenty-five", 125, ""),
+        ("a hundred people", 100, "people"),
+        ("two million five hundred thousand", 2_500_000, ""),
+        ("about 300 people", 300, "people"),
+        ("5km", 5, "km"),
+        ("twelve", 12, ""),
+        ("5兆", 5, "兆"),
+        ("0.5", Fraction(1, 2), ""),
+        ("共有20个", 20, "个"),
     ],
-)  # fmt: skip
+)
 def test_quantities(text: str, value: int | Fraction, unit: str) -> None:
     """A quantity is its number with multipliers applied, and its unit."""
     assert quantity(text) == (value, unit)
@@ -97,11 +142,33 @@ def test_quantities(text: str, value: int | Fraction, unit: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "没有数字", "第二排", "第3层", "L9", "v2", "iPhone15", "iPhone 15", "No. 5", "#5", "3rd", "2.0.1", "5号",
-        "20-30人", "20到30", "1小时30分", "five, six", "half a million", "nineteen ninety seven", "千万别去",
-        "GPT-4", "one point five million", "9" * 5000, "亿" * 5000, "1" + "亿" * 5000,
+        "",
+        "没有数字",
+        "第二排",
+        "第3层",
+        "L9",
+        "v2",
+        "iPhone15",
+        "iPhone 15",
+        "No. 5",
+        "#5",
+        "3rd",
+        "2.0.1",
+        "5号",
+        "20-30人",
+        "20到30",
+        "1小时30分",
+        "five, six",
+        "half a million",
+        "nineteen ninety seven",
+        "千万别去",
+        "GPT-4",
+        "one point five million",
+        "9" * 5000,
+        "亿" * 5000,
+        "1" + "亿" * 5000,
     ],
-)  # fmt: skip
+)
 def test_what_is_not_one_quantity(text: str) -> None:
     """Ordinals, names, versions, ranges, compounds and endless digits are not compared by magnitude."""
     assert quantity(text) is None
@@ -124,7 +191,9 @@ def test_any_row_of_numerals_can_be_read(text: str) -> None:
     years(text)
 
 
-@pytest.mark.parametrize("piece", ["一", "9", "9,", "亿", "1亿", "five ", "minus ", "-", "公元", "a ", "九点", "一 ", "百分之"])
+@pytest.mark.parametrize(
+    "piece", ["一", "9", "9,", "亿", "1亿", "five ", "minus ", "-", "公元", "a ", "九点", "一 ", "百分之"]
+)
 def test_reading_takes_linear_time(piece: str) -> None:
     """Four times the text takes no more than some four times the time."""
 
@@ -146,11 +215,22 @@ positive = st.fractions(min_value=Fraction(1, 10**9), max_value=10**12)
 @pytest.mark.parametrize(
     ("a", "b", "agree"),
     [
-        ("100", "999", True), ("99", "100", True), ("31", "100", False), ("32", "100", True), ("1", "10", False),
-        ("9", "28", True), ("9", "29", False), ("0", "0", True), ("0", "1", False), ("-5", "5", False),
-        ("-50", "-60", True), ("0.5", "0.9", True), ("1/3", "1", True), ("3/10", "1", False),
+        ("100", "999", True),
+        ("99", "100", True),
+        ("31", "100", False),
+        ("32", "100", True),
+        ("1", "10", False),
+        ("9", "28", True),
+        ("9", "29", False),
+        ("0", "0", True),
+        ("0", "1", False),
+        ("-5", "5", False),
+        ("-50", "-60", True),
+        ("0.5", "0.9", True),
+        ("1/3", "1", True),
+        ("3/10", "1", False),
     ],
-)  # fmt: skip
+)
 def test_tolerance_goldens(a: str, b: str, agree: bool) -> None:
     """Same power of ten, or apart by at most √10; signs must agree, and zero only equals zero."""
     assert same_magnitude(Fraction(a), Fraction(b)) is agree
@@ -184,12 +264,23 @@ def test_powers_of_ten_are_exact(power: int) -> None:
 @pytest.mark.parametrize(
     ("claimed", "stated", "agree"),
     [
-        ("128个", "120个", True), ("5万人", "50000人", True), ("一亿两千万", "1.2亿", True), ("3万", "3亿", False),
-        ("30%", "百分之三十五", True), ("0.3", "30%", None), ("5公里", "5米", None), ("$5", "€5", None),
-        ("第二排", "第三排", None), ("L9", "L8", None), ("5", "5公里", True), ("20-30人", "25人", None),
-        ("5%", "5个百分点", None), ("many", "5", None), ("1.2 million", "900 thousand", True),
+        ("128个", "120个", True),
+        ("5万人", "50000人", True),
+        ("一亿两千万", "1.2亿", True),
+        ("3万", "3亿", False),
+        ("30%", "百分之三十五", True),
+        ("0.3", "30%", None),
+        ("5公里", "5米", None),
+        ("$5", "€5", None),
+        ("第二排", "第三排", None),
+        ("L9", "L8", None),
+        ("5", "5公里", True),
+        ("20-30人", "25人", None),
+        ("5%", "5个百分点", None),
+        ("many", "5", None),
+        ("1.2 million", "900 thousand", True),
     ],
-)  # fmt: skip
+)
 def test_written_quantities(claimed: str, stated: str, agree: bool | None) -> None:
     """Written quantities agree within the tolerance; other units, names and ranges are not code's to compare."""
     assert quantities_agree(claimed, stated) is agree
@@ -202,11 +293,20 @@ def test_written_quantities(claimed: str, stated: str, agree: bool | None) -> No
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("1867年至1918年", [1867, 1918]), ("二〇〇八年八月", [2008]), ("二零零八年", [2008]), ("2008-08-08", [2008]),
-        ("２００８年", [2008]), ("公元前221年", [-221]), ("公元618年", [618]), ("1046 BC", [-1046]), ("3年", []),
-        ("12345", []), ("in May 1997.", [1997]), ("", []),
+        ("1867年至1918年", [1867, 1918]),
+        ("二〇〇八年八月", [2008]),
+        ("二零零八年", [2008]),
+        ("2008-08-08", [2008]),
+        ("２００８年", [2008]),
+        ("公元前221年", [-221]),
+        ("公元618年", [618]),
+        ("1046 BC", [-1046]),
+        ("3年", []),
+        ("12345", []),
+        ("in May 1997.", [1997]),
+        ("", []),
     ],
-)  # fmt: skip
+)
 def test_years(text: str, found: list[int]) -> None:
     """Years in digits of either kind, before and after our era; durations are not years."""
     assert years(text) == found
@@ -215,11 +315,16 @@ def test_years(text: str, found: list[int]) -> None:
 @pytest.mark.parametrize(
     ("claimed", "stated", "agree"),
     [
-        ("2008年8月", "2008年9月8日", True), ("2008年", "2009年", False), ("二〇〇八年", "2008", True),
-        ("公元前221年", "公元221年", False), ("去年", "2008年", None), ("2008年", "2008年至2010年", None),
-        ("1867–1918", "1867年到1918年", True), ("1867–1919", "1867–1918", False),
+        ("2008年8月", "2008年9月8日", True),
+        ("2008年", "2009年", False),
+        ("二〇〇八年", "2008", True),
+        ("公元前221年", "公元221年", False),
+        ("去年", "2008年", None),
+        ("2008年", "2008年至2010年", None),
+        ("1867–1918", "1867年到1918年", True),
+        ("1867–1919", "1867–1918", False),
     ],
-)  # fmt: skip
+)
 def test_dates(claimed: str, stated: str, agree: bool | None) -> None:
     """The right year suffices; where one side names no year, or more of them, code does not decide."""
     assert dates_agree(claimed, stated) is agree

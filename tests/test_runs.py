@@ -146,9 +146,9 @@ def test_a_small_budget_always_gets_further(steelyard: Steelyard, samples: Path)
     """What earlier commands paid does not use up the budget of this one, so repeated resuming ends."""
     with fact_server() as server:
         point_to(server)
-        codes = [steelyard("run", samples, *MINE, "--max-tokens", 250).code]
+        codes = [steelyard("run", samples, *MINE, "--max-tokens", 100).code]
         while codes[-1] == 3 and len(codes) < 12:
-            codes.append(steelyard("resume", "--max-tokens", 250, "-c", 1).code)
+            codes.append(steelyard("resume", "--max-tokens", 100).code)
         assert codes[-1] == 0
         assert len(asked(server)) == len(set(asked(server))) == 12
 

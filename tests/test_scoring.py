@@ -45,7 +45,9 @@ def atoms(*labels: str, levels: Iterable[int] = ()) -> list[Atom]:
 
 
 def key_points(*points: tuple[str, str | None]) -> list[AnyItem]:
-    made: list[Any] = [{"id": i, "text": "x", "label": label, "depth": depth} for i, (label, depth) in enumerate(points)]
+    made: list[Any] = [
+        {"id": i, "text": "x", "label": label, "depth": depth} for i, (label, depth) in enumerate(points)
+    ]
     return [KeyPoint(**fields) for fields in made]
 
 
@@ -233,7 +235,7 @@ def test_scorecard_without_items_is_null() -> None:
     [
         ([("covered", "bare")] * 2 + [("covered", "deep")], True, 89),
         ([("covered", "bare")] * 2 + [("covered", "deep")] * 2, False, 100),
-        ([("covered", "bare")] + [("missing", None)] * 3, True, 23),
+        ([("covered", "bare")] + [("missing", None)] * 3, True, 25),
         ([("partial", "bare")] * 2 + [("covered", "deep")], True, 66),
         ([("missing", None)] * 3, False, 0),
         ([("covered", None)] * 3, False, 100),

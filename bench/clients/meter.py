@@ -72,6 +72,12 @@ def by_sample(values: Mapping[tuple[str, str], Any]) -> dict[str, dict[str, Any]
     return grouped
 
 
+def scores_of(line: dict[str, Any]) -> dict[str, float | None]:
+    """The scores of a result line of Steelyard; a sample of which anything is unjudged does not count as scored."""
+    judged = line["status"] == "judged"
+    return {name: score if judged else None for name, score in line["scores"].items()}
+
+
 def report(values: Mapping[str, Mapping[str, Any]], **more: Any) -> None:
     """The values by sample and metric; null is a sample that was not scored."""
     plain = {id: {name: _number(value) for name, value in scores.items()} for id, scores in values.items()}

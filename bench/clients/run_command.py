@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from meter import CONCURRENCY, TOLD, measured, report
+from meter import CONCURRENCY, TOLD, measured, report, scores_of
 
 from steelyard.cli import main
 
@@ -33,5 +33,5 @@ if TOLD.get("values", True):
     with OUT.open(encoding="utf-8") as lines:
         for line in lines:
             verdict = json.loads(line)
-            values[verdict["id"]] = {**verdict["scores"], "status": verdict["status"] == "judged"}
+            values[verdict["id"]] = scores_of(verdict)
 report(values, code=code)

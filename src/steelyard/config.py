@@ -17,6 +17,7 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -40,7 +41,9 @@ class Defaults(Strict):
     judge: str | None = None
     language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
     store: Path | None = None
-    concurrency: int = Field(default=32, ge=1)
+    concurrency: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
     prompts: tuple[Path, ...] = ()
 
 
@@ -50,6 +53,7 @@ class Settings(Strict):
     run: Defaults = Defaults()
     judges: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
 
 
 class Config:
@@ -116,7 +120,9 @@ class Config:
     ) -> Judge:
         kind = table.pop("kind", "openai")
         if kind == "recorded":
-            return self._recorded(str(table.get("file", "")), store)
+            file = str(table.get("file", ""))
+            beside = Path(self.source).parent / file
+            return self._recorded(str(beside) if beside.is_file() else file, store)
         if kind != "openai":
             makers: dict[str, Callable[..., Judge]] = {
                 point.name: point.load() for point in entry_points(group="steelyard.judges") if point.name == kind
@@ -126,16 +132,22 @@ class Config:
             return makers[kind](**table)
         from steelyard.judges.chat import ChatJudge
         from steelyard.judges.endpoint import Endpoint
+        from steelyard.prices import price_of
 
-        key_env = table.get("key_env") or "OPENAI_API_KEY"
-        table.setdefault("base_url", self.environment.get("OPENAI_BASE_URL", DEFAULT_BASE_URL))
+        usual_url = self.environment.get("OPENAI_BASE_URL", DEFAULT_BASE_URL)
+        table.setdefault("base_url", usual_url)
+        # One service's key is never sent to another: elsewhere, the user names the variable.
+        is_usual = urlsplit(str(table["base_url"])).netloc == urlsplit(usual_url).netloc
+        key_env = table.get("key_env") or ("OPENAI_API_KEY" if is_usual else None)
+        table.setdefault("proxy", proxy_for(str(table["base_url"]), self.environment))
+        table.setdefault("price", price_of(str(table.get("model")), self.settings.prices))
         if not table.get("model"):
             raise ConfigError("the openai judge needs a model: -j openai:MODEL, for example -j openai:gpt-4o-mini")
         try:
             endpoint = Endpoint.model_validate({"name": name, **table, "key_env": key_env})
         except ValidationError as error:
             raise ConfigError(f"{self.source}: judges.{name}.{_first(error)}") from error
-        key = self.environment.get(key_env)
+        key = self.environment.get(key_env) if key_env else None
         return ChatJudge(endpoint, prompts, key=SecretStr(key) if key else None, gate=gate)
 
     def _recorded(self, source: str, store: Path | None) -> Judge:
@@ -151,6 +163,20 @@ class Config:
         if not is_run_name(source):
             raise ConfigError(f"there is no file {source} of recorded replies")
         return StoredJudge.of_run(source, self.store_path(store))
+
+
+def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the usual variables name for this address; none for loopback and what NO_PROXY lists."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    no_proxy = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    passed_by = [entry.strip().lstrip(".") for entry in no_proxy.split(",") if entry.strip()]
+    if host in ("localhost", "127.0.0.1", "::1") or any(
+        entry == "*" or host == entry or host.endswith(f".{entry}") for entry in passed_by
+    ):
+        return None
+    name = f"{parts.scheme}_proxy"
+    return environment.get(name) or environment.get(name.upper()) or None
 
 
 def _first(error: ValidationError) -> str:

@@ -132,4 +132,5 @@ def _text(name: str, data: Data) -> str:
     if name != "quote":
         return TYPICAL_REASON
     sources = getattr(data, "references", None) or (getattr(data, "system_prompt", ""),)
-    return str(sources[0])[:40]
+    found = sentences(str(sources[0]))
+    return found[0] if found else str(sources[0])

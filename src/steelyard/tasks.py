@@ -42,7 +42,7 @@ class Difference(ReplyData):
     stated: str
 
 
-class AtomVerdict(ReplyData):
+class GradedAtomVerdict(ReplyData):
     id: int
     reference: int | None = None
     quote: str | None = None
@@ -50,9 +50,6 @@ class AtomVerdict(ReplyData):
     label: Literal["correct", "wrong", "undetermined", "exempt"]
     source: Source | None = None
     difference: Difference | None = None
-
-
-class GradedAtomVerdict(AtomVerdict):
     level_reason: str = ""
     level: Literal[1, 2, 3]
 
@@ -123,10 +120,10 @@ class KeyPointsReply(ReplyData):
 
 
 class ScorecardData(Data):
+    """The sentences are the answer: sending it a second time in one piece would only cost tokens."""
+
     question: str
     references: tuple[str, ...]
-    reference_answer: str | None
-    answer: str
     date: str
     place: str
     sentences: tuple[Numbered, ...]
@@ -134,9 +131,18 @@ class ScorecardData(Data):
     atoms: tuple[Numbered, ...]
 
 
+class AtomVerdict(ReplyData):
+    """An atom without a level. As with sentences, code finds the passage that holds the quote."""
+
+    id: int
+    quote: str | None = None
+    reason: str = ""
+    label: Literal["correct", "wrong", "undetermined", "exempt"]
+    source: Source | None = None
+
+
 class SentenceVerdict(ReplyData):
     id: int
-    reference: int | None = None
     quote: str | None = None
     reason: str = ""
     on_topic: bool

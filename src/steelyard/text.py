@@ -74,8 +74,8 @@ ABBREVIATIONS = frozenset(
 BEFORE_NUMBER = frozenset("no nos fig figs vol p pp sec ch eq art".split())
 # A mark needs what follows it to be apart: -5 is a number, 3.5 is one too, **bold** is not a bullet.
 LIST_MARK = re.compile(
-    r"[ \t\u3000]*(?:(?:[-+•·▪◦]|\*(?!\*)|#{1,6}|\d{1,3}[.)]|\(\d{1,3}\))(?:[ \t\u3000]+|$|(?=[\u3400-\u9fff]))"
-    r"|>|\d{1,3}、|（\d{1,3}）|[①-⑳])[ \t\u3000]*"
+    r"[ \t\u3000]*(?:(?:[-+•·▪◦]|\*(?!\*)|\d{1,3}[.)]|\(\d{1,3}\))(?:[ \t\u3000]+|$|(?=[\u3400-\u9fff]))"
+    r"|#{1,6}(?:[ \t]+|$)|>|\d{1,3}、|（\d{1,3}）|[①-⑳])[ \t\u3000]*"
 )
 HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 TABLE_RULE = re.compile(r"[ \t|:-]*")
@@ -233,7 +233,8 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=256)
 def normalise(text: str) -> str:
     """Text reduced to what a quote must share with its source: width, case, spacing, punctuation removed."""
-    text = COMMA_IN_NUMBER.sub("", fold(text).casefold().translate(MINUS))
+    # Before folding: ０，１００ is a list of two numbers, 0,100 is not.
+    text = fold(COMMA_IN_NUMBER.sub("", text)).casefold().translate(MINUS)
     return NOISE.sub(lambda match: KEPT.get(match.lastgroup or "", ""), text)
 
 

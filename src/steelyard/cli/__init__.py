@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from steelyard import __version__
-from steelyard.cli import judges, prompts, read, results, run
+from steelyard.cli import batch, judges, prompts, read, results, run, runs
 from steelyard.errors import SteelyardError
 
 USAGE = 2
@@ -34,6 +34,8 @@ app = typer.Typer(
 run.register(app)
 read.register(app)
 results.register(app)
+app.add_typer(runs.app, name="runs")
+app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(judges.app, name="judges")
 

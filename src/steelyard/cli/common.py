@@ -28,6 +28,16 @@ class Lang(StrEnum):
     english = "en"
 
 
+class ProgressStyle(StrEnum):
+    """How progress is told."""
+
+    auto = "auto"
+    live = "live"
+    plain = "plain"
+    json = "json"
+    quiet = "quiet"
+
+
 ProtocolName = Annotated[
     str, typer.Option("--protocol", "-p", help="atomic, grounded, scorecard, dialogue, or one you installed.")
 ]

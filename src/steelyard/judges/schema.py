@@ -29,7 +29,7 @@ def _strict(schema: Mapping[str, Any], defs: Mapping[str, Any], inside: tuple[st
     strict = {key: schema[key] for key in KEPT if key in schema}
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
-        strict["anyOf"] = [_strict(option, defs, inside) for option in options]
+        strict = _either([_strict(option, defs, inside) for option in options])
     if isinstance(strict.get("items"), dict):
         strict["items"] = _strict(strict["items"], defs, inside)
     if "properties" in schema:
@@ -39,3 +39,13 @@ def _strict(schema: Mapping[str, Any], defs: Mapping[str, Any], inside: tuple[st
     elif isinstance(strict.get("additionalProperties"), dict):
         strict["additionalProperties"] = _strict(strict["additionalProperties"], defs, inside)
     return strict
+
+
+def _either(options: list[dict[str, Any]]) -> dict[str, Any]:
+    """One of several; a plain type that may be null is written in the short way, which every server knows."""
+    others = [option for option in options if option != {"type": "null"}]
+    if len(others) != 1 or len(options) != 2 or not others[0].keys() <= {"type", "enum"}:
+        return {"anyOf": options}
+    (simple,) = others
+    nullable = {"type": [simple["type"], "null"]}
+    return nullable | {"enum": [*simple["enum"], None]} if "enum" in simple else nullable

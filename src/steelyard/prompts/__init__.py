@@ -203,7 +203,7 @@ def fill(template: str, values: Mapping[str, str], source: str) -> str:
 def nonce(ask: Ask) -> str:
     """A code for the fences of this ask: repeatable, yet an author of judged text cannot have written it,
     because it depends on every character of that text."""
-    return hashlib.sha256(b"fence" + ask.key.encode()).hexdigest()[:16]
+    return hashlib.sha256(b"fence" + ask.key.encode()).hexdigest()[:12]
 
 
 def _fields(data: Data) -> Iterable[tuple[str, object]]:
@@ -215,7 +215,7 @@ def _shown(name: str, value: object, language: str, code: str) -> str:
     if name in INLINE:
         return " ".join(CONTROL.sub(" ", str(value)).split())[:LONGEST_INLINE]
     if value is None or value == () or value == "":
-        return NOTHING[language]
+        return fence(name, NOTHING[language], code)
     if isinstance(value, tuple):
         if isinstance(value[0], Numbered):
             lines = "\n".join(f"{item.id}. {_one_line(item.text)}" for item in value)

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from steelyard.protocols.common import Collected, PromptLanguage, has_text, same_words
 from steelyard.quantities import dates_agree, quantities_agree
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
-from steelyard.tasks import AtomVerdict, SplitAtom, SplitData, SplitReply
+from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
 from steelyard.text import HAN, find_quote, normalise, sentences
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
@@ -89,6 +89,8 @@ def _wording(text: str) -> set[str]:
     return pieces
 
 
+AnyAtomVerdict = AtomVerdict | GradedAtomVerdict
+
 # --- labels ----------------------------------------------------------------------------------------
 
 
@@ -96,25 +98,25 @@ def is_quoted(quote: str | None, named: int | None, references: Sequence[str]) -
     return bool(quote) and find_quote(references, quote or "", named) is not None
 
 
-def lacks_evidence(label: AtomVerdict, references: Sequence[str]) -> bool:
+def lacks_evidence(label: AnyAtomVerdict, references: Sequence[str]) -> bool:
     """A correct or wrong label must quote the references, unless it says that it rests on own knowledge."""
     if label.label not in ("correct", "wrong") or label.source == "own_knowledge":
         return False
-    return not is_quoted(label.quote, label.reference, references)
+    return not is_quoted(label.quote, getattr(label, "reference", None), references)
 
 
 def atom_item(
     atom: Numbered, collected: Collected, references: Sequence[str], *, strict: bool, causal_of: int | None
 ) -> Atom:
     """One atom with its label, after the rules that are code's: evidence, tolerance, strictness, no references."""
-    label: AtomVerdict | None = collected.label("atoms", atom.id)
+    label: AnyAtomVerdict | None = collected.label("atoms", atom.id)
     if label is None:
         reason = collected.reason("atoms", atom.id)
         return Atom(id=atom.id, text=atom.text, label="unjudged", reason=reason, causal_of=causal_of)
     final, flags = _decided(label, references, strict=strict)
     evidence: Evidence | None = None
     if final in ("correct", "wrong"):
-        evidence = evidence_of(label.quote, label.reference, references, label.source)
+        evidence = evidence_of(label.quote, getattr(label, "reference", None), references, label.source)
         if atom.id in collected.unverified.get("atoms", ()):
             flags = (*flags, "evidence_unverified")
     return Atom(
@@ -130,7 +132,7 @@ def atom_item(
     )
 
 
-def _decided(label: AtomVerdict, references: Sequence[str], *, strict: bool) -> tuple[AtomLabel, tuple[str, ...]]:
+def _decided(label: AnyAtomVerdict, references: Sequence[str], *, strict: bool) -> tuple[AtomLabel, tuple[str, ...]]:
     """The label that counts, and the flag that says why it is not the judge's."""
     if label.label not in ("correct", "wrong"):
         return label.label, ()
@@ -146,9 +148,9 @@ def _decided(label: AtomVerdict, references: Sequence[str], *, strict: bool) -> 
     return label.label, ()
 
 
-def _agrees(label: AtomVerdict) -> bool | None:
+def _agrees(label: AnyAtomVerdict) -> bool | None:
     """Whether the two values that differ are near enough; None where that is the judge's to say."""
-    difference = label.difference
+    difference: Difference | None = getattr(label, "difference", None)
     if difference is None:
         return None
     if difference.kind == "quantity":

@@ -246,7 +246,7 @@ def in_language(match: re.Match[str], answer: str) -> Finding | None:
 
 EMOJI = re.compile("[\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U0001f1e6-\U0001f1ff]")
 NEARLY_EMOJI = re.compile(
-    r"[\u2190-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff]|[:;=]-?[()DPp]|[(（][^\w\s]{2,8}"
+    r"[\u2190-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff]|[:;=]-?[()DPp]|[(（][^\w\s()（）“\"‘']"
 )
 BRACKETS = re.compile(r"[（(][^（()）\n]{1,200}[）)]")
 ANY_BRACKET = re.compile(r"[()（）\[\]【】〔〕{}［］]")

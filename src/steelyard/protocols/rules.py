@@ -52,7 +52,7 @@ ANSWER_EN = r"(?:(?:the|your|each|every|all|its|assistant'?s|model'?s|final|enti
 FRAMES_EN = (
     rf"(?:{ANSWER_EN} )?(?:must |should |shall |has to |have to |needs to |needs? to |will |is to )?(?:always )?(?:be |is |are |have |has |contain |contains |consist of |consists of |stay |remain )?(?:written |given |provided |kept )?"
     rf"|(?:please )?(?:keep|limit|restrict|write|give|provide|make) {ANSWER_EN} (?:to |in |within )?(?:be )?"
-    r"|(?:please )?(?:respond|answer|reply|write|output)(?: only| always)?(?: in| with| using)? "
+    r"|(?:please )?(?:respond|answer|reply|write|output|use)(?: only| always)?(?: in| with| using)? "
 )
 NO_ZH = r"(?:不(?:得|能|要|可以|可|应该|应|允许)?(?:使用|用|包含|含有|含|出现|带有|带|有|加)|没有|禁止(?:使用|出现)?|避免(?:使用|出现)?|勿用)(?:任何|一切)?的?"
 YES_ZH = r"(?:使用|包含|含有|含|带有|带|加入|加上|出现|有)(?:至少)?(?:一个|1个)?"
@@ -79,7 +79,7 @@ CHINESE: tuple[tuple[str, Check], ...] = (
     (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:结尾|结束|收尾)", ends),
     (rf"{YES_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", contains),
     (rf"{NO_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", lacks),
-    (rf"(?:使用|采用|用|以|按照?)?(?:合法|有效|标准|严格|规范)?的? ?json(?:格式|形式|对象|字符串){REPLY_ZH}|(?:合法|有效)的 ?json", is_json),
+    (rf"(?:使用|采用|用|以|按照?)?(?:合法|有效|标准|严格|规范)?的? ?json(?:格式|形式|(?:对象|字符串)(?:格式|形式)?){REPLY_ZH}|(?:合法|有效)的 ?json", is_json),
     (rf"(?:只|仅|全程|全部|完全|始终|一律|都)*(?:使用|用|以|采用) ?{LANGUAGES_ZH}{REPLY_ZH}", in_language),
     (rf"{NO_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", no_emoji),
     (rf"{YES_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", has_emoji),

@@ -112,8 +112,6 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     data = ScorecardData(
         question=sample.question,
         references=sample.references,
-        reference_answer=sample.reference_answer,
-        answer=sample.answer,
         date=sample.date or options.date or NOT_GIVEN[language],
         place=sample.place or options.place or NOT_GIVEN[language],
         sentences=numbered(sentences(sample.answer)),
@@ -192,7 +190,7 @@ def _unproven(label: AtomVerdict | SentenceVerdict | KeyPointVerdict, references
     if isinstance(label, AtomVerdict):
         return lacks_evidence(label, references)
     if isinstance(label, SentenceVerdict) and label.support in ("supported", "partial"):
-        return not is_quoted(label.quote, label.reference, references)
+        return not is_quoted(label.quote, None, references)
     return False
 
 
@@ -207,7 +205,7 @@ def _sentence(sentence: Numbered, collected: Collected, references: Sequence[str
     if support != "no_claim" and not has_text(references):
         support, flags = "unsupported", ("no_references",)
     if support in ("supported", "partial"):
-        evidence = evidence_of(label.quote, label.reference, references)
+        evidence = evidence_of(label.quote, None, references)
         flags = () if evidence.verified else ("evidence_unverified",)
     return Sentence(
         id=sentence.id,

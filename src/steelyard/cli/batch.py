@@ -1,0 +1,145 @@
+"""`batch`: judging through a provider's batch files, at half the price."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.common import (
+    ConfigOption,
+    EncodingOption,
+    FormatOption,
+    MapOption,
+    ProtocolName,
+    StoreOption,
+    check_files,
+    check_out,
+    pairs,
+)
+from steelyard.cli.run import JudgeOption, OptionOption, RunArgument
+from steelyard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from steelyard.batch import Walk
+    from steelyard.config import Config
+    from steelyard.judges.chat import ChatJudge
+    from steelyard.store import RunRow, Store
+
+app = typer.Typer(help="Judge through batch files.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("start")
+def start(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; standard input is not possible.")],
+    protocol: ProtocolName,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The batch file to upload.")],
+    judge: JudgeOption = None,
+    map: MapOption = None,
+    option: OptionOption = None,
+    encoding: EncodingOption = "utf-8",
+    format: FormatOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Begin a run and write its first round of asks as an OpenAI batch file.
+
+    Example:  steelyard batch start answers.jsonl -p atomic -j openai:gpt-4o-mini -o round1.jsonl
+    """
+    from steelyard import batch, runs
+    from steelyard.cli.run import chosen_options
+    from steelyard.config import Config
+    from steelyard.protocols import get_protocol
+    from steelyard.store import Store
+
+    settings = Config.load(config)
+    chosen = get_protocol(protocol)
+    if "-" in files:
+        raise ConfigError("batch reads the samples again in every round, so they must be in a file")
+    check_files(files)
+    check_out(out, files)
+    options = chosen_options(chosen, settings, pairs(option, "--option"))
+    data = runs.Input(files, pairs(map, "--map"), encoding, format)
+    data.check(chosen)
+    prompts = settings.prompts.with_texts(chosen.prompts)
+    made = _chat(settings, judge, chosen.name, store)
+    with Store.open(settings.store_path(store)) as opened:
+        begun = runs.start(opened, chosen, options, made, judge or "", prompts, data, runs.How())
+        _say(begun.row, batch.export(opened, begun.row, made, data, out), out)
+
+
+@app.command("export")
+def export(
+    name: RunArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The batch file to upload.")],
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Write the next round of a run's asks as an OpenAI batch file.
+
+    Example:  steelyard batch export last -o round2.jsonl
+    """
+    from steelyard import batch
+    from steelyard.runs import input_of
+
+    opened, row, made = _opened(name, config, store)
+    with opened:
+        check_out(out, [data["path"] for data in row.manifest["data"]])
+        _say(row, batch.export(opened, row, made, input_of(row), out), out)
+
+
+@app.command("import")
+def import_(
+    name: RunArgument,
+    output: Annotated[Path, typer.Argument(help="The provider's output file.")],
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Take in the provider's output file; what it answers is never asked again.
+
+    Example:  steelyard batch import last output1.jsonl
+    """
+    from steelyard import batch
+    from steelyard.runs import input_of
+
+    opened, row, made = _opened(name, config, store)
+    with opened:
+        _say(row, batch.take_in(opened, row, made, input_of(row), output), None)
+
+
+def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:
+    from steelyard.config import Config
+    from steelyard.store import Store
+
+    settings = Config.load(config)
+    opened = Store.open(settings.store_path(store), create=False)
+    try:
+        row = opened.run(name)
+        made = _chat(settings, row.manifest.get("judge_spec") or None, row.protocol, store)
+    except BaseException:
+        opened.close()
+        raise
+    return opened, row, made
+
+
+def _chat(settings: Config, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
+    from steelyard.judges.chat import ChatJudge
+    from steelyard.protocols import get_protocol
+
+    made = settings.judge(spec, settings.prompts.with_texts(get_protocol(protocol).prompts), None, store)
+    if not isinstance(made, ChatJudge):
+        raise ConfigError(f"batch files are for judges of kind openai; {made.name} is none")
+    return made
+
+
+def _say(row: RunRow, walk: Walk, out: Path | None) -> None:
+    took = f"{walk.taken} answers taken in, {walk.unusable} unusable; " if out is None else ""
+    print(f"run {row.id}: {took}{walk.finished} samples finished, {walk.open} asks open", file=sys.stderr)
+    if out is not None and walk.open:
+        print(f"upload {out}, then: steelyard batch import {row.id} OUTPUT", file=sys.stderr)
+    elif walk.open:
+        print(f"go on with: steelyard batch export {row.id} -o NEXT", file=sys.stderr)
+    else:
+        print(f"complete; see: steelyard report {row.id}", file=sys.stderr)

@@ -1,0 +1,156 @@
+"""Driving a run from the command line: the judge, the gate, progress, Ctrl-C, result lines, the report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from steelyard.cli.common import Lang, ProgressStyle, console, language
+from steelyard.config import Config
+from steelyard.errors import ConfigError
+from steelyard.judges.base import Judge
+from steelyard.judges.gate import Limits
+from steelyard.progress import Progress
+from steelyard.prompts import Prompts
+from steelyard.records import Verdict
+from steelyard.reports import Report, ReportBuilder
+from steelyard.reports.terminal import render
+from steelyard.runner import Budget, Tally
+from steelyard.runs import How, Run
+
+GAPS = 3
+INTERRUPTED = 130
+
+
+class Session:
+    """One invocation that judges: what the user allowed, and how they want to hear about it."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        concurrency: int | None,
+        rpm: float | None,
+        tpm: float | None,
+        budget: Budget,
+        progress: ProgressStyle,
+        lang: Lang | None,
+        out: Path | None,
+        store: Path | None,
+    ) -> None:
+        self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
+        self.language = language(lang) or config.settings.run.language
+        defaults = config.settings.run
+        self.limits = Limits(
+            concurrency=concurrency or defaults.concurrency,
+            requests_per_minute=rpm or defaults.requests_per_minute,
+            tokens_per_minute=tpm or defaults.tokens_per_minute,
+        )
+        self.gate = self.limits.gate()
+
+    def judge(self, spec: str | None, prompts: Prompts, record: Path | None = None) -> Judge:
+        made = self.config.judge(spec, prompts, self.gate, self.store)
+        known: dict[str, Any] = getattr(made, "describe", dict)()
+        if self.budget.max_cost is not None and "price" in known and known["price"] is None:
+            raise ConfigError(
+                f'--max-cost needs the prices of {made.name}: set [prices."{known.get("model")}"] in steelyard.toml '
+                "(US dollars for a million tokens), or use --max-tokens"
+            )
+        if record is None:
+            return made
+        from steelyard.judges.recorded import Recorder
+
+        return Recorder(made, record)
+
+    def how(self, *, fresh: bool = False) -> How:
+        return How(self.limits.most_in_flight, self.budget, fresh)
+
+    def finish(self, run: Run, judge: Judge, *, retrying: bool = False) -> None:
+        """Drive the run, write its lines, print its report, and leave with the right code."""
+        run.tally.total = count_lines(run.data.sources, run.data.format)
+        print(f"run {run.row.id} · {run.protocol.name} · {judge.name}", file=sys.stderr)
+        try:
+            with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
+                tally = asyncio.run(_drive(run, judge, shown.tick, retrying=retrying))
+        finally:
+            # Also after a failure: what was judged until then is written out.
+            report = self._report(run)
+        console().print(render(report, self.language))
+        if tally.stopped:
+            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
+        if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
+            raise typer.Exit(GAPS)
+
+    def _report(self, run: Run) -> Report:
+        """The report and the result lines of the whole run, from the store: a resumed run is reported whole."""
+        builder = ReportBuilder(run.protocol.name, self.language)
+        with Lines(self.out) as lines:
+            for sample, verdict in run.store.verdicts(run.row.id):
+                builder.add(verdict, sample)
+                lines.write(verdict)
+        for bad in run.store.bad_rows(run.row.id):
+            builder.add_bad_row(bad)
+        return builder.build(run.store.run(run.row.id).manifest)
+
+
+async def _drive(run: Run, judge: Judge, tick: Callable[[], None], *, retrying: bool) -> Tally:
+    """The run with a heartbeat for the progress line and two stages of Ctrl-C."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(run.drive(lambda *_: None, lambda _: None, retry=retrying))
+
+    def interrupted() -> None:
+        if run.tally.stopped:
+            task.cancel()
+        else:
+            run.runner.stop("interrupted")
+            print("\nfinishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
+
+    if sys.platform != "win32":
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=0.1)
+            tick()
+        return task.result()
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        await judge.aclose()
+
+
+class Lines:
+    """The `-o` file, or nowhere."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = path.open("w", encoding="utf-8") if path else None
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def write(self, verdict: Verdict) -> None:
+        if self._file:
+            self._file.write(json.dumps(verdict.line(), ensure_ascii=False) + "\n")
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+
+def count_lines(files: Sequence[str], format: str | None) -> int | None:
+    """How many samples there are, where counting lines tells it."""
+    paths = [Path(file) for file in files]
+    if format not in (None, "jsonl") or not all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
+        return None
+    total = 0
+    for path in paths:
+        with path.open("rb") as lines:
+            total += sum(1 for line in lines if not line.isspace())
+    return total
