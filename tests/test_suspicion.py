@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.suspicion import signs, suspected
+from steelyard.suspicion import IMITATION, INSTRUCTION, seen_through, signs, suspected
 
 ATTACKS = {
     "score brackets": "本品防水等级为IP68。【1】",
@@ -188,3 +188,11 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
 def test_any_text_can_be_read(text: str) -> None:
     """No text makes the reader fail, and reading it again says the same."""
     assert signs(text) == signs(text)
+
+
+@pytest.mark.parametrize("text", [*ATTACKS.values(), *HOSTILE], ids=lambda text: text[:20])
+def test_looking_for_words_first_hides_nothing(text: str) -> None:
+    """A sign that a text shows is found although only texts with one of its words are examined."""
+    for name, sign in (IMITATION | INSTRUCTION).items():
+        if sign.shows(seen_through(text)):
+            assert name in signs(text)

@@ -17,7 +17,6 @@ from steelyard.text import (
     fold,
     language_of,
     normalise,
-    overlap,
     script_votes,
     sentences,
 )
@@ -169,7 +168,6 @@ def test_reading_takes_linear_time(piece: str) -> None:
         start = time.process_time()
         sentences(text)
         normalise(text)
-        overlap(text, text)
         language_of(text)
         return time.process_time() - start
 
@@ -274,7 +272,6 @@ def test_a_changed_digit_is_no_quote(before: str, number: int, after: str, data:
 def test_any_texts_can_be_compared(passage: str, quote: str) -> None:
     """No pair of texts makes the comparison fail."""
     assert contains_quote(passage, quote) in (True, False)
-    assert 0 <= overlap(quote, passage) <= 1
 
 
 @given(st.text(min_size=900, max_size=1100), st.text(max_size=50))
@@ -296,12 +293,3 @@ def test_named_passage_is_tried_first() -> None:
     assert find_quote(passages, "会影响散热") == 0
     assert find_quote(passages, "没有这句话") is None
     assert find_quote([], "会影响散热") is None
-
-
-def test_overlap() -> None:
-    """The share of character pairs that recur."""
-    assert overlap("大灯贴膜", "不建议给大灯贴膜") == 1
-    assert overlap("大灯贴膜", "尾灯") == 0
-    assert overlap("大灯贴膜", "大灯不好") == pytest.approx(1 / 3)
-    assert overlap("膜", "大灯贴膜") == 1
-    assert overlap("x", "") == 0

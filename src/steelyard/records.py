@@ -76,9 +76,7 @@ class Data(Record):
     def items(self) -> dict[str, tuple[Numbered, ...]]:
         """The fields that hold items, with their items."""
         return {
-            name: value
-            for name in type(self).model_fields
-            if isinstance(value := getattr(self, name), tuple) and value and isinstance(value[0], Numbered)
+            name: value for name, value in self if isinstance(value, tuple) and value and isinstance(value[0], Numbered)
         }
 
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:

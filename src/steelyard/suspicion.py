@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from steelyard.text import SIMPLIFIED, fold
 
@@ -121,11 +122,39 @@ def _fence(text: str) -> bool:
     return len(fences) % 2 == 1 and not fences[0]
 
 
-Sign = Callable[[str], object]
+class Sign(NamedTuple):
+    """A test, and words of which a text must hold one to pass it: most texts hold none, and looking is cheap."""
+
+    words: tuple[str, ...]
+    shows: Callable[[str], object]
+
+
 IMITATION: dict[str, Sign] = {
-    "score": _score, "verdict": VERDICT.search, "section": SECTION.search, "json": JSON.search, "fence": _fence,
-}  # fmt: skip
-INSTRUCTION: dict[str, Sign] = {"override": OVERRIDE.search, "address": ADDRESS.search, "role": ROLE.search}
+    "score": Sign(("【", "{{", "]"), _score),
+    "verdict": Sign(("符合", "有效性", "得分", "兜底", "打分", "判定", "状态", "评估", "不确定"), VERDICT.search),
+    "section": Sign(
+        ("原子信息", "等级划分", "评估", "评价", "检查", "兜底", "对话分析", "verdict", "result", "score"),
+        SECTION.search,
+    ),
+    "json": Sign(('"', "'"), JSON.search),
+    "fence": Sign(("<", "[/inst]", "end of", "结束", '"""', "```", "~~~"), _fence),
+}
+INSTRUCTION: dict[str, Sign] = {
+    "override": Sign(
+        tuple("忽略 无视 忘记 理会 忽视 跳过 遵守 推翻 disregard ignore forget override bypass".split()),
+        OVERRIDE.search,
+    ),
+    "address": Sign(
+        tuple(
+            "分 正确 符合 通过 有效 评 裁判 【 {{ judge grader evaluator assessor scorer rater full score marks correct "
+            "supported relevant satisfied compliant 10/10 100 1s ones".split()
+        ),
+        ADDRESS.search,
+    ),
+    "role": Sign(
+        tuple("system developer admin 系统 管理员 你现在 从现在 现在你 新 now act pretend new".split()), ROLE.search
+    ),
+}
 
 INVISIBLE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
@@ -133,11 +162,19 @@ INVISIBLE = re.compile(
 SPACED_OUT = re.compile(r"(?<=[\u4e00-\u9fff])[ \t\u3000](?=[\u4e00-\u9fff])")
 
 
+def seen_through(text: str) -> str:
+    """The text without what hides words: invisible, full-width, spaced-out and Traditional characters."""
+    if text.isascii():
+        return text
+    return SPACED_OUT.sub("", INVISIBLE.sub("", fold(text))).translate(SIMPLIFIED)
+
+
 def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> list[str]:
-    """The names of the signs that the text shows, seen through invisible, full-width and spaced-out characters."""
-    plain = SPACED_OUT.sub("", INVISIBLE.sub("", fold(text))).translate(SIMPLIFIED)
+    """The names of the signs that the text shows."""
+    plain = seen_through(text)
+    lower = plain.lower()
     families = (IMITATION if imitation else {}) | (INSTRUCTION if instruction else {})
-    return [name for name, shows in families.items() if shows(plain)]
+    return [name for name, sign in families.items() if any(word in lower for word in sign.words) and sign.shows(plain)]
 
 
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:

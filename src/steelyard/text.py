@@ -240,6 +240,7 @@ def normalise(text: str) -> str:
 
 ELLIPSIS = re.compile(r"…+|\.{3,}|\[\.\.\.\]|⋯+")
 SHORTEST_QUOTE = 4
+PLAIN_QUOTE = 12
 SHORTEST_PART = 2
 
 
@@ -248,7 +249,10 @@ def contains_quote(passage: str, quote: str) -> bool:
 
     A quote of two or three characters proves nothing unless it is the whole passage.
     """
-    haystack, needle = normalise(passage), normalise(quote)
+    needle = normalise(quote)
+    if len(needle) >= PLAIN_QUOTE and _find(passage, quote, 0) is not None:
+        return True  # most judges copy faithfully, and normalising a passage costs far more than looking
+    haystack = normalise(passage)
     if not needle or (len(needle) < SHORTEST_QUOTE and needle != haystack):
         return False
     if _find(haystack, needle, 0) is not None:
@@ -266,8 +270,8 @@ def _find(haystack: str, needle: str, start: int) -> int | None:
     """Where the needle stands without cutting a number in two: 20个 is not found in 120个, nor 5度 in -5度."""
     while (at := haystack.find(needle, start)) >= 0:
         before, after = haystack[max(0, at - 2) : at], haystack[at + len(needle) : at + len(needle) + 2]
-        cuts_before = needle[0].isdigit() and bool(re.search(r"\d\.?\Z|-\Z", before))
-        cuts_after = needle[-1].isdigit() and bool(re.match(r"\.?\d", after))
+        cuts_before = needle[0].isdigit() and bool(re.search(r"\d[.,]?\Z|[-−]\Z", before))
+        cuts_after = needle[-1].isdigit() and bool(re.match(r"[.,]?\d", after))
         if not cuts_before and not cuts_after:
             return at
         start = at + 1
@@ -281,17 +285,3 @@ def find_quote(passages: Sequence[str], quote: str, named: int | None = None) ->
         order.remove(named)
         order.insert(0, named)
     return next((index for index in order if contains_quote(passages[index], quote)), None)
-
-
-def overlap(part: str, whole: str) -> float:
-    """How much of the part's wording (character pairs) recurs in the whole, from 0 to 1."""
-    needle = normalise(part)
-    if len(needle) < 2:
-        return float(needle in normalise(whole))
-    pairs = _pairs(needle)
-    return len(pairs & _pairs(normalise(whole))) / len(pairs)
-
-
-@lru_cache(maxsize=64)
-def _pairs(text: str) -> frozenset[str]:
-    return frozenset(text[i : i + 2] for i in range(len(text) - 1))

@@ -207,7 +207,7 @@ def nonce(ask: Ask) -> str:
 
 
 def _fields(data: Data) -> Iterable[tuple[str, object]]:
-    return ((name, getattr(data, name)) for name in type(data).model_fields)
+    return iter(data)
 
 
 def _shown(name: str, value: object, language: str, code: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from steelyard.protocols.common import Collected, PromptLanguage, has_text, same_words
 from steelyard.quantities import dates_agree, quantities_agree
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
-from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
+from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
 from steelyard.text import HAN, find_quote, normalise, sentences
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
@@ -102,7 +102,12 @@ def lacks_evidence(label: AnyAtomVerdict, references: Sequence[str]) -> bool:
     """A correct or wrong label must quote the references, unless it says that it rests on own knowledge."""
     if label.label not in ("correct", "wrong") or label.source == "own_knowledge":
         return False
-    return not is_quoted(label.quote, getattr(label, "reference", None), references)
+    return not is_quoted(label.quote, _named(label), references)
+
+
+def _named(label: AnyAtomVerdict) -> int | None:
+    """The passage the judge named, where it was asked to."""
+    return label.reference if isinstance(label, GradedAtomVerdict) else None
 
 
 def atom_item(
@@ -116,15 +121,15 @@ def atom_item(
     final, flags = _decided(label, references, strict=strict)
     evidence: Evidence | None = None
     if final in ("correct", "wrong"):
-        evidence = evidence_of(label.quote, getattr(label, "reference", None), references, label.source)
+        evidence = evidence_of(label.quote, _named(label), references, label.source)
         if atom.id in collected.unverified.get("atoms", ()):
             flags = (*flags, "evidence_unverified")
     return Atom(
         id=atom.id,
         text=atom.text,
         label=final,
-        level=getattr(label, "level", None),
-        level_reason=getattr(label, "level_reason", ""),
+        level=label.level if isinstance(label, GradedAtomVerdict) else None,
+        level_reason=label.level_reason if isinstance(label, GradedAtomVerdict) else "",
         reason=label.reason,
         evidence=evidence,
         causal_of=causal_of,
@@ -150,7 +155,7 @@ def _decided(label: AnyAtomVerdict, references: Sequence[str], *, strict: bool) 
 
 def _agrees(label: AnyAtomVerdict) -> bool | None:
     """Whether the two values that differ are near enough; None where that is the judge's to say."""
-    difference: Difference | None = getattr(label, "difference", None)
+    difference = label.difference if isinstance(label, GradedAtomVerdict) else None
     if difference is None:
         return None
     if difference.kind == "quantity":

@@ -9,7 +9,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from steelyard.records import Again, AnyItem, Ask, Numbered, RagSample, Reply, ReplyData, Status, Unjudged, Verdict
+from steelyard.records import (
+    Again,
+    AnyItem,
+    Ask,
+    Numbered,
+    RagSample,
+    Reply,
+    ReplyData,
+    Sentence,
+    Status,
+    Unjudged,
+    Verdict,
+)
 from steelyard.text import language_of
 
 PromptLanguage = Literal["zh", "en"]
@@ -195,6 +207,6 @@ def status_of(items: Iterable[AnyItem], failures: Iterable[str] = ()) -> Status:
 
 
 def is_unjudged(item: AnyItem) -> bool:
-    return "unjudged" in (
-        getattr(item, "label", None), getattr(item, "on_topic", None), getattr(item, "support", None)
-    )  # fmt: skip
+    if isinstance(item, Sentence):
+        return "unjudged" in (item.on_topic, item.support)
+    return item.label == "unjudged"
