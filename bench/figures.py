@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ def wall(lab: Lab, sizes: Sizes) -> list[Row]:
             rows.append(_about(runs[0]) | {"wall_s": took, "over_bare": took / floor, "of_ideal": _ideal(runs)})
     for name in sizes.peers:
         run = _kept(sizes, lab.run(name, Load(sizes.peer_samples)))
-        rows.append(_about(run) | {"wall_s": run.wall_s, "over_bare": None, "of_ideal": run.of_ideal})
+        measured = {"wall_s": run.wall_s, "over_bare": None, "of_ideal": run.of_ideal} if run.reported else {}
+        rows.append(_about(run) | measured)
     return rows
 
 
@@ -73,7 +74,7 @@ def cpu(lab: Lab, sizes: Sizes) -> list[Row]:
         rows.append(
             _about(runs[0])
             | {
-                "cpu_ms_per_call": _median(runs, lambda run: run.cpu_ms_per_call),
+                "cpu_ms_per_call": _median(runs, lambda run: run.cpu_ms_per_call) if runs[-1].reported else None,
                 "whole_cpu_ms_per_call": _median(runs, lambda run: 1000 * run.whole_cpu_s / max(1, run.all_calls)),
                 "peak_mb": max(run.peak_mb for run in runs),
             }
@@ -102,9 +103,10 @@ def faults(lab: Lab, sizes: Sizes) -> list[Row]:
     rows = []
     for name in sizes.clients:
         if name != BARE:
-            calm = _kept(sizes, lab.run(name, Load(sizes.of(name))))
-            rough_load = Load(sizes.of(name), faults=FAULTS, deadline=DEADLINE)
-            rough = _kept(sizes, lab.run(name, rough_load, seconds=600))
+            calm_load = Load(sizes.of(name), own_limits=True)
+            calm = _kept(sizes, lab.run(name, calm_load, seconds=300))
+            rough_load = replace(calm_load, faults=FAULTS, deadline=DEADLINE)
+            rough = _kept(sizes, lab.run(name, rough_load, seconds=300))
             faulty = sum(rough.stub.get(kind, 0) for kind in SENT)
             rows.append(
                 _about(rough)
@@ -114,7 +116,7 @@ def faults(lab: Lab, sizes: Sizes) -> list[Row]:
                     "faults": faulty,
                     # A peer that gives up early asks less than it should.
                     "calls_beyond_need": rough.calls - calm.calls - faulty,
-                    "over_calm": rough.wall_s / calm.wall_s,
+                    "over_calm": rough.wall_s / calm.wall_s if calm.reported and rough.reported else None,
                 }
             )
     return rows

@@ -44,6 +44,8 @@ class Load:
     latency_ms: float = 200
     faults: dict[str, float] = field(default_factory=dict)
     deadline: float = 120
+    own_limits: bool = False
+    """Leave a client's own limit of requests per second in place, where it copes with faults only then."""
 
     @property
     def seconds_ideally(self) -> float:
@@ -52,11 +54,15 @@ class Load:
 
 @dataclass
 class Measured:
-    """One client under one load. `wall_s` and `cpu_s` are of the judging, `whole_…` of the process."""
+    """One client under one load. `wall_s` and `cpu_s` are of the judging, `whole_…` of the process.
+
+    `reported` is false where the client did not come to its end; then the former two are those of the process.
+    """
 
     client: str
     load: Load
     ended: str
+    reported: bool
     wall_s: float
     cpu_s: float
     whole_wall_s: float
@@ -167,6 +173,7 @@ class Lab:
             client=client,
             load=load,
             ended=ended,
+            reported=bool(said),
             wall_s=said.get("wall_s", took),
             cpu_s=said.get("cpu_s", cpu),
             whole_wall_s=took,
@@ -196,6 +203,7 @@ class Lab:
             "url": f"{self.url}/v1",
             "data": str(self.data(load.samples)),
             "concurrency": load.concurrency,
+            "own_limits": load.own_limits,
             "report": str(report),
             "environment": str(python_of(environment).parent.parent),
             **told,

@@ -47,7 +47,8 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
         "Faults",
         "10 % 429, 5 % 500, 5 % broken JSON, one hang of 60 s; 200 ms, 32 in flight. *Changed* are values that differ "
         "from the same client's run without faults; *beyond need* are calls above those of that run and one for each "
-        "fault (below zero: work was given up); *over calm* is the time over that run's.",
+        "fault (below zero: work was given up, or a broken reply was taken as it was); *over calm* is the time over "
+        "that run's, where the client came to an end.",
         {
             "samples": "samples:,d",
             "scored": "scored:,d",

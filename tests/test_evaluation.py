@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import steelyard
-from command import EXAMPLES, RAG, RECORDED, fact_server, facts, judge_facts, lines_of, point_to
+from command import DIALOGUE, EXAMPLES, RAG, RECORDED, fact_server, facts, judge_facts, lines_of, point_to
 from steelyard import ConfigError, InputError, JudgeError, RagSample, RecordedJudge, ScriptedJudge, Unjudged
 from steelyard.protocols.atomic import AtomicOptions
 from steelyard.records import Ask, DialogueSample, Turn
@@ -71,9 +71,39 @@ def test_bad_rows_are_beside_the_verdicts(recorded: RecordedJudge) -> None:
     samples = [{"question": "?"}, good, "nonsense", DialogueSample(id="d", system_prompt="s")]
     results = steelyard.evaluate(samples, "atomic", recorded)  # type: ignore[arg-type]
     assert [verdict.id for verdict in results] == ["car-tyre"]
-    assert [(bad.line, bad.field) for bad in results.bad_rows] == [(0, "answer"), (2, None), (3, None)]
+    assert [(bad.line, bad.field) for bad in results.bad_rows] == [(1, "answer"), (3, None), (4, None)]
     assert results.report().n_bad_rows == 3
     assert repr(results) == "<Results: 1 atomic verdicts, 3 bad rows>"
+
+
+def test_ids_are_unique_as_in_files(recorded: RecordedJudge) -> None:
+    """An id that is used twice is a bad row, whether a dict or a record has it; rows without an id get one each."""
+    row = lines_of(RAG)[0]
+    anonymous = {name: value for name, value in row.items() if name != "id"}
+    samples = [row, row, anonymous, RagSample.model_validate(row), anonymous, RagSample(**{**row, "id": ""})]
+    results = steelyard.evaluate(samples, "atomic", recorded)
+    derived = results[1].id
+    assert [verdict.id for verdict in results] == ["car-tyre", derived, f"{derived}-2", f"{derived}-3"]
+    assert [(bad.line, bad.field) for bad in results.bad_rows] == [(2, "id"), (4, "id")]
+    assert "item 1" in str(results.bad_rows[0])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "broken", "field"),
+    [
+        ("atomic", RagSample(id="x", question="?", answer="a \ud800"), "answer"),
+        ("scorecard", RagSample(id="x", question="?", answer="a", references=("ok", "\udfff")), "references"),
+        ("grounded", RagSample(id="\ud800", question="?", answer="a"), "id"),
+        ("dialogue", DialogueSample(id="x", system_prompt="s", turns=(Turn(prompt="\ud800", answer=""),)), "turns"),
+    ],
+)
+def test_a_record_that_is_no_text(protocol: str, broken: Any, field: str, recorded: RecordedJudge) -> None:
+    """A record with half a surrogate pair, which nothing can send or store, is a bad row and stops nobody."""
+    kind = type(broken)
+    good = kind.model_validate(lines_of(RAG if kind is RagSample else DIALOGUE)[0])
+    results = steelyard.evaluate([broken, good], protocol, recorded)
+    assert [verdict.id for verdict in results] == [good.id]
+    assert [(bad.line, bad.field) for bad in results.bad_rows] == [(1, field)]
 
 
 def test_nothing(recorded: RecordedJudge) -> None:

@@ -12,7 +12,7 @@ import pytest
 from steelyard import exports
 from steelyard.errors import ConfigError, InputError
 from steelyard.records import Atom, Evidence, RagSample, Usage, Verdict
-from steelyard.store import RunRow, Store
+from steelyard.store import RunRow, Store, StoredReply
 
 
 def judged(number: int, label: str = "correct", text: str = "甲") -> tuple[RagSample, Verdict]:
@@ -96,6 +96,20 @@ def test_a_whole_run_moves_to_another_store(store: Store, tmp_path: Path) -> Non
         assert [str(bad) for bad in other.bad_rows("run-a")] == ["a.jsonl:4: answer: is empty"]
         with pytest.raises(ConfigError, match="already"):
             exports.read(other, tmp_path / "whole.jsonl")
+
+
+def test_a_whole_run_takes_its_replies_along(store: Store, tmp_path: Path) -> None:
+    """Whoever takes a run over can rescore and resume it without paying again."""
+    usage = Usage(calls=1, prompt_tokens=5, cost=0.1)
+    mine = StoredReply("ask-1", "atomic.split", "scripted", '{"atoms": []}', "raw", usage, "run-a")
+    store.journal("key-1", mine)
+    store.journal("key-2", mine._replace(ask="ask-2", run=None))
+    store.use_reply("run-a", "ask-2", "key-2")
+    exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
+    with Store.open(tmp_path / "other.db") as other:
+        exports.read(other, tmp_path / "whole.jsonl")
+        assert list(other.used_replies("run-a")) == list(store.used_replies("run-a"))
+        assert len(list(other.used_replies("run-a"))) == 2
 
 
 def test_a_damaged_export_leaves_the_store_as_it_was(store: Store, tmp_path: Path) -> None:

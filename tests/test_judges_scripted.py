@@ -92,6 +92,7 @@ async def test_a_recording_answers_the_same_asks(tmp_path: Path) -> None:
     assert isinstance(other, Unjudged)
     assert other.reason == "not_recorded"
     assert "atomic.split" in other.detail
+    assert "steelyard run … --record FILE" in other.detail
     assert "Recorder" in other.detail
     await judge.aclose()
 

@@ -397,3 +397,18 @@ def test_feeding_uses_every_reply() -> None:
     protocol = get_protocol("grounded")
     with pytest.raises(AssertionError, match="never asked for"):
         feed(protocol.rounds(RAG, protocol.parse_options({})), respond, respond)
+
+
+@pytest.mark.parametrize("name", ["atomic", "grounded", "scorecard"])
+@pytest.mark.parametrize("references", [RAG.references, ()])
+@pytest.mark.parametrize("thorough", [False, True])
+def test_an_empty_list_may_be_left_out(name: str, references: tuple[str, ...], thorough: bool) -> None:
+    """A judge that leaves out a list for which no items were asked has answered in full."""
+    sample = RAG.model_copy(update={"references": references})
+
+    def terse(ask: Ask) -> dict[str, Any]:
+        return {field: value for field, value in respond(ask).items() if value != []}
+
+    told, in_full = judge(name, sample, otherwise=terse, thorough=thorough), judge(name, sample, thorough=thorough)
+    assert told.verdict == in_full.verdict
+    assert told.tasks == in_full.tasks

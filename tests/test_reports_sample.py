@@ -108,7 +108,7 @@ def test_failed_sample_says_why() -> None:
     )
     text = printed(verdict, rag("a"), "en")
     assert "HTTP 504 from the judge" in text
-    assert "atoms: the judge did not answer in time" in text
+    assert "the statements: the judge did not answer in time" in text
     assert "max_chars" in text
 
 
@@ -167,7 +167,7 @@ def test_derived_key_points_are_said_to_be() -> None:
         item.model_copy(update={"keypoints_source": "derived"}) if item.kind == "key_point" else item
         for item in verdict.items
     )
-    note = say("zh-Hans", "flag.keypoints_derived")
+    note = say("zh-Hans", "sample.key_points_derived")
     assert note in printed(verdict.model_copy(update={"items": items}), None)
     assert note not in printed(verdict, None)
 

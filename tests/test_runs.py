@@ -368,6 +368,90 @@ def test_rescore(steelyard: Steelyard) -> None:
     assert report["scores"]["accuracy"]["value"] == 0.25
 
 
+def warm_up() -> None:
+    """Another temperature for the judge `mine`."""
+    with Path("steelyard.toml").open("a", encoding="utf-8") as file:
+        file.write("body = { temperature = 1 }\n")
+
+
+def test_rescoring_takes_the_replies_that_the_run_was_given(steelyard: Steelyard, samples: Path) -> None:
+    """Though the same judge has answered the same asks otherwise since: under other parameters, or afresh."""
+
+    def contrary(request: Request) -> dict[str, Any]:
+        reply = judge_facts(request)
+        wrong = {"label": "wrong", "quote": None, "reference": None, "source": "own_knowledge"}
+        return reply if request.task == "atomic.split" else {**reply, "atoms": [{**reply["atoms"][0], **wrong}]}
+
+    with fact_server() as server:
+        point_to(server)
+        assert steelyard("run", samples, *MINE).code == 0
+        server.reply_for = contrary
+        assert steelyard("run", samples, *MINE, "--fresh").code == 0
+        warm_up()
+        assert steelyard("run", samples, *MINE).code == 0
+        point_to(server)
+        assert steelyard("run", samples, *MINE).code == 0
+        assert len(server.requests) == 36
+    for run, accuracy in (("1", 1.0), ("2", 0.0), ("3", 0.0), ("4", 1.0)):
+        assert steelyard("rescore", run, "-o", "out.jsonl").code == 0
+        assert accuracies() == [accuracy] * 6
+
+
+def test_a_run_goes_on_in_the_same_words(steelyard: Steelyard, samples: Path) -> None:
+    """Forgotten --prompts, or another temperature, would mix two ways of judging in one run; nothing is asked."""
+    text = steelyard("prompts", "print", "atomic.split.en").out.replace("You split", "Kindly split")
+    Path("own.en.md").write_text(text, "utf-8")
+    with fact_server() as server:
+        point_to(server)
+        words = ("--prompts", "own.en.md")
+        assert steelyard("run", samples, *MINE, *words, "--max-tokens", 300, "-c", 1).code == 3
+        before = len(server.requests)
+        done = steelyard("resume")
+        assert (done.code, "the prompt atomic.split.en is not what it was" in done.err) == (2, True)
+        warm_up()
+        done = steelyard("resume", *words)
+        assert (done.code, "body is not what it was" in done.err) == (2, True)
+        assert len(server.requests) == before
+        point_to(server, timeout=9, retries=1)
+        assert steelyard("resume", *words).code == 0
+        assert len(asked(server)) == len(set(asked(server))) == 12
+
+
+def test_recording_does_not_make_anybody_pay_again(steelyard: Steelyard, samples: Path) -> None:
+    """With `--record` or without, it is the same question; the recording holds what the journal knew, too."""
+    with fact_server() as server:
+        point_to(server)
+        assert steelyard("run", samples, *MINE).code == 0
+        assert steelyard("run", samples, *MINE, "--record", "replies.jsonl").code == 0
+        assert len(server.requests) == 12
+        manifests = [json.loads(steelyard("runs", "show", run).out)["manifest"]["judge"] for run in ("1", "2")]
+    assert manifests[0] == manifests[1]
+    assert steelyard("run", samples, "-p", "atomic", "-j", "recorded:replies.jsonl", "-o", "out.jsonl").code == 0
+    assert accuracies() == [1.0] * 6
+
+
+def test_equal_samples_far_apart_are_paid_once_in_the_sums(steelyard: Steelyard) -> None:
+    """A repeated sample is free, and the run says so: its sum is what the server was asked."""
+    rows = lines_of(facts(Path("some.jsonl"), 4))
+    write_lines(Path("twice.jsonl"), [*rows, *({**row, "id": f"again-{row['id']}"} for row in rows)])
+    with fact_server() as server:
+        point_to(server)
+        done = steelyard("run", "twice.jsonl", *MINE, "-c", 1, "-o", "out.jsonl", "--progress", "json")
+        assert len(server.requests) == 8
+    assert sum(line["usage"]["calls"] for line in lines_of("out.jsonl")) == 8
+    assert json.loads([line for line in done.err.splitlines() if line.startswith("{")][-1])["calls"] == 8
+
+
+def test_a_run_that_fails_says_how_to_go_on(steelyard: Steelyard, samples: Path) -> None:
+    """Whoever has paid for something is told that it is kept, and the command that uses it."""
+    with fact_server() as server:
+        point_to(server)
+        server.script(*[Say(judge_facts(r)) for r in _first_requests(server, steelyard, samples, 3)], Status(401))
+        done = steelyard("run", samples, *MINE, "-c", 1)
+        assert done.code == 4
+        assert "what was answered is kept; go on with: steelyard resume" in done.err
+
+
 # --- the store -----------------------------------------------------------------------------------------------------
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import Any, get_args
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from steelyard import records
+from steelyard import records, tasks
+from steelyard.judges.wire import Failed
+from steelyard.protocols.common import MISSING
 from steelyard.protocols.grounded import CHECKS
 from steelyard.scoring import SHALLOW_CAP
 from steelyard.wording import LANGUAGES, band_description, say, words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
+SOURCE = Path(records.__file__).parent
 
 
 def flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
@@ -119,6 +125,78 @@ def test_dialogue_results_are_the_documents_own_words(language: records.Language
             "不确定",
         ]
     assert say(language, "label.criterion.satisfied") != say(language, "label.criterion.violated")
+
+
+# --- what code can say -----------------------------------------------------------------------------
+
+
+def trees(*patterns: str) -> list[ast.Module]:
+    return [ast.parse(file.read_text("utf-8")) for pattern in patterns for file in sorted(SOURCE.glob(pattern))]
+
+
+def strings(node: ast.AST) -> set[str]:
+    return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def flag_expressions(tree: ast.Module) -> Iterator[ast.AST]:
+    """What is assigned to, appended to, passed as or kept under the name `flags`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "flags":
+            yield node.value
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if node.value and any(getattr(target, "id", "").endswith("flags") for target in targets):
+                yield node.value
+        elif isinstance(node, ast.Dict):
+            yield from (
+                value for key, value in zip(node.keys, node.values, strict=True) if key and "flags" in strings(key)
+            )
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called.endswith("flags.append") or called == "with_flags":
+                yield from node.args
+
+
+def flags_in_source() -> set[str]:
+    """Every flag that a protocol or a parser of transcripts can set, found as a literal.
+
+    Either it stands where flags are made, or it is written as only flags are: two_words that name nothing else.
+    """
+    found = trees("protocols/*.py", "transcripts/*.py")
+    models = [value for module in (records, tasks) for value in vars(module).values() if hasattr(value, "model_fields")]
+    others = {name for model in models for name in model.model_fields}
+    others |= {node.name for tree in found for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    others |= {key.rpartition(".")[2] for key in flat(words("en")["label"])}
+    others |= {key for table in ("check", "metric", "source", "kind") for key in words("en")[table]}
+    # Keys of other documents, of pydantic's errors, of replies; and the one reason that is no flag.
+    others |= {"criteria_results", "criterion_id", "evaluation_report", "extra_forbidden", "political_date", MISSING}
+    placed = {text for tree in found for expression in flag_expressions(tree) for text in strings(expression)}
+    coined = {text for tree in found for text in strings(tree) if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", text)} - others
+    kinds = {model.model_fields["kind"].default for model in models if "kind" in model.model_fields}
+    return coined | {text for text in placed if re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text)} - kinds
+
+
+def test_every_flag_has_a_text_and_every_text_a_flag() -> None:
+    """Whatever flag can be set, the reader learns what it means; nothing is explained that is never set."""
+    assert flags_in_source() == set(words("en")["flag"])
+
+
+def test_every_reason_has_a_text_and_every_text_a_reason() -> None:
+    """The same for the reasons why an item is unjudged."""
+    reasons = set(get_args(get_type_hints(Failed)["reason"])) | {MISSING}
+    for tree in trees("**/*.py"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Unjudged":
+                reasons |= {text for given in node.keywords if given.arg == "reason" for text in strings(given)}
+    # A sample that was not sent, and prose where a reason should stand: said by protocols and reports themselves.
+    assert reasons | {"too_long", "unknown"} == set(words("en")["unjudged"])
+
+
+def test_every_list_that_can_fail_has_a_name() -> None:
+    """`unjudged:LIST:REASON` reads as words: each LIST that a protocol can name is in the table."""
+    text = "".join(file.read_text("utf-8") for file in SOURCE.glob("protocols/*.py"))
+    named = set(re.findall(r"unjudged:(\w+):", text)) | set(re.findall(r'first\["(\w+)"\] = ', text))
+    assert named == set(words("en")["list"])
 
 
 def test_a_missing_phrase_is_a_bug() -> None:

@@ -1,14 +1,18 @@
-"""arize-phoenix-evals: three evaluators over a frame. Its default of 5 requests a second is lifted."""
+"""arize-phoenix-evals: three evaluators over a frame.
+
+Its default of 5 requests a second is lifted, except under faults: with it lifted, runs with 429 alone did not finish.
+"""
 
 import asyncio
 import json
 
 import pandas
-from meter import CONCURRENCY, MODEL, measured, report, samples
+from meter import CONCURRENCY, MODEL, TOLD, measured, report, samples
 from phoenix.evals import LLM, async_evaluate_dataframe
 from phoenix.evals.metrics import CorrectnessEvaluator, DocumentRelevanceEvaluator, FaithfulnessEvaluator
 
-llm = LLM(provider="openai", model=MODEL, client="openai", initial_per_second_request_rate=10_000.0)
+rate = {} if TOLD["own_limits"] else {"initial_per_second_request_rate": 10_000.0}
+llm = LLM(provider="openai", model=MODEL, client="openai", **rate)
 rows = samples()
 frame = pandas.DataFrame(
     [

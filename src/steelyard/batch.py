@@ -3,21 +3,27 @@
 Both directions walk the same way through a run: every sample is driven as far as the journal carries it, and
 what it then asks is open. `export` writes the open asks; `take_in` first looks for their answers in the
 provider's output. When nothing is open any more, the run is complete.
+
+An answer that cannot be used is noted with the run and leaves its items unjudged; `retry` asks for them again.
+What the provider failed to answer stays open.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from steelyard.errors import InputError
-from steelyard.journal import JournalledJudge, reply_key
+from steelyard.journal import JournalledJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.manifest import now
 from steelyard.protocols import get_protocol
-from steelyard.records import Ask, Record, Reply, Unjudged
+from steelyard.records import Ask, Record, Reply, Sample, Unjudged, Usage, Verdict
 from steelyard.runs import Input
 from steelyard.store import RunRow, Store
 
@@ -25,12 +31,15 @@ URL = "/v1/chat/completions"
 
 
 class Walk(Record):
-    """How far a run has come: samples finished, asks still open, answers taken in, answers of no use."""
+    """How far a run has come: samples finished, asks still open; and what became of the answers: taken in, of no
+    use, failed at the provider (by reason), or answers to something this run never asked."""
 
     finished: int
     open: int
     taken: int = 0
     unusable: int = 0
+    failures: Mapping[str, int] = Field(default_factory=dict)
+    unknown: int = 0
 
 
 def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) -> Walk:
@@ -44,24 +53,51 @@ def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) 
                 line = {"custom_id": key, "method": "POST", "url": URL, "body": judge.request(ask)}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-        return _walk(store, row, judge, data, {}, write)
+        walker = _Walker(store, row, judge, {})
+        walker.walk(data, write)
+    return walker.result(len(written))
 
 
 def take_in(store: Store, row: RunRow, judge: ChatJudge, data: Input, output: Path) -> Walk:
     """Journal the answers of a provider's output file and finish the samples that need no more."""
     answers: dict[str, Mapping[str, Any]] = {}
+    failures: Counter[str] = Counter()
     for number, line in _lines(output):
-        if not isinstance(line, dict) or "custom_id" not in line:
-            raise InputError("is not a line of batch output", file=str(output), line=number, field="custom_id")
-        response = line.get("response") or {}
-        if response.get("status_code") == 200 and isinstance(response.get("body"), dict):
-            answers[line["custom_id"]] = response["body"]
-    return _walk(store, row, judge, data, answers, lambda key, ask: None)
+        id, body, failure = _outcome(line, str(output), number)
+        if body is None:
+            failures[failure] += 1
+        else:
+            answers[id] = body
+    open_keys: set[str] = set()
+    walker = _Walker(store, row, judge, answers)
+    walker.walk(data, lambda key, ask: open_keys.add(key))
+    unknown = sum(1 for key in answers if not walker.knows(key))
+    if answers and unknown == len(answers):
+        raise InputError(f"answers nothing that run {row.id} asked; is it another run's file?", file=str(output))
+    return walker.result(len(open_keys)).model_copy(update={"failures": dict(failures), "unknown": unknown})
+
+
+def _outcome(line: Any, file: str, number: int) -> tuple[str, Mapping[str, Any] | None, str]:
+    """(what was answered, the completion, or else why there is none)."""
+    if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
+        raise InputError("is not a line of batch output", file=file, line=number, field="custom_id")
+    if "response" not in line and "error" not in line:
+        raise InputError(
+            "has no response: name the provider's output file, not the one that was uploaded", file=file, line=number
+        )
+    response = line.get("response")
+    response = response if isinstance(response, dict) else {}
+    body, status = response.get("body"), response.get("status_code")
+    if status == 200 and isinstance(body, dict):
+        return line["custom_id"], body, ""
+    said = line.get("error") or (body.get("error") if isinstance(body, dict) else None)
+    code = said.get("code") or said.get("message") if isinstance(said, dict) else said
+    return line["custom_id"], None, " ".join(str(part) for part in (status, code) if part) or "no answer"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, text in enumerate(file, start=1):
                 if not text.isspace():
                     try:
@@ -70,59 +106,87 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
                         raise InputError(f"is not JSON: {error}", file=str(path), line=number) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot be read: {error}", file=str(path)) from None
 
 
-def _walk(
-    store: Store, row: RunRow, judge: ChatJudge, data: Input, answers: Mapping[str, Mapping[str, Any]], on_open: Any
-) -> Walk:
-    protocol = get_protocol(row.protocol)
-    options = protocol.parse_options(row.manifest["options"])
-    journal = JournalledJudge(judge, store, row.id)
-    done = store.finished(row.id)
-    taken = unusable = open_asks = 0
-    finished = sum(done)
+class _Walker:
+    """Drives every unfinished sample of a run as far as the journal and the new answers carry it."""
 
-    def answer(ask: Ask) -> Reply | Unjudged | None:
-        nonlocal taken, unusable
-        key = reply_key(judge, ask)
-        if known := journal.recall(key, ask):
-            return known
-        if key not in answers:
-            return None
-        reply = judge.read_completion(ask, answers[key])
-        if isinstance(reply, Reply):
-            taken += 1
-            journal.keep(key, ask, reply)
-        else:
-            unusable += 1
-        return reply
+    def __init__(self, store: Store, row: RunRow, judge: ChatJudge, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        self._store, self._row, self._judge, self._answers = store, row, judge, answers
+        self._protocol = get_protocol(row.protocol)
+        self._options = self._protocol.parse_options(row.manifest["options"])
+        fresh = bool(row.manifest.get("fresh"))
+        self._journal = JournalledJudge(judge, store, row.id, fresh=fresh, continued=True)
+        self._paid: set[str] = set()
+        self._taken = self._unusable = self._finished = 0
 
-    store.clear_bad_rows(row.id)
-    for seq, sample in data.rows(protocol):
-        if isinstance(sample, InputError):
-            store.add_bad_row(row.id, sample)
-            continue
-        if seq < len(done) and done[seq]:
-            continue
-        rounds = protocol.rounds(sample, options)
-        usage_of: list[Reply | Unjudged] = []
+    def walk(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
+        done = self._store.finished(self._row.id)
+        self._finished = sum(done)
+        waiting = False
+        self._store.clear_bad_rows(self._row.id)
+        for seq, sample in data.rows(self._protocol):
+            if isinstance(sample, InputError):
+                self._store.add_bad_row(self._row.id, sample)
+                continue
+            if seq < len(done) and done[seq]:
+                continue
+            outcome = self._through(sample)
+            if isinstance(outcome, Verdict):
+                self._store.add_verdict(self._row.id, seq, sample, outcome)
+                self._finished += 1
+                continue
+            waiting = True
+            for ask in outcome:
+                on_open(self._journal.key(ask), ask)
+        state = "stopped" if waiting else "complete"
+        self._store.update_run(self._row.id, state=state, finished=now(), manifest=self._row.manifest)
+
+    def result(self, open: int) -> Walk:
+        return Walk(finished=self._finished, open=open, taken=self._taken, unusable=self._unusable)
+
+    def knows(self, key: str) -> bool:
+        """Whether this was ever an ask of this run."""
+        return self._store.reply(key) is not None or self._store.unusable(self._row.id, key) is not None
+
+    def _through(self, sample: Sample) -> Verdict | list[Ask]:
+        """The sample's verdict, or the asks that nobody has answered yet."""
+        rounds = self._protocol.rounds(sample, self._options)
+        usage = Usage()
         try:
             asks = next(rounds)
             while True:
-                replies = [(ask, answer(ask)) for ask in asks]
-                waiting = [ask for ask, reply in replies if reply is None]
-                if waiting:
-                    for ask in waiting:
-                        on_open(reply_key(judge, ask), ask)
-                    open_asks += len(waiting)
-                    break
-                usage_of += [reply for _, reply in replies if reply]
-                asks = rounds.send([reply for _, reply in replies if reply])
+                replies = [self._answer(ask) for ask in asks]
+                known = [reply for reply in replies if reply is not None]
+                if len(known) < len(asks):
+                    return [ask for ask, reply in zip(asks, replies, strict=True) if reply is None]
+                usage = sum((reply.usage for reply in known), start=usage)
+                asks = rounds.send(known)
         except StopIteration as end:
-            usage = sum((reply.usage for reply in usage_of), start=end.value.usage)
-            verdict = end.value.model_copy(update={"judge": judge.name, "usage": usage})
-            store.add_verdict(row.id, seq, sample, verdict)
-            finished += 1
-    state = "stopped" if open_asks else "complete"
-    store.update_run(row.id, state=state, finished=now(), manifest=row.manifest)
-    return Walk(finished=finished, open=open_asks, taken=taken, unusable=unusable)
+            verdict: Verdict = end.value
+            return verdict.model_copy(update={"judge": self._judge.name, "usage": usage})
+
+    def _answer(self, ask: Ask) -> Reply | Unjudged | None:
+        key = self._journal.key(ask)
+        reply = self._journal.recall(key, ask) or self._store.unusable(self._row.id, key)
+        if reply is None and key in self._answers:
+            reply = self._take(key, ask)
+        if reply is None:
+            return None
+        if key in self._paid:
+            # Two samples ask the same: it was one call.
+            return reply.model_copy(update={"usage": Usage()})
+        self._paid.add(key)
+        return reply
+
+    def _take(self, key: str, ask: Ask) -> Reply | Unjudged:
+        reply = self._judge.read_completion(ask, self._answers[key])
+        if isinstance(reply, Reply):
+            self._taken += 1
+            self._journal.keep(key, ask, reply)
+        else:
+            self._unusable += 1
+            self._store.add_unusable(self._row.id, key, reply)
+        return reply

@@ -27,6 +27,7 @@ from steelyard.prompts import Prompts
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
+GROUP = "steelyard.judges"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Gate = Any  # judges.gate.Gate, not imported here: `--help` does not need it
 
@@ -66,8 +67,9 @@ class Config:
     def load(cls, path: Path | None = None, environment: Mapping[str, str] | None = None) -> Config:
         """From the named file, else from steelyard.toml here, else the defaults."""
         environment = os.environ if environment is None else environment
-        file = path or Path(environment.get("STEELYARD_CONFIG", FILE))
-        if path is None and not file.exists():
+        named = path or environment.get("STEELYARD_CONFIG")
+        file = Path(named or FILE)
+        if not named and not file.exists():
             return cls(Settings(), environment, FILE)
         try:
             settings = Settings.model_validate(tomllib.loads(file.read_text("utf-8")))
@@ -86,13 +88,14 @@ class Config:
         return Prompts.shipped().with_files(folder / path for path in self.settings.run.prompts)
 
     def store_path(self, given: Path | None = None) -> Path:
-        if given or self.settings.run.store:
-            return given or Path(self.source).parent / str(self.settings.run.store)
-        return Path(self.environment.get("STEELYARD_STORE", STORE))
+        """Where runs are kept: as named, else as the environment says, else as the file does, beside it."""
+        if named := given or self.environment.get("STEELYARD_STORE"):
+            return Path(named)
+        return Path(self.source).parent / self.settings.run.store if self.settings.run.store else STORE
 
     def judge_names(self) -> list[str]:
         """The judges that can be named as they are: the user's own and those of installed packages."""
-        return [*self.settings.judges, *(point.name for point in entry_points(group="steelyard.judges"))]
+        return [*self.settings.judges, *_installed_names()]
 
     def judge(self, name: str | None, prompts: Prompts, gate: Gate | None = None, store: Path | None = None) -> Judge:
         """The judge a user named."""
@@ -108,12 +111,11 @@ class Config:
             return self._from_table("openai", {"kind": "openai", "model": rest or None}, prompts, gate, store)
         if kind == "recorded":
             return self._recorded(rest, store)
-        for point in entry_points(group="steelyard.judges"):
-            if point.name == kind:
-                made: Judge = point.load()(rest)
-                return made
+        if maker := _installed(kind):
+            return _made(name, maker, rest)
         known = ", ".join(["openai:MODEL", "recorded:FILE", *self.judge_names()])
-        raise ConfigError(f"there is no judge {name!r}; known are {known}")
+        hint = "" if ":" in name else f"; a model of that name is -j openai:{name}"
+        raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
     def _from_table(
         self, name: str, table: dict[str, Any], prompts: Prompts, gate: Gate | None, store: Path | None
@@ -124,23 +126,28 @@ class Config:
             beside = Path(self.source).parent / file
             return self._recorded(str(beside) if beside.is_file() else file, store)
         if kind != "openai":
-            makers: dict[str, Callable[..., Judge]] = {
-                point.name: point.load() for point in entry_points(group="steelyard.judges") if point.name == kind
-            }
-            if kind not in makers:
-                raise ConfigError(f"{self.source}: judges.{name}.kind: there is no kind {kind!r}; openai or recorded")
-            return makers[kind](**table)
+            maker = _installed(str(kind))
+            if maker is None:
+                known = ", ".join(["openai", "recorded", *_installed_names()])
+                raise ConfigError(f"{self.source}: judges.{name}.kind: there is no kind {kind!r}; known are {known}")
+            return _made(f"{self.source}: judges.{name}", maker, **table)
         from steelyard.judges.chat import ChatJudge
         from steelyard.judges.endpoint import Endpoint
         from steelyard.prices import price_of
 
-        usual_url = self.environment.get("OPENAI_BASE_URL", DEFAULT_BASE_URL)
+        usual_url = self.environment.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
         table.setdefault("base_url", usual_url)
         # One service's key is never sent to another: elsewhere, the user names the variable.
-        is_usual = urlsplit(str(table["base_url"])).netloc == urlsplit(usual_url).netloc
+        try:
+            is_usual = urlsplit(str(table["base_url"]))[:2] == urlsplit(usual_url)[:2]
+            table.setdefault("proxy", proxy_for(str(table["base_url"]), self.environment))
+        except ValueError as error:
+            raise ConfigError(f"{self.source}: judges.{name}.base_url: {error}") from error
         key_env = table.get("key_env") or ("OPENAI_API_KEY" if is_usual else None)
-        table.setdefault("proxy", proxy_for(str(table["base_url"]), self.environment))
-        table.setdefault("price", price_of(str(table.get("model")), self.settings.prices))
+        try:
+            table.setdefault("price", price_of(str(table.get("model")), self.settings.prices))
+        except ConfigError as error:
+            raise ConfigError(f"{self.source}: {error}") from None
         if not table.get("model"):
             raise ConfigError("the openai judge needs a model: -j openai:MODEL, for example -j openai:gpt-4o-mini")
         try:
@@ -163,6 +170,26 @@ class Config:
         if not is_run_name(source):
             raise ConfigError(f"there is no file {source} of recorded replies")
         return StoredJudge.of_run(source, self.store_path(store))
+
+
+def _installed_names() -> list[str]:
+    return [point.name for point in entry_points(group=GROUP)]
+
+
+def _installed(kind: str) -> Callable[..., Judge] | None:
+    """What makes judges of this kind, where a package that offers it is installed."""
+    found = next((point for point in entry_points(group=GROUP) if point.name == kind), None)
+    try:
+        return found.load() if found else None
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"the judge {kind!r} is installed but cannot be loaded: {error}") from error
+
+
+def _made(name: str, maker: Callable[..., Judge], *given: str, **table: Any) -> Judge:
+    try:
+        return maker(*given, **table)
+    except TypeError as error:
+        raise ConfigError(f"{name}: {error}") from error
 
 
 def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:

@@ -200,24 +200,14 @@ def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str]) -> Iterator[Row]:
-    from steelyard.samples import read_samples, sample_from
+    from steelyard.samples import read_samples, samples_from
 
     if isinstance(samples, str | PathLike):
         if not Path(samples).exists():
             raise InputError("there is no such file", file=str(samples))
         yield from enumerate(read_samples([samples], protocol.kind, fields=fields))
         return
-    wanted = RagSample if protocol.kind == "rag" else DialogueSample
     # Both can be iterated, and what came out would be fields, not samples.
     if isinstance(samples, Mapping | RagSample | DialogueSample):
         samples = [samples]
-    for seq, sample in enumerate(samples):
-        if isinstance(sample, wanted):
-            yield seq, sample
-            continue
-        try:
-            if not isinstance(sample, Mapping):
-                raise InputError(f"is {type(sample).__name__}, not a mapping or a {wanted.__name__}")
-            yield seq, sample_from(sample, protocol.kind, fields=fields)
-        except InputError as error:
-            yield seq, InputError(error.problem, file="samples", line=seq, field=error.field)
+    yield from enumerate(samples_from(samples, protocol.kind, fields=fields))

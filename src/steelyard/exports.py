@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.evaluation import Results
-from steelyard.records import Verdict
-from steelyard.store import SAMPLE, RunRow, Store
+from steelyard.records import Usage, Verdict
+from steelyard.store import SAMPLE, RunRow, Store, StoredReply
 
 # Spreadsheets run what begins with one of these; an apostrophe makes it text again.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -47,6 +47,8 @@ def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
         yield {"sample": sample.model_dump(mode="json"), "verdict": verdict.model_dump(mode="json")}
     for bad in store.bad_rows(run.id):
         yield {"bad_row": {"file": bad.file, "line": bad.line, "field": bad.field, "problem": bad.problem}}
+    for key, repeat, stored in store.used_replies(run.id):
+        yield {"reply": {**stored._asdict(), "usage": stored.usage.model_dump(), "key": key, "repeat": repeat}}
 
 
 def _write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
@@ -118,6 +120,9 @@ def read(store: Store, file: Path) -> RunRow:
                 if "bad_row" in line:
                     store.add_bad_row(run["id"], InputError(**line["bad_row"]))
                     continue
+                if "reply" in line:
+                    _take_reply(store, run["id"], dict(line["reply"]))
+                    continue
                 sample, verdict = SAMPLE.validate_python(line["sample"]), Verdict.model_validate(line["verdict"])
             except (KeyError, TypeError, ValidationError) as error:
                 raise InputError(f"cannot be taken over: {error}", file=str(file), line=number) from None
@@ -125,6 +130,14 @@ def read(store: Store, file: Path) -> RunRow:
             seq += 1
         store.update_run(run["id"], state=run["state"], finished=run["finished"], manifest=run["manifest"])
     return store.run(run["id"])
+
+
+def _take_reply(store: Store, run: str, given: dict[str, Any]) -> None:
+    key, repeat = given.pop("key"), given.pop("repeat")
+    stored = StoredReply(**{**given, "usage": Usage.model_validate(given["usage"])})
+    if store.reply(key) is None:
+        store.add_reply(key, stored)
+    store.use_reply(run, stored.ask, key, repeat)
 
 
 def _entries(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

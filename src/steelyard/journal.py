@@ -15,11 +15,13 @@ from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import Store, StoredReply
 
 
-def reply_key(judge: Judge, ask: Ask, repeat: int = 0) -> str:
+def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
     """Says exactly what was asked of whom: the judge's own fingerprint (prompt, model, parameters) where it
-    has one, else its name and the ask."""
+    has one, else its name and the ask. A run that wants fresh replies has its own: those of others stay as they are."""
     fingerprint = getattr(judge, "fingerprint", None)
-    parts = (fingerprint(ask) if fingerprint else judge.name, ask.key, str(repeat))
+    parts = [fingerprint(ask) if fingerprint else judge.name, ask.key, str(repeat)]
+    if fresh_in is not None:
+        parts.append(fresh_in)
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:40]
 
 
@@ -27,13 +29,22 @@ class JournalledJudge:
     """Answers from the store where it can, else from the judge, and keeps the answer.
 
     `fresh` trusts only what this very run was answered; `retrying` only replies that left nothing out.
+    `continued` says that this run was at work before: what it paid then is counted with the samples it finishes now.
     `spent` is what the judge was paid since this object was made.
     """
 
     def __init__(
-        self, judge: Judge, store: Store, run: str | None = None, repeat: int = 0, *, fresh: bool = False
+        self,
+        judge: Judge,
+        store: Store,
+        run: str | None = None,
+        repeat: int = 0,
+        *,
+        fresh: bool = False,
+        continued: bool = False,
     ) -> None:
-        self.judge, self.store, self.run, self.repeat, self.fresh = judge, store, run, repeat, fresh
+        self.judge, self.store, self.run, self.repeat = judge, store, run, repeat
+        self.fresh, self.continued = fresh, continued
         self.retrying = False
         self.spent = Usage()
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
@@ -42,8 +53,11 @@ class JournalledJudge:
     def name(self) -> str:
         return self.judge.name
 
+    def key(self, ask: Ask) -> str:
+        return reply_key(self.judge, ask, self.repeat, self.run if self.fresh else None)
+
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        key = reply_key(self.judge, ask, self.repeat)
+        key = self.key(ask)
         if known := self.recall(key, ask):
             return known
         if under_way := self._in_flight.get(key):
@@ -68,7 +82,7 @@ class JournalledJudge:
     def recall(self, key: str, ask: Ask) -> Reply | None:
         """The journalled reply; it costs nothing now unless this very run paid for it before it was stopped."""
         stored = self.store.reply(key)
-        if stored is None or (self.fresh and stored.run != self.run):
+        if stored is None:
             return None
         try:
             data = ask.reply.model_validate_json(stored.reply)
@@ -76,8 +90,10 @@ class JournalledJudge:
             return None  # written by a version whose reply had another shape: ask anew
         if self.retrying and _leaves_out(ask, data):
             return None
-        paid = stored.usage if self.run is not None and stored.run == self.run else Usage()
-        return Reply(data=data, raw=stored.raw, usage=paid)
+        own = stored.run == self.run
+        if self.run is not None and not own:
+            self.store.use_reply(self.run, ask.key, key, self.repeat)
+        return Reply(data=data, raw=stored.raw, usage=stored.usage if own and self.continued else Usage())
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
         self.store.journal(
@@ -85,6 +101,7 @@ class JournalledJudge:
             StoredReply(
                 ask.key, ask.task, self.judge.name, reply.data.model_dump_json(), reply.raw, reply.usage, self.run
             ),
+            self.repeat,
         )
 
     async def aclose(self) -> None:
@@ -100,10 +117,11 @@ def _leaves_out(ask: Ask, data: ReplyData) -> bool:
 
 
 class StoredJudge:
-    """The replies of an earlier run, and nothing else: what was not asked then is not answered now."""
+    """The replies that an earlier run used, and nothing else: what was not asked then is not answered now."""
 
     def __init__(self, store: Store, judge: str, run: str) -> None:
         self._store, self._judge, self._run = store, judge, run
+        self._exact = next(store.used_replies(run), None) is not None
 
     @classmethod
     def of_run(cls, run: str, path: Path) -> Self:
@@ -120,14 +138,21 @@ class StoredJudge:
         return self._judge
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        found = [stored for stored in self._store.replies_to(ask.key) if stored.judge == self._judge]
-        # The same ask may have been answered under other prompts or parameters; what this run paid for comes first.
-        for stored in sorted(found, key=lambda stored: stored.run != self._run):
+        for stored in self._candidates(ask):
             try:
                 return Reply(data=ask.reply.model_validate_json(stored.reply), raw=stored.raw)
             except ValidationError:
                 continue  # written by a version whose reply had another shape
         return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
+
+    def _candidates(self, ask: Ask) -> list[StoredReply]:
+        if used := self._store.used_reply(self._run, ask.key):
+            return [used]
+        if self._exact:
+            return []
+        # A run of the first schema did not note what it used; what it paid for itself comes first.
+        found = [stored for stored in self._store.replies_to(ask.key) if stored.judge == self._judge]
+        return sorted(found, key=lambda stored: stored.run != self._run)
 
     async def aclose(self) -> None:
         self._store.close()

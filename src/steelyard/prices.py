@@ -27,7 +27,9 @@ def price_of(model: str, own: Mapping[str, Mapping[str, Any]]) -> Price | None:
         try:
             return Price.model_validate(own[model])
         except ValidationError as error:
-            raise ConfigError(f"prices.{model!r}: {error.errors()[0]['msg']}") from None
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise ConfigError(f"prices.{model!r}.{where}: {problem['msg']}") from None
     known = shipped()[1]
     if model in known:
         return known[model]

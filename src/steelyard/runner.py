@@ -1,4 +1,4 @@
-"""Drives protocols: many samples at once, each asking its own rounds; verdicts come out in the input's order."""
+"""Drives protocols: many samples at once, each asking its own rounds, until all are judged or the budget is spent."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from steelyard.errors import InputError, JudgeError
+from steelyard.errors import InputError, StoreError
 from steelyard.judges.base import Judge
+from steelyard.judges.gate import Gate, Stopped
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
 
 Row = tuple[int, Sample | InputError]
 """The place in the input, and what stood there."""
-
-
-class Stopped(Exception):
-    """The run was told to stop: what is not answered yet stays unasked, and can be resumed."""
 
 
 @dataclass
@@ -41,16 +38,22 @@ class Tally:
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop by itself. Checked before each ask; what is in flight finishes and is kept."""
+    """When to stop by itself. Checked around each ask; what is in flight finishes and is kept, and is therefore
+    counted beforehand, as if each call in flight took what the calls so far took on average."""
 
     max_cost: float | None = None
     max_tokens: int | None = None
     max_seconds: float | None = None
 
-    def exceeded(self, usage: Usage, seconds: float) -> str | None:
-        if self.max_cost is not None and (usage.cost or 0) >= self.max_cost:
+    def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0) -> str | None:
+        ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
+        if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
             return f"--max-cost {self.max_cost:g} reached"
-        if self.max_tokens is not None and usage.prompt_tokens + usage.completion_tokens >= self.max_tokens:
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        if usage.calls and not tokens and (self.max_cost or self.max_tokens):
+            # Some servers leave the count out; going on would mean to spend without any limit.
+            return f"{'--max-cost' if self.max_cost else '--max-tokens'} is blind: this judge reports no tokens"
+        if self.max_tokens is not None and tokens * ahead >= self.max_tokens:
             return f"--max-tokens {self.max_tokens} reached"
         if self.max_seconds is not None and seconds >= self.max_seconds:
             return f"--max-time {self.max_seconds:g}s reached"
@@ -58,7 +61,11 @@ class Budget:
 
 
 class Runner:
-    """One run over one judge. `tally` is live; `stop(reason)` ends it politely from any callback or signal."""
+    """One run over one judge. `tally` is live; `stop(reason)` ends it politely from any callback or signal.
+
+    `gate` is the one that the judge's calls go through: closed by `stop`, it turns away asks that wait there.
+    Without `in_order`, verdicts are handed over as they come, and a slow sample holds nothing up.
+    """
 
     def __init__(
         self,
@@ -70,14 +77,20 @@ class Runner:
         budget: Budget | None = None,
         window: int = 2000,
         spent: Callable[[], Usage] | None = None,
+        gate: Gate | None = None,
+        in_order: bool = True,
     ) -> None:
         self.protocol, self.options, self.judge = protocol, options, judge
         self.workers, self.budget, self.window = workers, budget or Budget(), window
+        self.gate, self.in_order = gate, in_order
         self.tally = Tally()
         self._spent = spent or (lambda: self.tally.usage)
+        self._asking = self._cut_short = 0
 
     def stop(self, reason: str) -> None:
         self.tally.stopped = self.tally.stopped or reason
+        if self.gate:
+            self.gate.close()
 
     async def run(
         self,
@@ -87,17 +100,26 @@ class Runner:
     ) -> Tally:
         """Judge all rows. Verdicts are handed over as soon as every earlier row is settled.
 
-        Raises `JudgeError` (after what was in flight is kept) when no ask can succeed any more.
+        Whatever fails (`JudgeError`, when no ask can succeed any more; a slip in a protocol) is raised after what
+        was in flight is kept. Only a failing store ends the run at once: nothing could be kept any more.
         """
         self._started = asyncio.get_running_loop().time()
         source = iter(rows)
-        queue = _InOrder(on_verdict, self.window)
-        failures: list[JudgeError] = []
+        queue = _InOrder(on_verdict, self.window) if self.in_order else _AsTheyCome(on_verdict)
+        failures: list[Exception] = []
+
+        def fail(error: Exception) -> None:
+            failures.append(error)
+            self.stop(str(error) or type(error).__name__)
 
         async def work() -> None:
             while True:
                 await queue.room()
-                row = None if self.tally.stopped else next(source, None)
+                try:
+                    row = None if self.tally.stopped else next(source, None)
+                except Exception as error:
+                    fail(error)
+                    return
                 if row is None:
                     return
                 place, (seq, sample) = queue.take(), row
@@ -109,16 +131,20 @@ class Runner:
                 try:
                     verdict = await self._judge(sample)
                 except Stopped:
+                    self._cut_short += 1
                     queue.settle(place, None)
                     continue
-                except JudgeError as error:
-                    failures.append(error)
-                    self.stop(str(error))
+                except StoreError:
+                    raise
+                except Exception as error:
+                    fail(error)
                     queue.settle(place, None)
                     continue
                 self.tally.count(verdict)
                 queue.settle(place, (seq, sample, verdict))
 
+        # Not only before an ask: when every call hangs, there is no next ask for a long time.
+        alarm = self._alarm()
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self.workers):
@@ -126,8 +152,13 @@ class Runner:
         except BaseExceptionGroup as several:
             # One worker's failure ends the others; a user is told what happened, not how many were at work.
             raise several.exceptions[0] from None
+        finally:
+            if alarm:
+                alarm.cancel()
         if failures:
             raise failures[0]
+        if self.tally.stopped and not self._cut_short and next(source, None) is None:
+            self.tally.stopped = None  # it came too late to leave anything out
         return self.tally
 
     async def _judge(self, sample: Sample) -> Verdict:
@@ -149,26 +180,62 @@ class Runner:
             return verdict.model_copy(update={"judge": self.judge.name, "usage": usage})
 
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
-        if not self.tally.stopped:
-            elapsed = asyncio.get_running_loop().time() - self._started
-            if reason := self.budget.exceeded(self._spent(), elapsed):
-                self.stop(reason)
+        self._mind_budget()
         if self.tally.stopped:
             raise Stopped
-        reply = await self.judge.answer(ask)
+        self._asking += 1
+        try:
+            reply = await self.judge.answer(ask)
+        finally:
+            self._asking -= 1
         self.tally.usage += reply.usage
         if isinstance(reply, Unjudged):
             self.tally.errors[reply.reason] += 1
+        if self.gate and self._asking > self.gate.in_flight:
+            # Those who wait at the gate were let go when there was money left; there may be none by now.
+            self._mind_budget()
         return reply
+
+    def _mind_budget(self) -> None:
+        if not self.tally.stopped:
+            elapsed = asyncio.get_running_loop().time() - self._started
+            in_flight = self.gate.in_flight if self.gate else self._asking
+            if reason := self.budget.exceeded(self._spent(), elapsed, in_flight):
+                self.stop(reason)
+
+    def _alarm(self) -> asyncio.TimerHandle | None:
+        seconds = self.budget.max_seconds
+        if seconds is None:
+            return None
+        reason = self.budget.exceeded(Usage(), seconds) or ""
+        return asyncio.get_running_loop().call_later(seconds, self.stop, reason)
 
 
 async def _all(answers: Iterable[asyncio.Future[Reply | Unjudged] | object]) -> list[Reply | Unjudged]:
     """All answers in order. When one says stop, the others are still awaited, so that what they paid for is kept."""
     results = await asyncio.gather(*answers, return_exceptions=True)  # type: ignore[arg-type]
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if errors:
+        # What went wrong is news; that the others were stopped because of it is not.
+        raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
     return results  # type: ignore[return-value]
+
+
+class _AsTheyCome:
+    """Hands results over at once."""
+
+    def __init__(self, hand_over: Callable[[int, Sample, Verdict], None]) -> None:
+        self._hand_over = hand_over
+
+    async def room(self) -> None:
+        """There always is: nothing is kept."""
+
+    def take(self) -> int:
+        return 0
+
+    def settle(self, place: int, result: tuple[int, Sample, Verdict] | None) -> None:
+        if result:
+            self._hand_over(*result)
 
 
 class _InOrder:

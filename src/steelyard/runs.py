@@ -12,6 +12,8 @@ from typing import Any
 from steelyard.errors import ConfigError, InputError, StoreError
 from steelyard.journal import JournalledJudge, StoredJudge
 from steelyard.judges.base import Judge
+from steelyard.judges.gate import Gate
+from steelyard.judges.recorded import Recorder
 from steelyard.manifest import file_sha256, make_manifest, now
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
@@ -22,6 +24,8 @@ from steelyard.samples import read_samples
 from steelyard.store import RunRow, Store
 
 OnVerdict = Callable[[Sample, Verdict], None]
+# What a judge says of itself that shapes its answers; time limits and prices do not.
+SHAPING = ("base_url", "model", "body", "structured")
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,10 @@ class How:
     budget: Budget = field(default_factory=Budget)
     fresh: bool = False
     """Ask again even where the journal holds the reply."""
+    gate: Gate | None = None
+    """What the judge's calls go through, to be closed when the run is stopped."""
+    record: Path | None = None
+    """Also append every reply to this file."""
 
 
 def new_run_id() -> str:
@@ -63,18 +71,30 @@ class Run:
     """One run of the store, being judged. `start()` or `continue_()` make it; `drive()` does the work."""
 
     def __init__(
-        self, row: RunRow, store: Store, protocol: Protocol, options: Options, judge: Judge, data: Input, how: How
+        self,
+        row: RunRow,
+        store: Store,
+        protocol: Protocol,
+        options: Options,
+        judge: Judge,
+        data: Input,
+        how: How,
+        *,
+        continued: bool = False,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
-        self.judge = JournalledJudge(judge, store, row.id, fresh=how.fresh)
+        self.judge = JournalledJudge(judge, store, row.id, fresh=how.fresh, continued=continued)
         self.runner = Runner(
             protocol,
             options,
-            self.judge,
+            # Outside the journal: a recording holds all that the run was told, also what was known before.
+            Recorder(self.judge, how.record) if how.record else self.judge,
             workers=how.workers,
             budget=how.budget,
             # What the journal answers was paid for before; it must not use up the budget a second time.
             spent=lambda: self.judge.spent,
+            gate=how.gate,
+            in_order=False,
         )
         self.tally = self.runner.tally
 
@@ -82,6 +102,14 @@ class Run:
         self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], *, retry: bool = False
     ) -> Tally:
         """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
+        with self.store.alone_with(self.row.id):
+            return await self._drive(on_verdict, on_bad_row, retry)
+
+    async def aclose(self) -> None:
+        await self.runner.judge.aclose()
+
+    async def _drive(self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], retry: bool) -> Tally:
+        self.store.update_run(self.row.id, state="running", finished=None, manifest=self.row.manifest)
         self.judge.retrying = retry
         done = self.store.finished(self.row.id, retry=retry)
         self.store.clear_bad_rows(self.row.id)
@@ -128,15 +156,36 @@ def start(
     return Run(row, store, protocol, options, judge, data, how)
 
 
-def continue_(store: Store, name: str, judge: Judge, how: How) -> Run:
-    """An earlier run, to be finished over the same data."""
+def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:
+    """An earlier run, to be finished over the same data, by the same judge, in the same words."""
     row = store.run(name)
-    if judge.name != row.judge:
-        raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
+    check_unchanged(row, judge, prompts)
     protocol = get_protocol(row.protocol)
     options = protocol.parse_options(row.manifest["options"])
     how = replace(how, fresh=bool(row.manifest.get("fresh")))
-    return Run(row, store, protocol, options, judge, input_of(row), how)
+    return Run(row, store, protocol, options, judge, input_of(row), how, continued=True)
+
+
+def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
+    """One run is one way of judging: with another model, parameter or prompt its numbers would mean nothing."""
+    if judge.name != row.judge:
+        raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
+    if not hasattr(judge, "fingerprint"):
+        return
+    described = judge.describe() if hasattr(judge, "describe") else {}
+    then = row.manifest.get("judge", {})
+    words = {prompt.id: prompt.sha256 for prompt in prompts}
+    changed = [name for name in SHAPING if name in then and then[name] != described.get(name)]
+    changed += [
+        f"the prompt {id}"
+        for id, prompt in row.manifest.get("prompts", {}).items()
+        if words.get(id) != prompt["sha256"]
+    ]
+    if changed:
+        raise ConfigError(
+            f"{changed[0]} is not what it was when run {row.id} began; put it back (--prompts, steelyard.toml), "
+            "or start a new run"
+        )
 
 
 def input_of(row: RunRow) -> Input:

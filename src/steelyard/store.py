@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter
 
 from steelyard.errors import InputError, StoreError
-from steelyard.records import Sample, Usage, Verdict
+from steelyard.records import Sample, Unjudged, Usage, Verdict
 
 # Append only: migration n brings a store from version n to n + 1.
 MIGRATIONS: tuple[str, ...] = (
@@ -56,6 +56,22 @@ MIGRATIONS: tuple[str, ...] = (
         run TEXT
     ) WITHOUT ROWID;
     CREATE INDEX replies_by_ask ON replies (ask);
+    """,
+    # Which reply a run was given to an ask, and which asks of a run the judge answered uselessly.
+    """
+    CREATE TABLE used (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        ask TEXT NOT NULL,
+        repeat INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        PRIMARY KEY (run, ask, repeat)
+    ) WITHOUT ROWID;
+    CREATE TABLE unusable (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        unjudged TEXT NOT NULL,
+        PRIMARY KEY (run, key)
+    ) WITHOUT ROWID;
     """,
 )
 
@@ -103,11 +119,14 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
-                db.execute("PRAGMA journal_mode = WAL")
+                # Before anything is changed: somebody else's file stays as it is.
+                check_ours(db, path)
+                if db.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                    db.execute("PRAGMA journal_mode = WAL")
                 # Without a sync per commit a killed process still loses nothing; only a power cut could.
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("PRAGMA foreign_keys = ON")
-                migrate(db, path)
+                migrate(db)
             except BaseException:
                 db.close()
                 raise
@@ -148,7 +167,7 @@ class Store:
         if name == "last" and runs:
             return runs[0]
         found = [run for run in runs if run.id == name or str(run.number) == name]
-        found = found or [run for run in runs if run.id.startswith(name)]
+        found = found or [run for run in runs if name and run.id.startswith(name)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -157,7 +176,29 @@ class Store:
         raise StoreError(f"there is no run {name!r} in {self.path}; newest are: {known}")
 
     def delete_run(self, id: str) -> None:
-        self._write("DELETE FROM runs WHERE id = ?", (id,))
+        with self.alone_with(id):
+            self._write("DELETE FROM runs WHERE id = ?", (id,))
+
+    @contextmanager
+    def alone_with(self, run: str) -> Iterator[None]:
+        """Keep other processes off a run: two that go on with it at once would pay twice for the same asks.
+
+        The lock is SQLite's own, on an empty file beside the store, so that it ends with the process, however that
+        ends, on every system.
+        """
+        lock = self.path.with_name(f"{self.path.name}-{run}.lock")
+        with closing(sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)) as held:
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise StoreError(
+                    f"run {run} is in the hands of another process; wait for that one or stop it"
+                ) from error
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # some systems do not delete what is open; an empty file does no harm
+                    lock.unlink()
 
     # --- samples and verdicts ---
 
@@ -220,12 +261,42 @@ class Store:
         for ask, task, judge, reply, raw, usage, run in self._read(sql, value):
             yield StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
 
-    def journal(self, key: str, stored: StoredReply) -> None:
+    def journal(self, key: str, stored: StoredReply, repeat: int = 0) -> None:
+        """Keep a reply, and that its run used it."""
+        with self.all_or_nothing():
+            self.add_reply(key, stored)
+            if stored.run is not None:
+                self.use_reply(stored.run, stored.ask, key, repeat)
+
+    def add_reply(self, key: str, stored: StoredReply) -> None:
         usage = stored.usage.model_dump_json()
         self._write(
             "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (key, *stored[:5], usage, stored.run),
         )
+
+    def use_reply(self, run: str, ask: str, key: str, repeat: int = 0) -> None:
+        """Note which reply a run was given, whoever paid for it: rescoring takes exactly that one."""
+        self._write("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?)", (run, ask, repeat, key))
+
+    def used_reply(self, run: str, ask: str, repeat: int = 0) -> StoredReply | None:
+        for (key,) in self._read("SELECT key FROM used WHERE run = ? AND ask = ? AND repeat = ?", run, ask, repeat):
+            return self.reply(key)
+        return None
+
+    def used_replies(self, run: str) -> Iterator[tuple[str, int, StoredReply]]:
+        """All replies that a run used, with their keys and repeat numbers."""
+        for key, repeat in self._read("SELECT key, repeat FROM used WHERE run = ?", run):
+            if stored := self.reply(key):
+                yield key, repeat, stored
+
+    def add_unusable(self, run: str, key: str, unjudged: Unjudged) -> None:
+        self._write("INSERT OR REPLACE INTO unusable VALUES (?, ?, ?)", (run, key, unjudged.model_dump_json()))
+
+    def unusable(self, run: str, key: str) -> Unjudged | None:
+        for (unjudged,) in self._read("SELECT unjudged FROM unusable WHERE run = ? AND key = ?", run, key):
+            return Unjudged.model_validate_json(unjudged)
+        return None
 
     # --- helpers ---
 
@@ -257,16 +328,35 @@ def is_run_name(name: str) -> bool:
     return not set(name) & set("./\\")
 
 
-def migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Bring the schema to the current version, one migration at a time, each in its own transaction."""
+def check_ours(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a store of a newer version, and a database that some other program made."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
             "upgrade, or name another store with --store"
         )
-    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not (version and {"runs", "replies"} <= tables):
+        raise StoreError(f"{path} is a database of some other program; name another with --store")
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the schema to the current version: all migrations or none, whoever else is about to do the same."""
+    if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have been first.
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
@@ -278,6 +368,8 @@ def _store_errors(path: Path) -> Iterator[None]:
         text = str(error)
         if "full" in text:
             hint = "the disk is full: free some space, then resume the run"
+        elif "disk I/O" in text:
+            hint = "the disk cannot be read or written (full, over a quota, or failing); mend that, then resume the run"
         elif "locked" in text or "busy" in text:
             hint = f"another process has been writing to it for {BUSY_SECONDS} seconds; try again later"
         elif "not a database" in text or "malformed" in text:

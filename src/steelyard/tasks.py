@@ -2,7 +2,7 @@
 
 This is the whole contract between protocols and judges. Reply fields stand in the order a judge should
 think: evidence, then reason, then label. Every list a reply holds answers the field of the same name in
-the data, id by id.
+the data, id by id; where an ask may have no such items, a judge may leave the list out.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AtomicData(Data):
 
 
 class AtomicReply(ReplyData):
-    atoms: list[GradedAtomVerdict]
+    atoms: list[GradedAtomVerdict] = Field(default_factory=list)
     fallback: bool
 
 
@@ -94,8 +94,8 @@ class CheckVerdict(ReplyData):
 class GroundedReply(ReplyData):
     own_answer: str
     answerable: bool
-    sentences: list[SentenceSource]
-    checks: list[CheckVerdict]
+    sentences: list[SentenceSource] = Field(default_factory=list)
+    checks: list[CheckVerdict] = Field(default_factory=list)
 
 
 # --- scorecard.key_points: what a good answer must contain -----------------------------------------

@@ -67,7 +67,8 @@ def start(
     made = _chat(settings, judge, chosen.name, store)
     with Store.open(settings.store_path(store)) as opened:
         begun = runs.start(opened, chosen, options, made, judge or "", prompts, data, runs.How())
-        _say(begun.row, batch.export(opened, begun.row, made, data, out), out)
+        with opened.alone_with(begun.row.id):
+            _say(begun.row, batch.export(opened, begun.row, made, data, out), out)
 
 
 @app.command("export")
@@ -85,7 +86,7 @@ def export(
     from steelyard.runs import input_of
 
     opened, row, made = _opened(name, config, store)
-    with opened:
+    with opened, opened.alone_with(row.id):
         check_out(out, [data["path"] for data in row.manifest["data"]])
         _say(row, batch.export(opened, row, made, input_of(row), out), out)
 
@@ -105,12 +106,14 @@ def import_(
     from steelyard.runs import input_of
 
     opened, row, made = _opened(name, config, store)
-    with opened:
+    with opened, opened.alone_with(row.id):
         _say(row, batch.take_in(opened, row, made, input_of(row), output), None)
 
 
 def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:
     from steelyard.config import Config
+    from steelyard.protocols import get_protocol
+    from steelyard.runs import check_unchanged
     from steelyard.store import Store
 
     settings = Config.load(config)
@@ -118,6 +121,7 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
     try:
         row = opened.run(name)
         made = _chat(settings, row.manifest.get("judge_spec") or None, row.protocol, store)
+        check_unchanged(row, made, settings.prompts.with_texts(get_protocol(row.protocol).prompts))
     except BaseException:
         opened.close()
         raise
@@ -137,6 +141,12 @@ def _chat(settings: Config, spec: str | None, protocol: str, store: Path | None)
 def _say(row: RunRow, walk: Walk, out: Path | None) -> None:
     took = f"{walk.taken} answers taken in, {walk.unusable} unusable; " if out is None else ""
     print(f"run {row.id}: {took}{walk.finished} samples finished, {walk.open} asks open", file=sys.stderr)
+    for reason, count in walk.failures.items():
+        print(f"{count} not answered by the provider: {reason}", file=sys.stderr)
+    if walk.unknown:
+        print(f"{walk.unknown} answers to nothing that this run asked; ignored", file=sys.stderr)
+    if walk.unusable:
+        print(f"unusable answers leave items unjudged; ask again with: steelyard retry {row.id}", file=sys.stderr)
     if out is not None and walk.open:
         print(f"upload {out}, then: steelyard batch import {row.id} OUTPUT", file=sys.stderr)
     elif walk.open:

@@ -1,4 +1,4 @@
-"""`report`, `show`, `runs`: looking at what was judged."""
+"""`report`, `show`: looking at what was judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def report(
     form: Annotated[
         Form, typer.Option("--as", help="transcript: the documents' own form; report1, report2: the dialogue reports.")
     ] = Form.terminal,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write it here instead of printing it.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write it here instead of printing it; transcripts to a .jsonl: one a line."),
+    ] = None,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -55,7 +58,7 @@ def report(
 
     found = _Source(source, config, store)
     if form in (Form.transcript, Form.report1, Form.report2):
-        return _emit(_transcripts(found, form), out)
+        return _emit(_transcripts(found, form, as_lines=out is not None and out.suffix == ".jsonl"), out)
     builder = ReportBuilder(found.protocol, language(lang))
     for sample, verdict in found.verdicts():
         builder.add(verdict, sample)
@@ -172,12 +175,16 @@ def _check_form(form: Form, protocol: str) -> None:
         raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
 
 
-def _transcripts(found: _Source, form: Form) -> str:
+def _transcripts(found: _Source, form: Form, *, as_lines: bool) -> str:
+    """All transcripts to read; or one line each, with its id, as `parse` takes them back."""
     from steelyard.transcripts import render
 
     _check_form(form, found.protocol)
-    written = [render(verdict, _forms(form)) for _, verdict in found.verdicts()]
-    return "\n\n".join(written)
+    written = {verdict.id: render(verdict, _forms(form)) for _, verdict in found.verdicts()}
+    if not as_lines:
+        return "\n\n".join(written.values())
+    rows = ({"id": id, "protocol": found.protocol, "transcript": text} for id, text in written.items())
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
 def _emit(text: str, out: Path | None) -> None:

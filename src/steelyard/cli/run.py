@@ -125,7 +125,7 @@ def run(
         out=out,
         store=store,
     )
-    made = session.judge(judge, known_prompts, record)
+    made = session.judge(judge, known_prompts)
     if dry_run:
         from steelyard.cli.session import count_lines
         from steelyard.estimate import estimate
@@ -133,10 +133,11 @@ def run(
         price = getattr(getattr(made, "endpoint", None), "price", None)
         total = count_lines(files, format)
         expected = asyncio.run(estimate(data.rows(chosen), chosen, options, known_prompts, price, total))
-        return _print_estimate(expected, price)
+        _print_estimate(expected, price)
+        return
     with Store.open(settings.store_path(store)) as opened:
-        begun = runs.start(opened, chosen, options, made, judge or "", known_prompts, data, session.how(fresh=fresh))
-        return session.finish(begun, made)
+        how = session.how(fresh=fresh, record=record)
+        session.finish(runs.start(opened, chosen, options, made, judge or "", known_prompts, data, how))
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
@@ -192,8 +193,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             check_out(out, [data["path"] for data in row.manifest["data"]])
             known = settings.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts or [])
             made = session.judge(judge or row.manifest.get("judge_spec") or None, known)
-            begun = runs.continue_(opened, row.id, made, session.how())
-            session.finish(begun, made, retrying=retrying)
+            session.finish(runs.continue_(opened, row.id, made, known, session.how()), retrying=retrying)
 
     command.__doc__ = help
     return command
@@ -259,12 +259,12 @@ def _print_estimate(expected: Estimate, price: Price | None) -> None:
     print(f"prompt tokens      {expected.prompt_tokens:>14,}")
     print(f"completion tokens  {expected.completion_tokens:>14,}")
     if expected.cost is None:
-        print("cost                        unknown  (no price for this model; see docs/judges.md)")
-    else:
-        print(
-            f"cost               {f'${expected.cost:,.4f}':>14}  (${price.prompt if price else 0:g} and "
-            f"${price.completion if price else 0:g} a million tokens; shipped prices are of {shipped()[0]})"
-        )
+        print('cost                      unknown  (no price is known; set [prices."MODEL"] in steelyard.toml)')
+    elif price:
+        as_of, known = shipped()
+        dated = f"; shipped prices, of {as_of}" if price in known.values() else ""
+        rates = f"${price.prompt:g} and ${price.completion:g} a million tokens{dated}"
+        print(f"cost               {f'${expected.cost:,.4f}':>14}  ({rates})")
     if expected.looked_at < expected.samples:
         print(f"estimated from the first {expected.looked_at} samples")
     print("nothing was sent")

@@ -32,17 +32,23 @@ def list_(
     from steelyard.config import Config
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Config.load(config).store_path(store), create=False) as opened:
         rows = [(run, opened.judged(run.id)) for run in opened.runs()]
     if as_json:
         for run, counts in rows:
             print(json.dumps({**run._asdict(), "samples": counts}, ensure_ascii=False))
         return
-    table = Table("#", "run", "protocol", "judge", "state", "samples")
+    table = Table("#", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    # The id is what people copy: others may be cut short, it never is.
+    table.add_column("run", no_wrap=True, min_width=20)
+    for title in ("protocol", "judge", "state"):
+        table.add_column(title)
+    table.add_column("samples", justify="right")
+    table.add_column("gaps", justify="right")
     for run, counts in rows:
         gaps = counts.get("partial", 0) + counts.get("failed", 0)
-        samples = f"{sum(counts.values())}" + (f" ({gaps} with gaps)" if gaps else "")
-        table.add_row(str(run.number), run.id, run.protocol, escape(run.judge), run.state, samples)
+        shown = (run.id, run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
+        table.add_row(str(run.number), *shown)
     console().print(table)
 
 
@@ -55,7 +61,7 @@ def show(name: RunArgument = "last", config: ConfigOption = None, store: StoreOp
     from steelyard.config import Config
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Config.load(config).store_path(store), create=False) as opened:
         run = opened.run(name)
         shown = {**run._asdict(), "samples": opened.judged(run.id), "bad_rows": len(opened.bad_rows(run.id))}
     print(json.dumps(shown, ensure_ascii=False, indent=2))
@@ -75,7 +81,7 @@ def delete(
     from steelyard.config import Config
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Config.load(config).store_path(store), create=False) as opened:
         run = opened.run(name)
         if not yes:
             if not sys.stdin.isatty():
@@ -104,7 +110,7 @@ def export(
     from steelyard.config import Config
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Config.load(config).store_path(store), create=False) as opened:
         count = exports.write(opened, opened.run(name), out, items=items, whole=whole)
     print(f"{count} lines in {out}", file=sys.stderr)
 

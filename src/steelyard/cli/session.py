@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, SteelyardError
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Limits
 from steelyard.progress import Progress
@@ -55,7 +56,7 @@ class Session:
         )
         self.gate = self.limits.gate()
 
-    def judge(self, spec: str | None, prompts: Prompts, record: Path | None = None) -> Judge:
+    def judge(self, spec: str | None, prompts: Prompts) -> Judge:
         made = self.config.judge(spec, prompts, self.gate, self.store)
         known: dict[str, Any] = getattr(made, "describe", dict)()
         if self.budget.max_cost is not None and "price" in known and known["price"] is None:
@@ -63,25 +64,26 @@ class Session:
                 f'--max-cost needs the prices of {made.name}: set [prices."{known.get("model")}"] in steelyard.toml '
                 "(US dollars for a million tokens), or use --max-tokens"
             )
-        if record is None:
-            return made
-        from steelyard.judges.recorded import Recorder
+        return made
 
-        return Recorder(made, record)
+    def how(self, *, fresh: bool = False, record: Path | None = None) -> How:
+        return How(self.limits.most_in_flight, self.budget, fresh, self.gate, record)
 
-    def how(self, *, fresh: bool = False) -> How:
-        return How(self.limits.most_in_flight, self.budget, fresh)
-
-    def finish(self, run: Run, judge: Judge, *, retrying: bool = False) -> None:
+    def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
-        print(f"run {run.row.id} · {run.protocol.name} · {judge.name}", file=sys.stderr)
+        print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}", file=sys.stderr)
         try:
             with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
-                tally = asyncio.run(_drive(run, judge, shown.tick, retrying=retrying))
-        finally:
-            # Also after a failure: what was judged until then is written out.
-            report = self._report(run)
+                tally = asyncio.run(_drive(run, shown.tick, retrying=retrying))
+        except BaseException:
+            # What was judged until then is written out all the same; if that fails too, the first failure is the news.
+            with suppress(SteelyardError, OSError):
+                self._report(run)
+            if run.judge.spent.calls:
+                print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            raise
+        report = self._report(run)
         console().print(render(report, self.language))
         if tally.stopped:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
@@ -101,7 +103,7 @@ class Session:
         return builder.build(run.store.run(run.row.id).manifest)
 
 
-async def _drive(run: Run, judge: Judge, tick: Callable[[], None], *, retrying: bool) -> Tally:
+async def _drive(run: Run, tick: Callable[[], None], *, retrying: bool) -> Tally:
     """The run with a heartbeat for the progress line and two stages of Ctrl-C."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(run.drive(lambda *_: None, lambda _: None, retry=retrying))
@@ -114,7 +116,9 @@ async def _drive(run: Run, judge: Judge, tick: Callable[[], None], *, retrying: 
             print("\nfinishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
 
     if sys.platform != "win32":
-        loop.add_signal_handler(signal.SIGINT, interrupted)
+        # Schedulers and containers say SIGTERM, and wait a while before they kill.
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, interrupted)
     try:
         while not task.done():
             await asyncio.wait([task], timeout=0.1)
@@ -123,7 +127,7 @@ async def _drive(run: Run, judge: Judge, tick: Callable[[], None], *, retrying: 
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
-        await judge.aclose()
+        await run.aclose()
 
 
 class Lines:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Self
+from collections.abc import Coroutine
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -12,6 +13,10 @@ from steelyard.records import Record
 
 CHARS_PER_TOKEN = 4  # only to pace by; what a call really took is what the server reports
 START, CEILING = 16, 256
+
+
+class Stopped(Exception):
+    """The run was told to stop: what has not been sent yet stays unsent, and can be resumed."""
 
 
 class Limits(Record):
@@ -46,10 +51,14 @@ class Gate:
         self.in_flight = 0
         self.peak = 0
         self.pace: Pace | None = None
-        self._held = False
+        self._closed = False
+        self._held: asyncio.TimerHandle | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._pausing: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> None:
+        if self._closed:
+            raise Stopped
         if self.in_flight < self.limit and not self._waiting and not self._held:
             self._enter()
             return
@@ -59,7 +68,8 @@ class Gate:
             await place
         except asyncio.CancelledError:
             if not place.cancelled():
-                self._leave()  # let in and cancelled in the same turn of the loop: pass the slot on
+                if place.exception() is None:
+                    self._leave()  # let in and cancelled in the same turn of the loop: pass the slot on
             elif place in self._waiting:
                 self._waiting.remove(place)
             raise
@@ -72,6 +82,32 @@ class Gate:
         self.limit = max(1, limit)
         self._admit()
 
+    def close(self) -> None:
+        """Let no further call begin, ever: who waits here or pauses is turned away; calls in flight finish."""
+        self._closed = True
+        for place in self._waiting:
+            if not place.done():
+                place.set_exception(Stopped())
+        self._waiting.clear()
+        for pause in self._pausing:
+            pause.cancel()
+
+    async def wait(self, pause: Coroutine[Any, Any, None]) -> None:
+        """Await what comes before a call, a pause or its turn in the pace, unless the gate closes meanwhile."""
+        task = asyncio.ensure_future(pause)
+        self._pausing.add(task)
+        if self._closed:
+            task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if self._closed and not (own and own.cancelling()):
+                raise Stopped from None
+            raise
+        finally:
+            self._pausing.discard(task)
+
     def eased(self) -> None:
         """A call went well. A fixed limit does not care."""
 
@@ -80,12 +116,15 @@ class Gate:
 
     def hold(self, seconds: float) -> None:
         """Let no further call in for so long: the endpoint said when there is room again."""
-        if not self._held:
-            self._held = True
-            asyncio.get_running_loop().call_later(seconds, self._open)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        if self._held is None or until > self._held.when():
+            if self._held:
+                self._held.cancel()
+            self._held = loop.call_at(until, self._open)
 
     def _open(self) -> None:
-        self._held = False
+        self._held = None
         self._admit()
 
     def _enter(self) -> None:

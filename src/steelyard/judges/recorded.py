@@ -40,7 +40,7 @@ class RecordedJudge:
             return Unjudged(
                 reason="not_recorded",
                 detail=f"{self._path.name} has no reply to this {ask.task} (key {ask.key}); record one with "
-                "steelyard.judges.Recorder around a live judge",
+                "steelyard run … --record FILE (in Python: steelyard.judges.Recorder around a live judge)",
             )
         reply = json.loads(line)["reply"]
         try:

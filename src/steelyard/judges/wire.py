@@ -99,7 +99,7 @@ class Wire:
             retry=retry_if_result(self._may_mend),
             stop=stop_after_attempt(1 + self._endpoint.retries),
             wait=self._pause,
-            sleep=asyncio.sleep,
+            sleep=lambda seconds: self._gate.wait(asyncio.sleep(seconds)),
             retry_error_callback=_given_up,
         )
         return cast(Outcome, await retrying(attempt))
@@ -118,7 +118,7 @@ class Wire:
         data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
         host = self._url.authority
         if self._gate.pace:
-            await self._gate.pace.wait(len(body))
+            await self._gate.wait(self._gate.pace.wait(len(body)))
         try:
             async with self._gate:
                 session = await self._current_session()

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from steelyard.protocols.common import Collected, PromptLanguage, has_text, same_words
 from steelyard.quantities import dates_agree, quantities_agree
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
+from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
 from steelyard.text import HAN, find_quote, normalise, sentences
 
@@ -65,7 +66,7 @@ def finish_split(ask: Ask, answer: str, reply: Reply) -> Splitting:
 
 
 def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
-    """The sentences of the answer that no atom speaks of; questions and short courtesies hold none."""
+    """The sentences of the answer that no atom speaks of; questions, courtesies and words to the judge hold none."""
     said = _wording(" ".join(atom.text for atom in atoms))
     return [
         sentence
@@ -74,6 +75,7 @@ def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
         and not sentence.endswith(("?", "？"))
         and (words := _wording(sentence))
         and len(words & said) < COVERED * len(words)
+        and not signs(sentence)
     ]
 
 

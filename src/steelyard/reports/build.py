@@ -63,6 +63,7 @@ class Low(NamedTuple):
     score: float
     minus_bad: int
     id: str
+    metric: str
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
     telling: Telling | None
@@ -185,6 +186,7 @@ class ReportBuilder:
             worst=tuple(
                 LowSample(
                     id=low.id,
+                    metric=low.metric,
                     main_score=low.score,
                     scores=low.scores,
                     flags=low.flags,
@@ -227,7 +229,7 @@ class ReportBuilder:
         if len(self._worst) == MOST_LOW_SAMPLES and rank >= self._worst[-1][:3]:
             return
         kind = KIND_OF_METRIC.get(metric) if self._protocol == "scorecard" else None
-        low = Low(*rank, dict(verdict.scores), shown_flags(verdict), most_telling(bad, kind))
+        low = Low(*rank, metric, dict(verdict.scores), shown_flags(verdict), most_telling(bad, kind))
         insort(self._worst, low, key=lambda entry: entry[:3])
         del self._worst[MOST_LOW_SAMPLES:]
 

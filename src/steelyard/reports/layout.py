@@ -49,14 +49,16 @@ class Page:
         yield self._summary()
         if self.report.n:
             yield from self._scores()
+            # A document is read from the top; in a terminal the end is what one sees.
+            yield from () if self.brief else self._worst()
             yield from self._atoms()
             yield from self._checks()
             yield from self._dialogue()
             yield from self._bands()
             yield from self._labels()
-            yield from self._groups("tags", self.report.tags)
+            yield from self._groups("tags", "tag", self.report.tags)
             yield from self._flags()
-            yield from self._worst()
+            yield from self._worst() if self.brief else ()
         else:
             yield Lines((self.say("nothing"),))
         yield from self._unjudged()
@@ -92,17 +94,18 @@ class Page:
         scores = self.report.scores
         rows = tuple((self.named("metric", n), *self._cells(e)) for n, e in scores.items())
         yield self._estimates((self.say("score"),), rows)
-        yield Lines(tuple(line for n, e in scores.items() if (line := self._meaning(n, e))), listed=True)
+        yield Lines(tuple(line for n, e in scores.items() for line in self._meaning(n, e)), listed=True)
         notes = ("note_mean", "note_null") + (() if self.report.dialogue else ("note_shared",))
         yield Lines(tuple(map(self.say, notes)))
 
-    def _meaning(self, name: str, estimate: Estimate) -> str:
-        explained = named(self.language, f"explain.{self.report.protocol}", name, "")
+    def _meaning(self, name: str, estimate: Estimate) -> Iterator[str]:
+        metric = self.named("metric", name)
+        if explained := named(self.language, f"explain.{self.report.protocol}", name, ""):
+            yield metric + self.say("colon") + explained
         if name in self.report.bands and estimate.value is not None:
             band = band_of_score(int(estimate.value))
             value = number(estimate.value, self.report.scale)
-            explained += f" {value} → {band_description(name, band, self.language)}"
-        return self.named("metric", name) + self.say("colon") + explained if explained else ""
+            yield f"{metric} {value}{self.say('colon')}{band_description(name, band, self.language)}"
 
     def _atoms(self) -> Iterator[Block]:
         atoms = self.report.atoms
@@ -120,7 +123,7 @@ class Page:
             ),
         )
         rows: list[Row] = []
-        for level, group in {**atoms.levels, "1–3": atoms.overall}.items():
+        for level, group in {**atoms.levels, self.say("overall"): atoms.overall}.items():
             for name in ("accuracy", "accuracy_strict", "coverage"):
                 rows.append((level, self.named("metric", name), *self._cells(getattr(group, name))))
         yield self._estimates((self.say("level"), self.say("score")), tuple(rows), "value")
@@ -164,7 +167,7 @@ class Page:
     def _other(self, name: str) -> str:
         return self.say("others") if name == OTHERS else one_line(name, 60)
 
-    def _groups(self, heading: str, groups: Mapping[str, Group]) -> Iterator[Block]:
+    def _groups(self, heading: str, column: str, groups: Mapping[str, Group]) -> Iterator[Block]:
         if not groups:
             return
         yield Heading(self.say(heading))
@@ -174,7 +177,7 @@ class Page:
             for name, group in shown
             for metric, estimate in group.scores.items()
         )
-        yield self._estimates((self.say(heading.removesuffix("s")), self.say("score")), rows)
+        yield self._estimates((self.say(column), self.say("score")), rows)
         if len(groups) > len(shown):
             yield Lines((f"… +{len(groups) - len(shown)}",))
 
@@ -226,7 +229,7 @@ class Page:
             ),
         )
         if not self.brief:
-            yield from self._groups("flags", flags)
+            yield from self._groups("by_flag", "flag", flags)
 
     def _unjudged(self) -> Iterator[Block]:
         reasons = self.report.unjudged
@@ -239,11 +242,15 @@ class Page:
     def _worst(self) -> Iterator[Block]:
         if not self.report.worst:
             return
-        yield Heading(self.say("worst"))
+        metrics = {low.metric for low in self.report.worst}
+        ranked_by = self.say("colon") + self.named("metric", *metrics) if len(metrics) == 1 else ""
+        yield Heading(self.say("worst") + ranked_by)
         rows: list[Row] = []
         for low in self.report.worst[: BRIEF_LOW if self.brief else None]:
             scores = score(low.main_score, self.report.scale)
-            if not self.brief:
+            if self.brief and not ranked_by:
+                scores = f"{self.named('metric', low.metric)} {scores}"
+            elif not self.brief:
                 scores = self.say("comma").join(
                     f"{self.named('metric', name)} {score(value, self.report.scale)}"
                     for name, value in low.scores.items()
@@ -251,7 +258,7 @@ class Page:
             why = one_line(low.why, BRIEF_WHY if self.brief else LONGEST_CELL)
             flags = ", ".join(one_line(flag, 40) for flag in low.flags)
             rows.append((one_line(low.id, 80), scores, why, flags or NOT_APPLICABLE))
-        columns = (self.say("id"), self.say("score"), self.say("why"), self.say("flag_names"))
+        columns = (self.say("id"), self.say("scores"), self.say("why"), self.say("flag_names"))
         yield Table(columns, "lrll" if self.brief else "llll", tuple(rows))
 
     def _bad_rows(self) -> Iterator[Block]:

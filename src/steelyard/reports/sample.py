@@ -92,7 +92,8 @@ class _View:
         _, found, rest = flag.partition("unjudged:")
         if found:
             what, _, reason = rest.partition(":")
-            return f"{what}{say(self.language, 'report.colon')}{reason_in(self.language, reason)}"
+            listed = named(self.language, "list", what)
+            return f"{listed}{say(self.language, 'report.colon')}{reason_in(self.language, reason)}"
         return named(self.language, "flag", flag)
 
     # --- the frame ---------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class _View:
         if found:
             yield Heading(self.say("key_points"))
             if any(point.keypoints_source == "derived" for point in found):
-                yield Lines((self.flag("keypoints_derived"),))
+                yield Lines((self.say("key_points_derived"),))
         for point in found:
             depth = (Toned(named(self.language, "depth", point.depth)),) if point.depth else ()
             yield Entry(
@@ -255,7 +256,7 @@ class _View:
             self.fact("place", c.place)
             + self.fact("basis", quote)
             + self.reason(c.validity_reason, "validity")
-            + self.reason(c.reason)
+            + (self.reason(c.reason) if c.reason != c.validity_reason else ())
             + (decided if c.label != "unjudged" else ())
             + self.flagged(c.flags),
         )
@@ -328,7 +329,8 @@ def _list(points: Sequence[KeyPoint], language: Language) -> str:
     colon = say(language, "report.colon")
     if not points:
         return colon + say(language, "reasoning.none")
-    return colon + "; ".join(_point(point, language) for point in points)
+    mark = "; " if language == "en" else "；"
+    return colon + mark.join(_point(point, language) for point in points)
 
 
 def _point(point: KeyPoint, language: Language) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rich import box
+from rich.cells import get_character_cell_size
 from rich.console import Console, Group, RenderableType
+from rich.containers import Lines as RichLines
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -18,6 +21,45 @@ from steelyard.reports.model import Report, in_language
 STYLES: dict[Tone, str] = {"good": "green", "bad": "bold red", "open": "yellow", "plain": ""}
 # Brackets as well as style: evidence must be visible in a pipe and without colour.
 MARK_OPEN, MARK_CLOSE = "⟦", "⟧"
+# What must not begin a line, and what must not end one.
+CLOSERS = frozenset("，。；：！？、）》」』】”’…,.;:!?)]}%" + MARK_CLOSE)
+OPENERS = frozenset("（《「『【“‘([{" + MARK_OPEN)
+
+
+class Prose(Text):
+    """Text that may break between Chinese characters; rich only knows spaces, and takes a sentence for a word."""
+
+    def wrap(self, console: Console, width: int, **_: Any) -> RichLines:
+        lines = RichLines()
+        for line in self.split(allow_blank=True):
+            for part in line.divide(breaks(line.plain, width)):
+                part.rstrip()
+                lines.append(part)
+        return lines
+
+
+def breaks(text: str, width: int) -> list[int]:
+    """Where new lines begin so that none is wider than this."""
+    found: list[int] = []
+    start = used = 0
+    allowed: int | None = None
+    for at, character in enumerate(text):
+        size = get_character_cell_size(character)
+        if at > start and _may_break(text[at - 1], character):
+            allowed = at
+        if used + size > width and at > start and not character.isspace():
+            start, allowed = allowed or at, None
+            found.append(start)
+            used = sum(map(get_character_cell_size, text[start:at]))
+        used += size
+    return found
+
+
+def _may_break(before: str, after: str) -> bool:
+    if after.isspace():
+        return False
+    is_wide = 2 in (get_character_cell_size(before), get_character_cell_size(after))
+    return before.isspace() or (is_wide and before not in OPENERS and after not in CLOSERS)
 
 
 def render(report: Report, language: Language | None = None) -> RenderableType:
@@ -49,7 +91,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield Text(one_line(text), style="bold underline" if level == 1 else "bold")
         case Lines(lines, listed):
             for line in lines:
-                shown = Text(one_line(line), style="dim" if listed else "", overflow="fold")
+                shown = Prose(one_line(line), style="dim" if listed else "")
                 yield Padding(shown, (0, 0, 0, 2), expand=False) if listed else shown
         case Table():
             yield _table(block)
@@ -71,7 +113,7 @@ def _table(table: Table) -> RichTable:
         )
     group: str | Toned | None = None
     for row in table.rows:
-        cells = [_cell(cell) for cell in row]
+        cells = [_cell(cell, align) for cell, align in zip(row, table.align, strict=True)]
         if table.grouped and row[0] == group:
             cells[0] = Text()
         group = row[0]
@@ -79,16 +121,17 @@ def _table(table: Table) -> RichTable:
     return shown
 
 
-def _cell(cell: str | Toned) -> Text:
+def _cell(cell: str | Toned, align: str) -> Text:
+    made = Text if align == "r" else Prose
     if isinstance(cell, Toned):
-        return Text(one_line(cell.text), style=STYLES[cell.tone])
-    return Text(one_line(cell))
+        return made(one_line(cell.text), style=STYLES[cell.tone])
+    return made(one_line(cell))
 
 
 def _passage(passage: Passage) -> Iterator[RenderableType]:
     if passage.title:
         yield Text(one_line(passage.title), style="italic")
-    text = Text(overflow="fold")
+    text = Prose()
     at = 0
     for start, end in passage.marks:
         text.append(clean(passage.text[at:start]))
@@ -99,17 +142,17 @@ def _passage(passage: Passage) -> Iterator[RenderableType]:
 
 
 def _entry(entry: Entry) -> Iterator[RenderableType]:
-    title = Text(f"{entry.number}. ", style="bold", overflow="fold")
+    title = Prose(f"{entry.number}. ", style="bold")
     title.append(one_line(entry.text))
     yield title
-    labels = Text("   ", overflow="fold")
+    labels = Prose("   ")
     for index, label in enumerate(entry.labels):
         labels.append(" · " if index else "")
         labels.append(one_line(label.text), style=STYLES[label.tone])
     if entry.labels:
         yield labels
     for name, fact in entry.facts:
-        line = Text(overflow="fold")
+        line = Prose()
         line.append(name, style="dim")
         line.append(one_line(fact))
         yield Padding(line, (0, 0, 0, 3), expand=False)

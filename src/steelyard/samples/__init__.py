@@ -42,9 +42,9 @@ def read_samples(
 
 
 def samples_from(
-    rows: Iterable[Mapping[str, object]], kind: Kind, *, fields: Mapping[str, str] | None = None
+    rows: Iterable[Mapping[str, object] | Sample], kind: Kind, *, fields: Mapping[str, str] | None = None
 ) -> Iterator[Sample | InputError]:
-    """The same for mappings already in memory: `sample_from` for each, with ids that are unique."""
+    """The same for mappings and records already in memory: `sample_from` for each, with ids that are unique."""
     check_fields(kind, fields)
     return _samples(((Place(None, n, "item"), row) for n, row in enumerate(rows, 1)), kind, fields)
 

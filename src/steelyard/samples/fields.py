@@ -29,13 +29,23 @@ def derived_id(sample: Sample) -> str:
 
 
 def coerce(row: object, kind: Kind, fields: Mapping[str, str]) -> Sample:
-    """Like `sample_from`, but a missing id stays empty."""
+    """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is."""
+    if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+        return _sendable(row)
     if not isinstance(row, Mapping):
         raise InputError(f"expected an object with fields, got {values.kind_of(row)}")
     try:
         return _rag(row, fields) if kind == "rag" else _dialogue(row, fields)
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
+
+
+def _sendable(sample: Sample) -> Sample:
+    """A record that did not come through `values.text`, and so may hold what no file, socket or database takes."""
+    for name, value in sample.model_dump().items():
+        if not values.is_encodable(json.dumps(value, ensure_ascii=False)):
+            raise InputError("holds half of a surrogate pair, which is no text", field=name)
+    return sample
 
 
 def _rag(data: Mapping[str, object], fields: Mapping[str, str]) -> RagSample:

@@ -9,6 +9,7 @@ from steelyard.records import AtomLabel
 from steelyard.transcripts.lines import (
     CLOSING,
     COLON,
+    DECORATION,
     LEAD,
     NUMBER,
     OPENING,
@@ -51,10 +52,13 @@ LEVEL_REASON = re.compile(rf"\s?[级級]?\s?[，,；;。]?\s?(?:(?:[划劃]分)?
 
 PUNCTUATION = "，,。.；;、!！ \t\n*_`"
 SCORE_WORD = r"(?:[准準][确確]性)?[打得评評]分"
-SCORE = re.compile(
-    rf"[\s，,。.；;、*_`]*+{SCORE_WORD}{D}[:：为為是]?{D}(?:{IN_BRACKETS}|([-−－–]?[0-9０-９]{{1,4}}))"
-    r"[\s*_`]*+分?[\s，,。.；;、*_`]*+(?:[结結]束)?[\s。.！!*_`]*+"
-)
+GAP = r"[\s，,。.；;、*_`\-]*+"
+END = rf"{GAP}(?:[评評]估|流程)?(?:[结結]束)?[\s。.！!*_`]*+"
+WORDED = rf"{SCORE_WORD}{D}[:：为為是]?{D}(?:{IN_BRACKETS}|([-−－–]?[0-9０-９]{{1,4}}))[\s*_`]*+分?"
+SCORE = re.compile(rf"{GAP}{WORDED}{END}")
+BARE_SCORE = re.compile(rf"{GAP}{IN_BRACKETS}[\s*_`]*+分?{END}")
+FIRST_SCORE = re.compile(rf"{GAP}{WORDED}(?=[\s，,。.；;（(])")
+ENDING = re.compile(END)
 SCORE_START = re.compile(SCORE_WORD)
 SCORE_WINDOW = 60
 PROSE: tuple[tuple[re.Pattern[str], AtomLabel], ...] = (
@@ -95,9 +99,10 @@ def note_start(line: str, known: str | None) -> int | None:
 
     Text may itself contain such a note; where that leaves two to choose from, neither is chosen.
     """
-    if known is not None and line.startswith(known):
-        gap = len(known)
-        while line[gap : gap + 1] == " ":
+    plain = line.lstrip(DECORATION) if known and known[0] not in DECORATION else line
+    if known is not None and plain.startswith(known):
+        gap = len(line) - len(plain) + len(known)
+        while line[gap : gap + 1] in (" ", *DECORATION):
             gap += 1
         if LEVEL_NOTE.match(line, gap):
             return gap
@@ -138,6 +143,12 @@ def read_accuracy(value: str) -> Judgement:
     said, word = next(((label, match.end()) for pattern, label in PROSE if (match := pattern.match(value))), (None, 0))
     rest = value[word:].lstrip(" \t*_`")
     score, reason, unclosed = _score_of(rest)
+    if first := FIRST_SCORE.match(rest):
+        # Some write the score before the reason; what the reason then says about scores is only talk.
+        if score is None and unclosed is None:
+            score, reason = _value(first), _plain_reason(rest[first.end() :])
+        elif _value(first) not in (score, unclosed):
+            return Judgement("unjudged", reason, ("blocks_conflict",))
     if score is None:
         return _from_prose(said, reason, unclosed)
     label = LABELS.get(score.translate(DIGITS))
@@ -159,7 +170,7 @@ def _from_prose(said: AtomLabel | None, reason: str, unclosed: str | None) -> Ju
 def _score_of(rest: str) -> tuple[str | None, str, str | None]:
     """The score, the reason, and a score that stands inside a parenthesis which never closes."""
     if rest[:1] and rest[0] in OPENING and (end := closing(rest)) is not None:
-        if tail := SCORE.fullmatch(rest, end + 1):
+        if tail := SCORE.fullmatch(rest, end + 1) or BARE_SCORE.fullmatch(rest, end + 1):
             return _value(tail), unescape(undecorated(rest[1:end])), None
         if not rest[end + 1 :].strip(PUNCTUATION):
             return None, unescape(undecorated(rest[1:end])), None
@@ -173,14 +184,18 @@ def _score_of(rest: str) -> tuple[str | None, str, str | None]:
 
 
 def _value(match: re.Match[str]) -> str:
-    return match[1] if match[1] is not None else match[2]
+    return next(value for value in match.groups() if value is not None)
 
 
 def _plain_reason(text: str) -> str:
     """A reason without the punctuation and the one pair of parentheses around it."""
     text = text.strip(PUNCTUATION)
     if text[:1] and text[0] in OPENING:
-        text = text[1:-1] if text[-1] in CLOSING else text[1:]
+        end = closing(text)
+        if end is not None and ENDING.fullmatch(text, end + 1):
+            text = text[1:end]
+        else:
+            text = text[1:-1] if text[-1] in CLOSING else text[1:]
     return unescape(undecorated(text))
 
 

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from steelyard.errors import TranscriptError
 from steelyard.records import Evidence
 from steelyard.transcripts.atomic_lines import (
     ACCURACY,
@@ -32,6 +31,7 @@ from steelyard.transcripts.lines import (
     Match,
     item_of,
     last_group,
+    more_than_one,
     read_cause,
     read_evidence,
     read_flags,
@@ -138,7 +138,7 @@ class Reader:
     def _enter(self, section: Section, numbered: bool | None = None) -> None:
         self._finish()
         if section == "atoms" and self.blocks:
-            raise TranscriptError("the text holds more than one transcript: give them one at a time")
+            raise more_than_one()
         if section == "atoms" and numbered is not None:
             self._numbered_headings = numbered
         self._section, self._block = section, None

@@ -22,7 +22,7 @@ from steelyard.transcripts.dialogue_markdown import (
     rounds_of,
     type_of,
 )
-from steelyard.transcripts.lines import Listed, Reading, lines_of, with_flags
+from steelyard.transcripts.lines import Listed, Reading, after_thinking, lines_of, with_flags
 
 __all__ = ["parse", "render_json", "render_markdown"]
 
@@ -49,7 +49,7 @@ def parse(text: str) -> Reading:
     reader = Reader()
     for line in lines_of(text):
         reader.take(line)
-    report = find_report(text, own_line=bool(reader.entries))
+    report = find_report(after_thinking(text), own_line=bool(reader.entries))
     detailed = _numbered(criterion_of(entry) for entry in reader.entries)
     brief = _numbered(_from_row(row) for row in report.rows) if report else []
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief

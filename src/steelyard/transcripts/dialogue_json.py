@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from steelyard.transcripts.lines import more_than_one
+
 KEY = re.compile(r'"evaluation_report"')
 ATTEMPTS = 8
 REPAIRABLE = 200_000
@@ -31,15 +33,21 @@ class Report(NamedTuple):
 
 
 def find_report(text: str, *, own_line: bool) -> Report | None:
-    """The first object that holds an evaluation report; with `own_line`, only one that begins its line.
+    """The object that holds an evaluation report; with `own_line`, only one that begins its line.
 
     Criteria may quote such an object. Beside report 2 it stands inside a line, so position tells them apart.
     """
     starts = [start for start in _starts(text) if not own_line or _begins_line(text, start)]
-    for start in starts:
-        report = _report(_decoded(text, start))
-        if report:
-            return report
+    found: Report | None = None
+    end = 0
+    for start in sorted(set(starts)):
+        value, stop = _decoded(text, start) if start >= end else (None, 0)
+        if report := _report(value):
+            if found and report != found:
+                raise more_than_one()
+            found, end = report, stop
+    if found:
+        return found
     for start in starts[-1:]:
         report = _report(_repaired(text[start : start + REPAIRABLE]))
         if report:
@@ -62,11 +70,12 @@ def _begins_line(text: str, start: int) -> bool:
     return not text[text.rfind("\n", 0, start) + 1 : start].strip()
 
 
-def _decoded(text: str, start: int) -> Any:
+def _decoded(text: str, start: int) -> tuple[Any, int]:
+    """The object that begins there and where it ends; None where there is none."""
     try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
+        return json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
-        return None
+        return None, 0
 
 
 def _repaired(text: str) -> Any:

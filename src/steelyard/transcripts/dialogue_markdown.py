@@ -16,6 +16,7 @@ from steelyard.transcripts.lines import (
     escape_first,
     flags_line,
     flags_text,
+    more_than_one,
     read_flags,
     split_flags,
     undecorated,
@@ -104,19 +105,19 @@ def _reason(criterion: Criterion) -> str:
 ROUND = re.compile(
     rf"{LEAD}第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?[轮輪](?:[对對][话話])?(?:分析)?{D}{COLON}?{D}"
 )
-CRITERION = re.compile(rf"{LEAD}(?:[评評]估)?[细細][则則]\s?(\d{{1,9}}){D}{COLON}{D}(.*)")
+CRITERION = re.compile(rf"{LEAD}(?:[评評]估)?[细細][则則]\s?(\d{{1,9}}){D}{COLON}(.*)")
 FIELDS = {
-    "validity": re.compile(rf"{LEAD}有效性(?:分析|判[断斷])?{D}{COLON}{D}(.*)"),
-    "source": re.compile(rf"{LEAD}依[据據](?:\s?[/／、]\s?出[处處])?{D}{COLON}{D}(.*)"),
-    "result": re.compile(rf"{LEAD}符合性(?:判[断斷])?{D}{COLON}{D}(.*)"),
-    "reason": re.compile(rf"{LEAD}理由{D}{COLON}{D}(.*)"),
+    "validity": re.compile(rf"{LEAD}有效性(?:分析|判[断斷])?{D}{COLON}(.*)"),
+    "source": re.compile(rf"{LEAD}依[据據](?:\s?[/／、]\s?出[处處])?{D}{COLON}(.*)"),
+    "result": re.compile(rf"{LEAD}符合性(?:判[断斷])?{D}{COLON}(.*)"),
+    "reason": re.compile(rf"{LEAD}理由{D}{COLON}(.*)"),
 }
 END_OF_ROUND = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*")
 CHINESE_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}
 QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
 WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
-VALIDITY = re.compile(rf"[\[【]?(有效|[无無]效|未判定){WORD_END}")
-RESULT = re.compile(rf"[\[【]?(符合|不符合|不[确確]定|未判定){WORD_END}")
+VALIDITY = re.compile(rf"{D}[\[【]?(有效|[无無]效|未判定){WORD_END}")
+RESULT = re.compile(rf"{D}[\[【]?(符合|不符合|不[确確]定|未判定){WORD_END}")
 OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)
 FOREIGN_QUOTE = re.compile(r"([^“「『\"]*)[“「『\"](.+)[”」』\"]", re.DOTALL)
 
@@ -137,19 +138,22 @@ class Reader:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.rounds: list[int] = []
+        self.rounds: dict[int, None] = {}
         self.flags: tuple[str, ...] = ()
+        self._round = 0
         self._field: list[str] | None = None
         self._open: Entry | None = None
 
     def take(self, line: str) -> None:
         if (turn := ROUND.fullmatch(line)) and (number := _turn(turn[1])):
-            self.rounds.append(number)
+            if number in self.rounds and number != self._round:
+                raise more_than_one()
+            self.rounds[number], self._round = None, number
             self._open = self._field = None
         elif END_OF_ROUND.fullmatch(line):
             self._open = self._field = None
         elif self.rounds and (criterion := CRITERION.fullmatch(line)):
-            self._open = Entry(self.rounds[-1], int(criterion[1]), unescape(_unquoted(criterion[2])))
+            self._open = Entry(self._round, int(criterion[1]), unescape(_unquoted(criterion[2])))
             self.entries.append(self._open)
             self._field = None
         elif self._open:
@@ -177,10 +181,8 @@ def _turn(numeral: str) -> int:
 
 
 def _unquoted(value: str) -> str:
-    value = value.strip()
-    if len(value) > 1 and QUOTES.get(value[0]) == value[-1]:
-        return value[1:-1]
-    return undecorated(value)
+    value = undecorated(value)
+    return value[1:-1] if len(value) > 1 and QUOTES.get(value[0]) == value[-1] else value
 
 
 def criterion_of(entry: Entry) -> Criterion:

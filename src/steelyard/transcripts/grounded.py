@@ -25,6 +25,7 @@ from steelyard.transcripts.lines import (
     flags_line,
     last_group,
     lines_of,
+    more_than_one,
     read_flags,
     undecorated,
     unescape,
@@ -118,14 +119,15 @@ HEADINGS: dict[str, re.Pattern[str]] = {
     "relevance": re.compile(rf"{LEAD}{ORDINAL}{D}相[关關]性{EVALUATION}{D}{COLON}?{D}"),
     "truthfulness": re.compile(rf"{LEAD}{ORDINAL}{D}真[实實]性{EVALUATION}{D}{COLON}?{D}"),
 }
-CHECKS = [(kind, re.compile(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}[？?]?{D}{COLON}{D}(.*)")) for kind in KINDS]
-TOTAL = re.compile(
-    rf"{LEAD}(?:(?:[总總][结結]|[综綜]上(?:所述)?|因此|最[终終])?{D}[:：，,]?{D})?"
+CHECKS = [(kind, re.compile(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}[？?]?{D}(?:{COLON}(.*))?")) for kind in KINDS]
+IN_BRACES = (
     rf"(相[关關]性|真[实實]性|[准準][确確]性)[总總]?(?:得分|分[数數]){D}[:：为為是]?{D}"
-    r"[{｛]{1,2}\s*+([^{}｛｝\s]{1,12})\s*+[}｝]{1,2}[\s*_`。.]*+"
+    r"[{｛]{1,2}\s*+([^{}｛｝\s]{1,12})\s*+[}｝]{1,2}分?[\s*_`。.]*+"
 )
-# A summary that states its total in another way must not be read as the end of the check above it.
+TOTAL = re.compile(rf"{LEAD}(?:因此{D}[，,]?{D})?{IN_BRACES}")
+# A summary may talk before it states its total; stated in another way, it still ends the check above it.
 SUMMARY = re.compile(rf"{LEAD}(?:[总總](?:[结結]|分)|[综綜]上|最[终終])")
+SUMMED = re.compile(rf"{IN_BRACES}$")
 TOTALS = {"相": "relevance", "真": "truthfulness", "准": "accuracy", "準": "accuracy"}
 SCORE = re.compile(
     rf"(?:(?:相[关關]性|真[实實]性){D})?(?:得分|分[数數]|得){D}[:：为為是]?{D}[{{｛【\[]{{0,2}}\s?([-−－]?[0-9０-９.]{{1,4}}?)\s?"
@@ -133,6 +135,8 @@ SCORE = re.compile(
 )
 SCORE_START = re.compile(r"(?:(?:相[关關]性|真[实實]性)[\s*_`]*+)?(?:得分|分[数數]|得)")
 SCORE_WINDOW = 60
+GROUP_SCORE = re.compile(rf"{LEAD}(?:相[关關]性|真[实實]性|[准準][确確]性)[总總]?(?:得分|分[数數])")
+BULLET = re.compile(r"^[-*•·+]\s+")
 LINK = re.compile(r"[，,；;。]?\s?(?:因此|所以|故|因而)?[，,]?\s?")
 NAME = re.compile(r"\s+名[称稱][:：](.*)")
 PART = re.compile(rf"\s+句子·({'|'.join(PARTS.values())})[:：](.*)")
@@ -149,6 +153,7 @@ class Said:
     text: str | None = None
     parts: list[Part] = field(default_factory=list)
     flags: tuple[str, ...] = ()
+    paused: bool = False
 
 
 def _heading(line: str) -> tuple[str, str] | None:
@@ -168,7 +173,7 @@ def parse(text: str) -> Reading:
     own_answer = "\n".join(reader.own_answer).strip("\n")
     if own_answer:
         notes["own_answer"] = unescape(own_answer)
-    read_anything = bool(reader.said)
+    read_anything = bool(reader.said) or "stated" in notes
     return Reading(
         checks if read_anything else (),
         scores if read_anything else dict.fromkeys(scores),
@@ -191,7 +196,9 @@ class Reader:
         self._ended = False
 
     def take(self, line: str) -> None:
-        if (heading := _heading(line)) and not (heading[1] and self._section):
+        if (heading := _heading(line)) and not (self._section and (heading[1] or heading[0] == "own_answer")):
+            if self._ended:
+                raise more_than_one()
             self._section, self._check = heading[0], None
             if heading[1]:
                 self.own_answer.append(heading[1])
@@ -199,11 +206,12 @@ class Reader:
         if self._section == "own_answer":
             self.own_answer.append(line.strip())
             return
-        if total := TOTAL.fullmatch(line):
+        summary = SUMMARY.match(line)
+        if total := SUMMED.search(line) if summary else TOTAL.fullmatch(line):
             name = TOTALS[total[1][0]]
             self.totals.setdefault(name, []).append({"0": 0, "1": 1}.get(total[2].translate(DIGITS)))
             self._check, self._ended = None, name == "accuracy"
-        elif SUMMARY.match(line):
+        elif summary:
             self._check = None
         elif not self._takes_check(line):
             self._detail(line)
@@ -225,6 +233,10 @@ class Reader:
             flags = read_flags(line) if self._ended else None
             self.flags = self.flags if flags is None else flags
         elif not line.strip():
+            # A check without a score may go on after an empty line; the score of its whole group is not its own.
+            self._check = check if _read_score("\n".join(check.lines))[2] == ("score_missing",) else None
+            check.paused = True
+        elif check.paused and GROUP_SCORE.match(line):
             self._check = None
         elif name := NAME.fullmatch(line):
             check.text = unescape(name[1])
@@ -235,7 +247,7 @@ class Reader:
         elif (flags := read_flags(line)) is not None:
             check.flags = flags
         else:
-            check.lines.append(line.strip())
+            check.lines.append(BULLET.sub("", line.strip()))
 
 
 def _check(kind: Kind, mentions: list[Said]) -> Check:

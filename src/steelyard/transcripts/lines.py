@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from steelyard.errors import TranscriptError
 from steelyard.records import AnyItem, Evidence, Scores, Source, Status, Verdict
 from steelyard.text import normalise
 
@@ -122,14 +123,20 @@ COLON = r"[:：]"
 NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
 FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-ITEM = re.compile(rf"{LEAD}{NUMBER}{D}(.*)", re.DOTALL)
+NAMED = r"原子(?:信息|資訊)\s?(\d{1,9})\s?[:：]"
+ITEM = re.compile(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)
+MARKS = ("**", "__", "*", "_", "`")
+
+
+def after_thinking(text: str) -> str:
+    """What a model said after thinking aloud: its drafts are not its answer."""
+    thinking = THINKING.match(text)
+    return text[thinking.end() :] if thinking else text
 
 
 def lines_of(text: str) -> list[str]:
     """The lines that may carry structure: no fences, no thinking aloud before them, one kind of line end."""
-    if thinking := THINKING.match(text):
-        text = text[thinking.end() :]
-    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    text = after_thinking(text).replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     return [line.rstrip() for line in text.split("\n") if not FENCE.fullmatch(line)]
 
 
@@ -139,15 +146,27 @@ def last_group(match: re.Match[str]) -> str:
 
 
 def undecorated(value: str) -> str:
-    return value.strip().strip(DECORATION).strip()
+    """Without the marks around the whole value, or left over at its ends; `answer` inside prose keeps its own."""
+    value = value.strip()
+    while mark := next((mark for mark in MARKS if _is_loose(mark, value)), None):
+        value = value.removeprefix(mark).removesuffix(mark).strip()
+    return value
+
+
+def _is_loose(mark: str, value: str) -> bool:
+    starts, ends = value.startswith(mark), value.endswith(mark)
+    if not (starts or ends):
+        return False
+    count = value.count(mark)
+    return count % 2 == 1 if starts != ends else count <= 2
 
 
 def item_of(line: str) -> tuple[int, str] | None:
-    """The number and the text of a list item in any of the usual styles: `1.` `(1).` `（1）` `1、`."""
+    """The number and the text of a list item in the usual styles: `1.` `(1).` `（1）` `1、` `原子信息1：`."""
     match = ITEM.fullmatch(line)
     if not match:
         return None
-    return int(match.group(1) or match.group(2)), match.group(3).rstrip().rstrip(DECORATION).rstrip()
+    return int(match[1] or match[2] or match[3]), undecorated(match[4])
 
 
 # --- lines the seeds do not have -------------------------------------------------------------------
@@ -213,7 +232,8 @@ def read_flags(line: str) -> tuple[str, ...] | None:
 
 SIMILAR = 0.6
 COMPARED = 400
-MANY = 100
+# Sections that shuffle their numbers shuffle neighbours; comparing with all would take quadratic time.
+NEAR = 20
 
 
 class Match(NamedTuple):
@@ -266,13 +286,13 @@ class Listed:
         return None
 
     def _most_alike(self, id: int, text: str) -> bool:
-        """The text is a variant of this item, and of no other one more."""
+        """The text is a variant of this item, and of none numbered near it more."""
         wanted = bigrams(text)
         own = likeness(wanted, self._bigrams_of(id))
         if own < SIMILAR:
             return False
-        others = self.texts if len(self.texts) <= MANY else ()
-        return all(likeness(wanted, self._bigrams_of(other)) < own for other in others if other != id)
+        near = (other for other in range(id - NEAR, id + NEAR + 1) if other != id and other in self.texts)
+        return all(likeness(wanted, self._bigrams_of(other)) < own for other in near)
 
     def _bigrams_of(self, id: int) -> frozenset[str]:
         if id not in self._bigrams:
@@ -292,6 +312,10 @@ def with_flags(flags: Sequence[str], *more: str) -> tuple[str, ...]:
 
 
 # --- verdicts --------------------------------------------------------------------------------------
+
+
+def more_than_one() -> TranscriptError:
+    return TranscriptError("the text holds more than one transcript: give them one at a time")
 
 
 class Reading(NamedTuple):

@@ -27,9 +27,11 @@ from steelyard.transcripts.lines import (
     flags_line,
     item_of,
     lines_of,
+    more_than_one,
     read_cause,
     read_evidence,
     read_flags,
+    undecorated,
     unescape,
     with_flags,
 )
@@ -154,10 +156,10 @@ HEADINGS = {
 LABEL = re.compile(
     rf"{LEAD}判定{D}{COLON}{D}【\s*+([^【】]{{1,24}})】(?:[，,]\s?深度{COLON}\s?【\s*+([^【】]{{1,8}})】)?(（推[導导]）)?[\s。.]*+"
 )
-REASON = re.compile(rf"{LEAD}理由{D}{COLON}{D}(.*)")
+REASON = re.compile(rf"{LEAD}理由{D}{COLON}(.*)")
 STATED = re.compile(rf"{LEAD}分[數数]{D}{COLON}{D}(\d{{1,3}}){D}分.*")
 STATED_SOFT = re.compile(rf"{LEAD}[計计]入部分支[撐撑]的分[數数]{D}{COLON}{D}(\d{{1,3}}){D}分.*")
-SUMMARY = re.compile(rf"{LEAD}[總总][結结]{D}{COLON}{D}(.*)")
+SUMMARY = re.compile(rf"{LEAD}[總总][結结]{D}{COLON}(.*)")
 WORDS = {
     metric: {
         **{word.lower().replace(" ", ""): label for label, word in section.labels.items()},
@@ -207,6 +209,8 @@ class Reader:
 
     def take(self, line: str) -> None:
         if opened := heading_of(line):
+            if opened != self._metric and self.entries[opened]:
+                raise more_than_one()
             self._metric, self._entry = opened, None
         elif self._metric and (item := item_of(line)):
             self._open(self._metric, *item)
@@ -219,7 +223,7 @@ class Reader:
         elif soft := STATED_SOFT.fullmatch(line):
             self.stated.setdefault("faithfulness_soft", []).append(int(soft[1]))
         elif summary := SUMMARY.fullmatch(line):
-            self.summary = unescape(summary[1])
+            self.summary = unescape(undecorated(summary[1]))
         elif self._metric and (flags := read_flags(line)) is not None:
             self.flags = flags
 
@@ -242,7 +246,7 @@ class Reader:
             entry.depth = DEPTH_OF.get(label[2], entry.depth)
             entry.derived = entry.derived or bool(label[3])
         elif reason := REASON.fullmatch(line):
-            entry.reason = unescape(reason[1])
+            entry.reason = unescape(undecorated(reason[1]))
         elif (evidence := read_evidence(line)) is not None:
             entry.evidence = evidence
         elif (effect := read_cause(line)) is not None:

@@ -1,0 +1,100 @@
+"""What a model's tokens cost: the shipped list, dated, with the user's own prices before it."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command import Steelyard, fact_server, facts, lines_of, point_to
+from steelyard.errors import ConfigError
+from steelyard.judges.endpoint import Price
+from steelyard.prices import price_of, shipped
+from steelyard.records import Usage
+
+
+def test_the_shipped_list_is_dated_and_plausible() -> None:
+    """A reader can tell how old the prices are; cached tokens never cost more than others."""
+    as_of, prices = shipped()
+    assert date.fromisoformat(as_of) <= date.today()
+    assert prices
+    for price in prices.values():
+        assert 0 < price.prompt <= price.completion
+        assert price.cached is None or price.cached <= price.prompt
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("gpt-4.1-mini", "gpt-4.1-mini"),
+    ],
+)
+def test_dated_versions_cost_what_their_family_does(model: str, family: str) -> None:
+    """The longest name that fits, so that mini is never priced as its big sister."""
+    assert price_of(model, {}) == shipped()[1][family]
+
+
+@pytest.mark.parametrize("model", ["", "gpt-4o-audio-preview", "gpt-4", "gpt-4oo", "qwen3-32b", "GPT-4O"])
+def test_an_unknown_model_has_no_price(model: str) -> None:
+    """A price that is merely likely is none: null, never 0 and never another model's."""
+    assert price_of(model, {}) is None
+
+
+def test_ones_own_prices_go_first() -> None:
+    """For models of the list and for others; zero is a price."""
+    own = {"gpt-4o": {"prompt": 1, "completion": 2}, "local": {"prompt": 0, "completion": 0}}
+    assert price_of("gpt-4o", own) == Price(prompt=1, completion=2)
+    assert price_of("local", own) == Price(prompt=0, completion=0)
+    assert price_of("gpt-4o-mini", own) == shipped()[1]["gpt-4o-mini"]
+
+
+@pytest.mark.parametrize(
+    "slip", [{"prompt": 1}, {"prompt": -1, "completion": 1}, {"prompt": 1, "completion": 1, "x": 1}]
+)
+def test_a_slip_in_ones_own_prices_is_named(slip: dict[str, float]) -> None:
+    """The message says which model's price is wrong."""
+    with pytest.raises(ConfigError, match=r"prices\.'mine'"):
+        price_of("mine", {"mine": slip})
+
+
+counts = st.integers(0, 10**9)
+
+
+@given(counts, counts, counts)
+def test_the_sum_of_prices_is_the_price_of_the_sum(prompt: int, completion: int, cached: int) -> None:
+    """Counting call by call or all at once comes to the same, and cached tokens save money."""
+    price = Price(prompt=2.5, completion=10, cached=1.25)
+    usage = Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, cached_tokens=min(cached, prompt))
+    assert price.of(usage + usage) == pytest.approx(2 * price.of(usage))
+    assert 0 <= price.of(usage) <= price.of(usage.model_copy(update={"cached_tokens": 0}))
+
+
+def test_prices_from_the_settings_reach_the_results(steelyard: Steelyard) -> None:
+    """[prices."model"] in steelyard.toml prices each call, cached tokens at their own rate."""
+    samples = facts(Path("facts.jsonl"), 2)
+    with fact_server() as server:
+        point_to(server)
+        with Path("steelyard.toml").open("a", encoding="utf-8") as file:
+            file.write('[prices."test-model"]\nprompt = 100\ncompletion = 1000\ncached = 10\n')
+        assert steelyard("run", samples, "-p", "atomic", "-j", "mine", "-o", "out.jsonl").code == 0
+    # The server reports 100 prompt tokens, 64 of them cached, and 20 of completion, for each of two calls.
+    one = (36 * 100 + 64 * 10 + 20 * 1000) / 1_000_000
+    for line in lines_of("out.jsonl"):
+        assert line["usage"]["cached_tokens"] == 128
+        assert line["usage"]["cost"] == pytest.approx(2 * one)
+
+
+def test_without_a_price_the_cost_is_unknown_not_zero(steelyard: Steelyard) -> None:
+    """Null in the results, and no dollars in the progress line."""
+    samples = facts(Path("facts.jsonl"), 1)
+    with fact_server() as server:
+        point_to(server)
+        done = steelyard("run", samples, "-p", "atomic", "-j", "mine", "-o", "out.jsonl")
+    assert lines_of("out.jsonl")[0]["usage"]["cost"] is None
+    assert "$" not in done.err
