@@ -2,6 +2,7 @@
 #
 #   make demo      judge the bundled examples with all four protocols, on recorded replies: no key, no model
 #   make test      linters, type checker and tests
+#   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
 #   make clean     remove what the others made
 
@@ -14,7 +15,7 @@ STEELYARD := $(BIN)/steelyard
 DEMO_STORE := .steelyard/demo.db
 DEMO := --store $(DEMO_STORE) --judge recorded:examples/replies.jsonl --progress quiet
 
-.PHONY: help demo test examples clean
+.PHONY: help demo test bench examples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +42,9 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python bench/run.py --write docs/benchmarks.md
 
 examples: $(VENV)/.installed
 	$(BIN)/python examples/make_replies.py

@@ -253,13 +253,22 @@ async def test_an_invalid_reply_is_asked_for_once_more_with_what_was_wrong(
     assert "atoms[0].id" in second.user
 
 
-async def test_two_invalid_replies_are_unjudged(server: Loopback) -> None:
-    """There is no third try; what was wrong and what it cost are kept."""
-    server.script("I would rather talk about the weather.", '{"atoms": 3}')
-    result = failed(await ask_once(server), "invalid_reply")
+async def test_a_judge_that_never_fits_is_unjudged(server: Loopback) -> None:
+    """After the corrections the endpoint allows there is no further try; the last problem and the cost are kept."""
+    server.script("I would rather talk about the weather.", '{"atoms": 3}', '{"atoms": 4}')
+    result = failed(await ask_once(server, corrections=2), "invalid_reply")
     assert "atoms" in result.detail
-    assert result.usage.calls == 2
-    assert len(server.requests) == 2
+    assert result.usage.calls == 3
+    assert len(server.requests) == 3
+
+
+async def test_broken_replies_in_a_row_lose_nothing(server: Loopback) -> None:
+    """Each correction shows only the latest mistake, and the first reply that fits counts."""
+    server.script('{"atoms": [{"id": 1, "te', "{", "[", GOOD)
+    result = await ask_once(server)
+    assert replied(result).atoms[0].id == 1
+    assert result.usage.calls == 4
+    assert [len(request.messages) for request in server.requests] == [2, 4, 4, 4]
 
 
 async def test_without_a_schema_the_correction_shows_it() -> None:

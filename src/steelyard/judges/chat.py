@@ -55,7 +55,7 @@ class Said(NamedTuple):
 
 
 class ChatJudge:
-    """Asks an LLM over HTTP. An unusable reply is asked for once more, with what was wrong.
+    """Asks an LLM over HTTP. An unusable reply is asked for again, with what was wrong.
 
     A reply that was cut off (`finish_reason` "length") is not asked for again: the limit on tokens is the
     user's, and the same question under the same limit ends the same way. It is `truncated`, even if what
@@ -107,21 +107,19 @@ class ChatJudge:
         return digest.hexdigest()[:32]
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        messages = self._prompts.messages(ask)
-        first = await self._said(ask, messages)
-        if isinstance(first, Unjudged):
-            return first
-        data = read(first.text, ask.reply, ask.language)
-        if not isinstance(data, Problem):
-            return Reply(data=data, raw=first.text, usage=first.usage)
-        second = await self._said(ask, messages + self._correction(ask, first.text, data))
-        usage = first.usage + second.usage
-        if isinstance(second, Unjudged):
-            return second.model_copy(update={"usage": usage})
-        data = read(second.text, ask.reply, ask.language)
-        if isinstance(data, Problem):
-            return Unjudged(reason="invalid_reply", detail=data.text, usage=usage)
-        return Reply(data=data, raw=second.text, usage=usage)
+        opening = messages = self._prompts.messages(ask)
+        usage, problem = Usage(), Problem("")
+        for _ in range(1 + self.endpoint.corrections):
+            said = await self._said(ask, messages)
+            usage += said.usage
+            if isinstance(said, Unjudged):
+                return said.model_copy(update={"usage": usage})
+            data = read(said.text, ask.reply, ask.language)
+            if not isinstance(data, Problem):
+                return Reply(data=data, raw=said.text, usage=usage)
+            # Only the latest mistake is shown: a conversation full of bad replies breeds more of them.
+            problem, messages = data, opening + self._correction(ask, said.text, data)
+        return Unjudged(reason="invalid_reply", detail=problem.text, usage=usage)
 
     def request(self, ask: Ask) -> dict[str, Any]:
         """The body that would be posted for this ask: what a batch file holds."""

@@ -39,7 +39,8 @@ class Endpoint(Record):
 
     `timeout` bounds one HTTP call, from connecting to the last byte; waiting for a free slot is not
     counted. `retries` come on top of the first try; `backoff` is the longest first pause between two, in
-    seconds, and doubles. `patience` is the longest Retry-After that is waited for.
+    seconds, and doubles. `patience` is the longest Retry-After that is waited for. `corrections` are further
+    asks after a reply that cannot be used.
     """
 
     name: str = "openai"
@@ -51,6 +52,7 @@ class Endpoint(Record):
     body: Mapping[str, Any] = Field(default_factory=dict)
     timeout: float = Field(default=120.0, gt=0)
     retries: int = Field(default=4, ge=0)
+    corrections: int = Field(default=3, ge=0)
     backoff: float = Field(default=1.0, ge=0)
     patience: float = Field(default=300.0, ge=0)
     structured: Structured = "auto"
