@@ -255,15 +255,20 @@ def test_one_sample_has_no_interval() -> None:
 
 
 @given(st.text(alphabet="ab 甲乙，。（）—1é", max_size=60), st.integers(2, 20))
-def test_lines_break_where_readers_expect(text: str, width: int) -> None:
-    """Nothing is lost, no line is too wide, and Chinese punctuation begins one only where it has to."""
+def test_lines_are_whole_and_fit(text: str, width: int) -> None:
+    """Nothing is lost, nothing is empty, and no line is too wide."""
     starts = [0, *terminal.breaks(text, width), len(text)]
     lines = [text[start:end] for start, end in pairwise(starts)]
     assert "".join(lines) == text
+    assert all(lines) or not text
     assert all(cell_len(line.rstrip()) <= width for line in lines)
-    for before, line in pairwise(lines):
-        if line[0] in "，。）":
-            assert not any(terminal._may_break(a, b) for a, b in pairwise(before))
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=12), st.integers(6, 30))
+def test_no_line_begins_with_a_comma(lengths: list[int], width: int) -> None:
+    """Chinese punctuation stays with the character before it."""
+    text = "，".join("甲" * length for length in lengths) + "。"
+    assert all(text[start] == "甲" for start in terminal.breaks(text, width))
 
 
 def test_a_chinese_sentence_fills_its_line() -> None:

@@ -48,7 +48,7 @@ def hostile_report() -> Report:
 
 def printed(report: Report, language: Language | None = None, width: int = 80, **options: bool) -> str:
     console = Console(file=io.StringIO(), width=width, **options)  # type: ignore[arg-type]
-    terminal.print_report(report, language, console)
+    console.print(terminal.render(report, language))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

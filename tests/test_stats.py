@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.stats import Interval, Mean, Ratio, t_cdf, t_quantile, wilson
@@ -50,6 +50,8 @@ def test_t_quantile_becomes_normal() -> None:
     assert t_quantile(0.975, 10**8) == pytest.approx(1.959964, abs=1e-6)
 
 
+@example(0.4999603102608344, 4096)
+@example(0.5000000001, 1_000_000)
 @given(st.floats(0.001, 0.999), st.integers(1, 5000))
 def test_t_quantile_inverts_the_distribution(p: float, df: int) -> None:
     """The probability below the quantile is the one asked for."""

@@ -53,6 +53,9 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 def t_cdf(t: float, df: int) -> float:
     """The probability that Student's t with `df` degrees of freedom is at most `t`."""
+    if t * t < 1.0:
+        # Near the middle df / (df + t²) is so close to 1 that its last digits are lost.
+        return 0.5 + math.copysign(_incomplete_beta(t * t / (df + t * t), 0.5, df / 2) / 2, t)
     tail = _incomplete_beta(df / (df + t * t), df / 2, 0.5) / 2
     return 1.0 - tail if t > 0 else tail
 

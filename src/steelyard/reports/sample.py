@@ -120,7 +120,9 @@ class _View:
             if value is None:
                 unjudged = is_open(name, self.verdict)
                 meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
-            shown = _yes_no(value) if protocol == "grounded" or name == "fallback" else score(value, scale)
+            # One sample's yes or no is a 1 or a 0, not a percentage.
+            yes_or_no = protocol == "grounded" or name == "fallback"
+            shown = score(value, "points" if yes_or_no else scale)
             rows.append((named(self.language, "metric", name), shown, meaning))
         yield Heading(self.say("scores"))
         header = (say(self.language, f"report.{key}") for key in ("score", "value", "meaning"))
@@ -260,10 +262,6 @@ class _View:
             + (decided if c.label != "unjudged" else ())
             + self.flagged(c.flags),
         )
-
-
-def _yes_no(value: float | int | None) -> str:
-    return score(value, "points")
 
 
 # --- evidence in the passages ----------------------------------------------------------------------

@@ -51,6 +51,9 @@ def breaks(text: str, width: int) -> list[int]:
             start, allowed = allowed or at, None
             found.append(start)
             used = sum(map(get_character_cell_size, text[start:at]))
+            if used + size > width and start < at:
+                start, used = at, 0
+                found.append(start)
         used += size
     return found
 
@@ -65,11 +68,6 @@ def _may_break(before: str, after: str) -> bool:
 def render(report: Report, language: Language | None = None) -> RenderableType:
     """The report for a terminal of 80 columns or more."""
     return renderable(Page(in_language(report, language), brief=True).blocks())
-
-
-def print_report(report: Report, language: Language | None = None, console: Console | None = None) -> None:
-    """Print the report; without a terminal there is no colour, and the text is the same."""
-    (console or Console()).print(render(report, language))
 
 
 def renderable(blocks: Iterable[Block]) -> RenderableType:

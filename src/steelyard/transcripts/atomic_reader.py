@@ -27,8 +27,6 @@ from steelyard.transcripts.atomic_lines import (
 )
 from steelyard.transcripts.lines import (
     OPENING,
-    Listed,
-    Match,
     item_of,
     last_group,
     more_than_one,
@@ -38,6 +36,7 @@ from steelyard.transcripts.lines import (
     undecorated,
     unescape,
 )
+from steelyard.transcripts.matching import Listed, Match
 
 BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
 

@@ -22,7 +22,8 @@ from steelyard.transcripts.dialogue_markdown import (
     rounds_of,
     type_of,
 )
-from steelyard.transcripts.lines import Listed, Reading, after_thinking, lines_of, with_flags
+from steelyard.transcripts.lines import Reading, after_thinking, lines_of, with_flags
+from steelyard.transcripts.matching import Listed
 
 __all__ = ["parse", "render_json", "render_markdown"]
 

@@ -17,8 +17,6 @@ from steelyard.transcripts.lines import (
     LEAD,
     TRADITIONAL,
     D,
-    Listed,
-    Match,
     Reading,
     cause_line,
     compared,
@@ -35,6 +33,7 @@ from steelyard.transcripts.lines import (
     unescape,
     with_flags,
 )
+from steelyard.transcripts.matching import Listed, Match
 from steelyard.wording import band_description
 
 # --- the form --------------------------------------------------------------------------------------
