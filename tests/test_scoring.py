@@ -25,7 +25,6 @@ from steelyard.scoring import (
     grounded_scores,
     plain,
     ratio,
-    round_half_up,
     scorecard_scores,
     shallow,
     turn_rates,
@@ -108,11 +107,6 @@ def test_what_is_no_ratio_is_refused(value: Fraction) -> None:
     """A ratio outside [0, 1] is a bug of the caller and says so."""
     with pytest.raises(ValueError, match="between 0 and 1"):
         band(value)
-
-
-def test_halves_round_up() -> None:
-    """Exactly a half goes up, where Python's own round would go to the even neighbour."""
-    assert [round_half_up(Fraction(n, 2)) for n in (1, 3, 5, 4)] == [1, 2, 3, 2]
 
 
 def test_numbers_stay_whole_where_they_are() -> None:

@@ -48,6 +48,8 @@ class JournalledJudge:
         self.retrying = False
         self.spent = Usage()
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
+        self._unwritten: list[tuple[str, StoredReply]] = []
+        self._written: asyncio.Future[None] | None = None
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class JournalledJudge:
             reply = await self.judge.answer(ask)
             self.spent += reply.usage
             if isinstance(reply, Reply):
-                self.keep(key, ask, reply)
+                await self._keep_with_others(key, self._stored(ask, reply))
             future.set_result(reply)
             return reply
         except BaseException as error:
@@ -96,13 +98,36 @@ class JournalledJudge:
         return Reply(data=data, raw=stored.raw, usage=stored.usage if own and self.continued else Usage())
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
-        self.store.journal(
-            key,
-            StoredReply(
-                ask.key, ask.task, self.judge.name, reply.data.model_dump_json(), reply.raw, reply.usage, self.run
-            ),
-            self.repeat,
-        )
+        self.store.journal(key, self._stored(ask, reply), self.repeat)
+
+    def _stored(self, ask: Ask, reply: Reply) -> StoredReply:
+        data = reply.data.model_dump_json()
+        return StoredReply(ask.key, ask.task, self.judge.name, data, reply.raw, reply.usage, self.run)
+
+    async def _keep_with_others(self, key: str, stored: StoredReply) -> None:
+        """Written before it is used, in one transaction with whatever else arrived in this turn of the loop."""
+        self._unwritten.append((key, stored))
+        if self._written is None:
+            loop = asyncio.get_running_loop()
+            self._written = loop.create_future()
+            loop.call_soon(self._write)
+        # Shielded: one sample that is cancelled must not tell the others that they are.
+        await asyncio.shield(self._written)
+
+    def _write(self) -> None:
+        batch, self._unwritten = self._unwritten, []
+        written, self._written = self._written, None
+        assert written is not None
+        try:
+            with self.store.all_or_nothing():
+                for key, stored in batch:
+                    self.store.add_reply(key, stored)
+                    if stored.run is not None:
+                        self.store.use_reply(stored.run, stored.ask, key, self.repeat)
+        except BaseException as error:
+            written.set_exception(error)
+        else:
+            written.set_result(None)
 
     async def aclose(self) -> None:
         await self.judge.aclose()

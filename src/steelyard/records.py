@@ -138,6 +138,11 @@ class Usage(Record):
     cost: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        # Most sums begin or end with nothing, and a new record costs more than looking.
+        if not other.calls and other == NO_USAGE:
+            return self
+        if not self.calls and self == NO_USAGE:
+            return other
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             calls=self.calls + other.calls,
@@ -146,6 +151,9 @@ class Usage(Record):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=sum(costs) if costs else None,
         )
+
+
+NO_USAGE = Usage()
 
 
 class Reply(Record):
@@ -196,6 +204,7 @@ class Evidence(Record):
 class Item(Record):
     """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn)."""
 
+    kind: str
     id: int
     text: str
     reason: str = ""
@@ -297,10 +306,7 @@ class Verdict(Record):
 
     def line(self) -> dict[str, Any]:
         """The result line: the shape that `-o`, exports, `parse` and the API share."""
-        line = self.model_dump(mode="json", exclude={"notes"})
-        # A reader looks at the kind first; pydantic would put the base class's fields before it.
-        line["items"] = [{"kind": item["kind"], **item} for item in line["items"]]
-        return line
+        return self.model_dump(mode="json", exclude={"notes"})
 
 
 Rounds = Generator[list[Ask], list[Reply | Unjudged], Verdict]

@@ -73,17 +73,19 @@ class Session:
         """Drive the run, write its lines, print its report, and leave with the right code."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}", file=sys.stderr)
+        builder = ReportBuilder(run.protocol.name, self.language)
         try:
             with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
-                tally = asyncio.run(_drive(run, shown.tick, retrying=retrying))
+                tally = asyncio.run(_drive(run, builder, shown.tick, retrying=retrying))
         except BaseException:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
-                self._report(run)
+                self._write_lines(run)
             if run.judge.spent.calls:
                 print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise
-        report = self._report(run)
+        self._write_lines(run)
+        report = self._report(run, builder)
         console().print(render(report, self.language))
         if tally.stopped:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
@@ -91,22 +93,30 @@ class Session:
         if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
             raise typer.Exit(GAPS)
 
-    def _report(self, run: Run) -> Report:
-        """The report and the result lines of the whole run, from the store: a resumed run is reported whole."""
-        builder = ReportBuilder(run.protocol.name, self.language)
-        with Lines(self.out) as lines:
+    def _write_lines(self, run: Run) -> None:
+        """All result lines, in the order of the input."""
+        if self.out:
+            with self.out.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
+
+    def _report(self, run: Run, builder: ReportBuilder) -> Report:
+        """The report of the whole run: as it was gathered on the way, or, for one that was at work before, from the
+        store."""
+        if run.judge.continued:
+            builder = ReportBuilder(run.protocol.name, self.language)
             for sample, verdict in run.store.verdicts(run.row.id):
                 builder.add(verdict, sample)
-                lines.write(verdict)
-        for bad in run.store.bad_rows(run.row.id):
-            builder.add_bad_row(bad)
+            for bad in run.store.bad_rows(run.row.id):
+                builder.add_bad_row(bad)
         return builder.build(run.store.run(run.row.id).manifest)
 
 
-async def _drive(run: Run, tick: Callable[[], None], *, retrying: bool) -> Tally:
+async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
     """The run with a heartbeat for the progress line and two stages of Ctrl-C."""
     loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(run.drive(lambda *_: None, lambda _: None, retry=retrying))
+    task = asyncio.ensure_future(
+        run.drive(lambda sample, verdict: builder.add(verdict, sample), builder.add_bad_row, retry=retrying)
+    )
 
     def interrupted() -> None:
         if run.tally.stopped:
