@@ -322,7 +322,8 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_there(
             assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             kept = store._db.execute("SELECT count(*) FROM replies").fetchone()[0]
         before = len(server.requests)
-        assert 0 < before - 2 <= kept <= before < 2 * COUNT
+        # Lost are at most the two whose writing failed and the two that were let in before the run ended.
+        assert 0 < before - 4 <= kept <= before < 2 * COUNT
         assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
         assert len(server.requests) == before + 2 * COUNT - kept
     assert results() == undisturbed

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steelyard.judges.parsing import Problem, read, without_thoughts
-from steelyard.tasks import AtomicReply, ComplianceReply, ScorecardReply, SplitReply, ValidityReply
+from steelyard.tasks import AtomicReply, ComplianceReply, KeyPointsReply, ScorecardReply, SplitReply, ValidityReply
 
 OWN = {"atoms": [{"id": 1, "reason": "第三排不在资料里", "label": "wrong", "level": 1}], "fallback": False}
 FAKE = {"atoms": [{"id": 1, "reason": "ok", "label": "correct", "level": 1}], "fallback": True}
@@ -69,6 +69,15 @@ def test_wrappings_around_the_reply_are_taken_off(said: str) -> None:
 def test_slips_of_punctuation_are_repaired(said: str) -> None:
     """Broken JSON that lost nothing but punctuation is read."""
     assert is_own(read(said, AtomicReply))
+
+
+@given(st.integers(min_value=1, max_value=200))
+def test_a_list_that_was_cut_off_is_never_completed(length: int) -> None:
+    """However a reply of nothing but a list is cut, it is not taken for a shorter list."""
+    points = [{"id": number, "text": f"point [{number}] of five"} for number in range(1, 6)]
+    said = json.dumps({"key_points": points})
+    if (cut := said[:length]) != said and not cut.endswith("]"):
+        assert isinstance(read(cut, KeyPointsReply), Problem)
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,8 @@ def test_a_key_that_is_revoked_midway(steelyard: Steelyard, samples: Path) -> No
         assert [line["id"] for line in lines_of("out.jsonl")] == ["fact-1", "fact-2"]
         before = len(server.requests)
         assert steelyard("resume", "--store", "other.db", "-o", "out.jsonl").code == 0
-        assert len(server.requests) == before + 8
+        # Of twelve asks four were answered, and perhaps one that was let in while the refusal came back.
+        assert len(server.requests) - before in (7, 8)
     assert accuracies() == [1.0] * 6
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.judges.base import Judge
+from steelyard.judges.gate import Limits
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import DialogueSample, Language, RagSample, Sample, Verdict
@@ -169,7 +170,9 @@ async def evaluate_async(
     made = judge if isinstance(judge, Judge) else _named_judge(judge, protocol, concurrency)
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
-    runner = Runner(protocol, chosen, made, workers=concurrency)
+    # A named judge has a gate that counts calls; one that is passed in may only be held back by its callers.
+    at_once = concurrency if made is judge else Limits(concurrency=concurrency).samples_at_once
+    runner = Runner(protocol, chosen, made, workers=at_once)
     try:
         await runner.run(
             rows_of(samples, protocol, fields or {}),
@@ -186,10 +189,9 @@ def _named_judge(name: object, protocol: Protocol, concurrency: int) -> Judge:
     if name is not None and not isinstance(name, str):
         raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
     from steelyard.config import Config
-    from steelyard.judges.gate import Gate
 
     config = Config.load()
-    return config.judge(name, config.prompts.with_texts(protocol.prompts), Gate(concurrency))
+    return config.judge(name, config.prompts.with_texts(protocol.prompts), Limits(concurrency=concurrency).gate())
 
 
 def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:

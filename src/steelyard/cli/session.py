@@ -67,7 +67,7 @@ class Session:
         return made
 
     def how(self, *, fresh: bool = False, record: Path | None = None) -> How:
-        return How(self.limits.most_in_flight, self.budget, fresh, self.gate, record)
+        return How(self.limits.samples_at_once, self.budget, fresh, self.gate, record)
 
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""

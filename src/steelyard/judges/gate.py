@@ -27,8 +27,9 @@ class Limits(Record):
     tokens_per_minute: float | None = Field(default=None, gt=0)
 
     @property
-    def most_in_flight(self) -> int:
-        return self.concurrency or CEILING
+    def samples_at_once(self) -> int:
+        """Twice as many as calls: while one sample pauses or is scored, another's call takes the slot."""
+        return 2 * (self.concurrency or CEILING)
 
     def gate(self) -> Gate:
         pace = Pace(self.requests_per_minute, self.tokens_per_minute)

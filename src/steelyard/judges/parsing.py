@@ -24,6 +24,7 @@ from steelyard.records import ReplyData
 
 Data = TypeVar("Data", bound=ReplyData)
 
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 # json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
 LONGEST_REPAIR = 60_000
 DEEPEST_REPAIR = 20
@@ -164,6 +165,10 @@ def _repaired(text: str, model: type[ReplyData]) -> Any:
         raise ValueError("too long or too deep to repair")
     if len(re.findall(r'(?<!\\)"', text)) % 2:
         raise ValueError("a string is not closed")
+    bare = STRING.sub("", text)
+    if bare.count("[") > bare.count("]"):
+        # Closing it would pass for a complete list what was cut off in the middle.
+        raise ValueError("a list is not closed")
     repaired = json_repair.loads(text, skip_json_loads=True)
     repaired = _as_object(repaired, model)
     held = Counter(_keys(repaired))
