@@ -137,11 +137,15 @@ class Usage(Record):
     cached_tokens: int = 0
     cost: float | None = None
 
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.calls or self.prompt_tokens or self.completion_tokens or self.cached_tokens or self.cost)
+
     def __add__(self, other: Usage) -> Usage:
         # Most sums begin or end with nothing, and a new record costs more than looking.
-        if not other.calls and other == NO_USAGE:
+        if other.is_nothing:
             return self
-        if not self.calls and self == NO_USAGE:
+        if self.is_nothing:
             return other
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
@@ -151,9 +155,6 @@ class Usage(Record):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=sum(costs) if costs else None,
         )
-
-
-NO_USAGE = Usage()
 
 
 class Reply(Record):

@@ -60,7 +60,7 @@ def same_words(text: str) -> str:
 
 def has_text(references: Iterable[str]) -> bool:
     """Whether there is anything to hold an answer against; a blank passage is none."""
-    return any(passage.strip() for passage in references)
+    return any(passage and not passage.isspace() for passage in references)
 
 
 def rag_size(sample: RagSample) -> int:
