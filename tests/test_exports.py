@@ -102,8 +102,8 @@ def test_a_whole_run_takes_its_replies_along(store: Store, tmp_path: Path) -> No
     """Whoever takes a run over can rescore and resume it without paying again."""
     usage = Usage(calls=1, prompt_tokens=5, cost=0.1)
     mine = StoredReply("ask-1", "atomic.split", "scripted", '{"atoms": []}', "raw", usage, "run-a")
-    store.journal("key-1", mine)
-    store.journal("key-2", mine._replace(ask="ask-2", run=None))
+    store.journal([("key-1", mine)])
+    store.journal([("key-2", mine._replace(ask="ask-2", run=None))])
     store.use_reply("run-a", "ask-2", "key-2")
     exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
     with Store.open(tmp_path / "other.db") as other:

@@ -158,7 +158,7 @@ async def test_a_reply_of_another_shape_is_asked_anew(store: Store) -> None:
     await journal.answer(ask())
     stored = store.reply(journal.key(ask()))
     assert stored is not None
-    store.journal(journal.key(ask()), stored._replace(reply='{"parts": []}'))
+    store.journal([(journal.key(ask()), stored._replace(reply='{"parts": []}'))])
     assert text(await journal.answer(ask())) == "call 2"
 
 

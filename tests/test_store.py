@@ -62,7 +62,7 @@ def test_a_blank_store_gets_the_newest_schema(store: Store) -> None:
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
     tables = {name for name, sql in schema(store.path) if sql.startswith("CREATE TABLE")}
-    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable"}
+    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable", "labels"}
 
 
 def test_every_older_version_has_its_dump() -> None:
@@ -260,7 +260,7 @@ def test_deleting_a_run_keeps_the_replies(store: Store) -> None:
     begin(store, "run-b")
     store.add_verdict("run-a", 0, sample(0), verdict(0))
     store.add_bad_row("run-a", InputError("is empty", file="a.jsonl", line=1))
-    store.journal("key", reply("run-a"))
+    store.journal([("key", reply("run-a"))])
     store.delete_run("run-a")
     assert [run.id for run in store.runs()] == ["run-b"]
     assert (list(store.verdicts("run-a")), store.bad_rows("run-a")) == ([], [])
@@ -339,7 +339,7 @@ def test_replies_come_back_as_they_were(store: Store) -> None:
     """Data, words, cost with cached tokens, and who paid."""
     begin(store, "run-a")
     assert store.reply("key") is None
-    store.journal("key", reply("run-a", said='{"atoms": []}'))
+    store.journal([("key", reply("run-a", said='{"atoms": []}'))])
     assert store.reply("key") == reply("run-a", said='{"atoms": []}')
     assert store.replies_to("ask") == [reply("run-a", said='{"atoms": []}')]
 
@@ -348,7 +348,7 @@ def test_a_run_remembers_which_reply_it_used(store: Store) -> None:
     """Two runs may have been given different replies to the same ask; each keeps its own."""
     for run, key in (("run-a", "key-a"), ("run-b", "key-b")):
         begin(store, run)
-        store.journal(key, reply(run, said=f'"{key}"'))
+        store.journal([(key, reply(run, said=f'"{key}"'))])
     begin(store, "run-c")
     store.use_reply("run-c", "ask", "key-a")
     said = [found.reply for run in "abc" if (found := store.used_reply(f"run-{run}", "ask"))]
@@ -358,7 +358,7 @@ def test_a_run_remembers_which_reply_it_used(store: Store) -> None:
 
 def test_a_reply_without_a_run_is_kept_too(store: Store) -> None:
     """The journal works outside a run."""
-    store.journal("key", reply(None))
+    store.journal([("key", reply(None))])
     assert store.reply("key") == reply(None)
 
 

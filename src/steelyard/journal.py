@@ -49,7 +49,7 @@ class JournalledJudge:
         self.spent = Usage()
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
         self._unwritten: list[tuple[str, StoredReply]] = []
-        self._written: asyncio.Future[None] | None = None
+        self._arrived: list[asyncio.Future[None]] = []
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class JournalledJudge:
             reply = await self.judge.answer(ask)
             self.spent += reply.usage
             if isinstance(reply, Reply):
-                await self._keep_with_others(key, self._stored(ask, reply))
+                await self._kept_with_others(key, self._stored(ask, reply))
             future.set_result(reply)
             return reply
         except BaseException as error:
@@ -98,36 +98,36 @@ class JournalledJudge:
         return Reply(data=data, raw=stored.raw, usage=stored.usage if own and self.continued else Usage())
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
-        self.store.journal(key, self._stored(ask, reply), self.repeat)
+        self.store.journal([(key, self._stored(ask, reply))], self.repeat)
 
     def _stored(self, ask: Ask, reply: Reply) -> StoredReply:
         data = reply.data.model_dump_json()
         return StoredReply(ask.key, ask.task, self.judge.name, data, reply.raw, reply.usage, self.run)
 
-    async def _keep_with_others(self, key: str, stored: StoredReply) -> None:
-        """Written before it is used, in one transaction with whatever else arrived in this turn of the loop."""
-        self._unwritten.append((key, stored))
-        if self._written is None:
-            loop = asyncio.get_running_loop()
-            self._written = loop.create_future()
+    def _kept_with_others(self, key: str, stored: StoredReply) -> asyncio.Future[None]:
+        """Done once it is written, in one transaction with whatever else arrived in this turn of the loop."""
+        loop = asyncio.get_running_loop()
+        if not self._unwritten:
             loop.call_soon(self._write)
-        # Shielded: one sample that is cancelled must not tell the others that they are.
-        await asyncio.shield(self._written)
+        self._unwritten.append((key, stored))
+        self._arrived.append(loop.create_future())
+        return self._arrived[-1]
 
     def _write(self) -> None:
-        batch, self._unwritten = self._unwritten, []
-        written, self._written = self._written, None
-        assert written is not None
+        replies, self._unwritten = self._unwritten, []
+        arrived, self._arrived = self._arrived, []
+        error: BaseException | None = None
         try:
-            with self.store.all_or_nothing():
-                for key, stored in batch:
-                    self.store.add_reply(key, stored)
-                    if stored.run is not None:
-                        self.store.use_reply(stored.run, stored.ask, key, self.repeat)
-        except BaseException as error:
-            written.set_exception(error)
-        else:
-            written.set_result(None)
+            self.store.journal(replies, self.repeat)
+        except BaseException as raised:
+            error = raised
+        for future in arrived:
+            if future.cancelled():
+                continue  # nobody waits any more, but what was paid for is kept
+            if error:
+                future.set_exception(error)
+            else:
+                future.set_result(None)
 
     async def aclose(self) -> None:
         await self.judge.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -121,8 +122,10 @@ class Run:
                 else:
                     yield seq, sample
 
+        kept = _Verdicts(self.store, self.row.id)
+
         def keep(seq: int, sample: Sample, verdict: Verdict) -> None:
-            self.store.add_verdict(self.row.id, seq, sample, verdict)
+            kept.add(seq, sample, verdict)
             on_verdict(sample, verdict)
 
         def keep_bad(bad: InputError) -> None:
@@ -131,12 +134,53 @@ class Run:
 
         state = "stopped"
         try:
-            tally = await self.runner.run(open_rows(), keep, keep_bad)
+            try:
+                tally = await self.runner.run(open_rows(), keep, keep_bad)
+            finally:
+                kept.write()
             state = "stopped" if tally.stopped else "complete"
             return tally
         finally:
             manifest = {**self.row.manifest, "stopped": self.tally.stopped}
             self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
+
+
+class _Verdicts:
+    """Verdicts on their way into the store, a few at a time: a transaction for each costs more than the judging.
+
+    A process that is killed meanwhile loses nothing: their replies are in the journal.
+    """
+
+    MOST, SECONDS = 64, 1.0
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self._run = store, run
+        self._waiting: list[tuple[int, Sample, Verdict]] = []
+        self._due: asyncio.TimerHandle | None = None
+
+    def add(self, seq: int, sample: Sample, verdict: Verdict) -> None:
+        self._waiting.append((seq, sample, verdict))
+        if len(self._waiting) >= self.MOST:
+            self.write()
+        elif self._due is None:
+            # Somebody may be watching: a slow judge fills no batch for minutes.
+            self._due = asyncio.get_running_loop().call_later(self.SECONDS, self._in_time)
+
+    def write(self) -> None:
+        if self._due:
+            self._due.cancel()
+            self._due = None
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._store.add_verdicts(self._run, waiting)
+
+    def _in_time(self) -> None:
+        self._due = None
+        waiting = self._waiting
+        try:
+            self.write()
+        except StoreError:
+            self._waiting = waiting  # the next ask or verdict meets the same trouble, and says so
 
 
 def start(

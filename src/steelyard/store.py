@@ -1,4 +1,4 @@
-"""Runs, samples, replies and verdicts in one SQLite file.
+"""Runs, samples, replies, verdicts and labels by people in one SQLite file.
 
 Replies are journalled before they are used, under a key that says exactly what was asked of whom; a run
 that was killed finds them there. WAL mode: readers never wait, and what is committed survives kill -9.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import TypeAdapter
 
 from steelyard.errors import InputError, StoreError
+from steelyard.labels import HumanLabel
 from steelyard.records import Sample, Unjudged, Usage, Verdict
 
 # Append only: migration n brings a store from version n to n + 1.
@@ -73,8 +74,37 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (run, key)
     ) WITHOUT ROWID;
     """,
+    # What people say. No reference to runs: labels are dear, and outlive the run they were made on.
+    """
+    CREATE TABLE labels (
+        run TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        item INTEGER NOT NULL,
+        annotator TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        label TEXT NOT NULL,
+        time TEXT NOT NULL,
+        about TEXT NOT NULL,
+        text TEXT NOT NULL,
+        weight REAL NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (run, sample, kind, turn, item, annotator, policy)
+    ) WITHOUT ROWID;
+    CREATE INDEX labels_by_sample ON labels (sample);
+    """,
 )
 
+ADD_VERDICT = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)"
+ADD_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+USE_REPLY = "INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?)"
+LABEL_COLUMNS = (
+    "run", "sample", "kind", "turn", "item", "annotator", "policy", "label", "time", "about", "text", "weight", "note",
+)  # fmt: skip
+ADD_LABEL = f"INSERT OR REPLACE INTO labels VALUES ({', '.join('?' * len(LABEL_COLUMNS))})"
+# SQLite takes two NULLs in a key for different ones; no turn or item has this number.
+NOTHING = -1
 SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
 BUSY_SECONDS = 15
 
@@ -203,10 +233,12 @@ class Store:
     # --- samples and verdicts ---
 
     def add_verdict(self, run: str, seq: int, sample: Sample, verdict: Verdict) -> None:
-        self._write(
-            "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
-            (run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()),
-        )
+        self._write(ADD_VERDICT, _verdict_row(run, seq, sample, verdict))
+
+    def add_verdicts(self, run: str, judged: Iterable[tuple[int, Sample, Verdict]]) -> None:
+        """Several at once, all or none."""
+        with self.all_or_nothing():
+            self._db.executemany(ADD_VERDICT, [_verdict_row(run, *one) for one in judged])
 
     def add_bad_row(self, run: str, bad: InputError) -> None:
         self._write("INSERT INTO bad_rows VALUES (?, ?, ?, ?, ?)", (run, bad.file, bad.line, bad.field, bad.problem))
@@ -266,23 +298,19 @@ class Store:
         for ask, task, judge, reply, raw, usage, run in self._read(sql, value):
             yield StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
 
-    def journal(self, key: str, stored: StoredReply, repeat: int = 0) -> None:
-        """Keep a reply, and that its run used it."""
+    def journal(self, replies: Sequence[tuple[str, StoredReply]], repeat: int = 0) -> None:
+        """Keep replies under their keys, and that their runs used them: all or none."""
+        used = [(stored.run, stored.ask, repeat, key) for key, stored in replies if stored.run is not None]
         with self.all_or_nothing():
-            self.add_reply(key, stored)
-            if stored.run is not None:
-                self.use_reply(stored.run, stored.ask, key, repeat)
+            self._db.executemany(ADD_REPLY, [_reply_row(key, stored) for key, stored in replies])
+            self._db.executemany(USE_REPLY, used)
 
     def add_reply(self, key: str, stored: StoredReply) -> None:
-        usage = stored.usage.model_dump_json()
-        self._write(
-            "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (key, *stored[:5], usage, stored.run),
-        )
+        self._write(ADD_REPLY, _reply_row(key, stored))
 
     def use_reply(self, run: str, ask: str, key: str, repeat: int = 0) -> None:
         """Note which reply a run was given, whoever paid for it: rescoring takes exactly that one."""
-        self._write("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?)", (run, ask, repeat, key))
+        self._write(USE_REPLY, (run, ask, repeat, key))
 
     def used_reply(self, run: str, ask: str, repeat: int = 0) -> StoredReply | None:
         for (key,) in self._read("SELECT key FROM used WHERE run = ? AND ask = ? AND repeat = ?", run, ask, repeat):
@@ -302,6 +330,23 @@ class Store:
         for (unjudged,) in self._read("SELECT unjudged FROM unusable WHERE run = ? AND key = ?", run, key):
             return Unjudged.model_validate_json(unjudged)
         return None
+
+    # --- labels by people ---
+
+    def add_labels(self, labels: Iterable[HumanLabel]) -> int:
+        """Keep labels, all or none; returns how many. What a person labels again replaces what that person said."""
+        rows = [tuple(_label_cell(label, column) for column in LABEL_COLUMNS) for label in labels]
+        with self.all_or_nothing():
+            self._db.executemany(ADD_LABEL, rows)
+        return len(rows)
+
+    def labels(self, run: str | None = None) -> Iterator[HumanLabel]:
+        """The labels made on one run, or all of them, in the order of samples and items."""
+        sql = f"SELECT {', '.join(LABEL_COLUMNS)} FROM labels"
+        where, given = (" WHERE run = ?", (run,)) if run is not None else ("", ())
+        for row in self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given):
+            named = dict(zip(LABEL_COLUMNS, row, strict=True))
+            yield HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
 
     # --- helpers ---
 
@@ -326,6 +371,19 @@ class Store:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def _verdict_row(run: str, seq: int, sample: Sample, verdict: Verdict) -> tuple[Any, ...]:
+    return run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()
+
+
+def _reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
+    return key, *stored[:5], stored.usage.model_dump_json(), stored.run
+
+
+def _label_cell(label: HumanLabel, column: str) -> Any:
+    value = getattr(label, column)
+    return NOTHING if value is None else value
 
 
 def is_run_name(name: str) -> bool:

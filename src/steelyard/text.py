@@ -17,6 +17,8 @@ LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 # Enough to tell a script; a megabyte of answer need not be read for it.
 LANGUAGE_PREFIX = 4000
+# Longer texts are not kept in memory only to save reading them a second time.
+REMEMBERED = 5000
 
 # Only the characters that our own patterns use, so that each pattern is written once for both scripts.
 SIMPLIFIED = str.maketrans(
@@ -96,6 +98,10 @@ def sentences(text: str) -> list[str]:
     A line ends a sentence, except that a heading, a table's head or a piece that ends in a colon belongs
     to what follows it. A block of code is one sentence.
     """
+    return list(_known_sentences(text) if len(text) <= REMEMBERED else _sentences(text))
+
+
+def _sentences(text: str) -> tuple[str, ...]:
     found: list[str] = []
     held: list[str] = []
     for piece, is_held in _pieces(text):
@@ -105,7 +111,11 @@ def sentences(text: str) -> list[str]:
         if not is_held:
             found.append(" ".join(held))
             held = []
-    return [*found, " ".join(held)] if held else found
+    return (*found, " ".join(held)) if held else tuple(found)
+
+
+# A protocol and its checks want the sentences of the same answer, one soon after the other.
+_known_sentences = lru_cache(maxsize=512)(_sentences)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -249,6 +259,10 @@ def contains_quote(passage: str, quote: str) -> bool:
 
     A quote of two or three characters proves nothing unless it is the whole passage.
     """
+    return (_known_quote if len(passage) + len(quote) <= REMEMBERED else _holds_quote)(passage, quote)
+
+
+def _holds_quote(passage: str, quote: str) -> bool:
     needle = normalise(quote)
     if len(needle) >= PLAIN_QUOTE and _find(passage, quote, 0) is not None:
         return True  # most judges copy faithfully, and normalising a passage costs far more than looking
@@ -264,6 +278,10 @@ def contains_quote(passage: str, quote: str) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+# Asked once when the evidence is checked and once when it is shown.
+_known_quote = lru_cache(maxsize=1024)(_holds_quote)
 
 
 def _find(haystack: str, needle: str, start: int) -> int | None:

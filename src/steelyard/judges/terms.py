@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from steelyard.judges.diagnosis import is_about_key_or_model
@@ -75,7 +76,14 @@ def settings(endpoint: Endpoint, terms: Terms, ask: Ask) -> bytes:
 
 def request_body(messages: list[dict[str, str]], tail: bytes) -> bytes:
     """A complete request: the messages and the settings that belong to their task."""
-    return b'{"messages":' + _json(messages) + tail
+    return b'{"messages":[' + b",".join(map(_message, messages)) + b"]" + tail
+
+
+def _message(message: dict[str, str]) -> bytes:
+    content = message["content"]
+    # What the judge is told once and for all is the larger part of most requests.
+    said = _json_once(content) if message["role"] == "system" else _json(content)
+    return b'{"role":' + _json(message["role"]) + b',"content":' + said + b"}"
 
 
 def _response_format(mode: Mode, ask: Ask) -> dict[str, Any]:
@@ -84,6 +92,11 @@ def _response_format(mode: Mode, ask: Ask) -> dict[str, Any]:
     name = UNNAMEABLE.sub("_", ask.task)[:64]
     schema = {"name": name, "strict": True, "schema": strict_schema(ask.reply)}
     return {"type": "json_schema", "json_schema": schema}
+
+
+@lru_cache(maxsize=64)
+def _json_once(text: str) -> bytes:
+    return _json(text)
 
 
 def _json(value: Any) -> bytes:
