@@ -180,10 +180,47 @@ def test_judge_precedence(tmp_path: Path) -> None:
     assert chat(with_environment, "c").endpoint.name == "c"
 
 
-def test_no_judge_named() -> None:
-    """The message says how to name one."""
-    with pytest.raises(ConfigError, match=r"-j openai:gpt-4o-mini.*run\.judge"):
-        Config.load(environment={}).judge(None, PROMPTS)
+WITH_KEY = {"OPENAI_API_KEY": "k"}
+ELSEWHERE = {**WITH_KEY, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "named", "why"),
+    [
+        ({}, "embedded", "OPENAI_API_KEY is not set"),
+        ({"OPENAI_API_KEY": ""}, "embedded", "OPENAI_API_KEY is not set"),
+        (WITH_KEY, "openai:gpt-4o-mini", "OPENAI_API_KEY is set"),
+        ({**WITH_KEY, "OPENAI_MODEL": "m"}, "openai:m", "OPENAI_API_KEY is set"),
+        ({**ELSEWHERE, "OPENAI_MODEL": "m"}, "openai:m", "OPENAI_API_KEY is set"),
+        (ELSEWHERE, "embedded", "OPENAI_MODEL does not say"),
+        ({**WITH_KEY, "STEELYARD_JUDGE": "local"}, "local", "STEELYARD_JUDGE names it"),
+    ],
+)
+def test_no_judge_named(environment: dict[str, str], named: str, why: str) -> None:
+    """The endpoint whose key is there judges, else the embedded judge; the reason is said."""
+    choice = Config.load(environment=environment).choose(None)
+    assert choice.name == named
+    assert why in choice.why
+
+
+def test_a_judge_of_the_file_comes_before_a_key(tmp_path: Path) -> None:
+    """What somebody wrote down beats what happens to be in the environment; what is named on the spot beats both."""
+    (tmp_path / "steelyard.toml").write_text('[run]\njudge = "embedded"\n')
+    config = Config.load(tmp_path / "steelyard.toml", WITH_KEY)
+    assert config.choose(None).name == config.judge(None, PROMPTS).name == "embedded"
+    assert "steelyard.toml" in config.choose(None).why
+    assert config.choose("openai:m") == ("openai:m", "")
+
+
+@pytest.mark.parametrize("text", ["", 'model = "m"\n'])
+def test_embedded_in_a_table(tmp_path: Path, text: str) -> None:
+    """It can be named there too, but it is one judge: a model given to it would be ignored, so it is refused."""
+    config = settings(tmp_path, f'[judges.mine]\nkind = "embedded"\n{text}')
+    if not text:
+        assert config.judge("mine", PROMPTS).name == "embedded"
+        return
+    with pytest.raises(ConfigError, match=r"judges\.mine: embedded .* no model"):
+        config.judge("mine", PROMPTS)
 
 
 def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
@@ -204,7 +241,7 @@ def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
         ('model = "m"\nretries = -1', "judges.mine.retries"),
         ('model = "m"\ntemprature = 0', "judges.mine.temprature"),
         ('model = "m"\nbody = {stream = true}', "judges.mine.body"),
-        ('model = "m"\nkind = "opanai"', "judges.mine.kind: there is no kind 'opanai'; known are openai, recorded"),
+        ('model = "m"\nkind = "opanai"', "judges.mine.kind: there is no kind 'opanai'; known are embedded, local, openai"),
         ('base_url = "https://llm.example/v1"', "needs a model"),
     ],
 )

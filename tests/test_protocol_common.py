@@ -15,7 +15,7 @@ from feeding import RAG, TALK, Fed, changed, feed, judge, respond
 from steelyard.errors import ConfigError
 from steelyard.protocols import get_protocol, protocol_names
 from steelyard.protocols.common import Options, has_text, in_parts, same_words, status_of
-from steelyard.records import Ask, Atom, DialogueSample, Numbered, RagSample, Sentence, Turn, Unjudged
+from steelyard.records import Ask, Atom, Check, DialogueSample, Numbered, RagSample, Sentence, Turn, Unjudged
 from steelyard.tasks import TASKS, AtomicData, AtomicReply, GroundedData, GroundedReply
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
@@ -55,6 +55,28 @@ def test_items_missing_twice_are_unjudged() -> None:
     assert fed.verdict.status == "partial"
     assert fed.verdict.scores["accuracy"] == 1, "the unjudged atom counts neither way"
     assert len(fed.asks) == 3
+
+
+def test_what_the_judge_cannot_tell_is_unjudged_in_its_own_words() -> None:
+    """An item the judge declares unsure is unjudged for its reason, is not asked again, and counts neither way."""
+    unsure = [{"items": "checks", "id": 4, "reason": "两条资料说法不一"}]
+    fed = judge("grounded", RAG, changed(checks={4: None}, unsure=unsure))
+    assert fed.tasks == ["grounded.judge"]
+    found = next(item for item in fed.verdict.items if getattr(item, "name", "") == "conclusion_correct")
+    assert isinstance(found, Check)
+    assert (found.label, found.reason) == ("unjudged", "两条资料说法不一")
+    assert fed.verdict.status == "partial"
+
+
+def test_a_label_stands_against_doubt_and_doubt_about_nothing_is_ignored() -> None:
+    """Unsure about an item that has a label, or that was never asked, changes nothing."""
+    unsure = [{"items": "checks", "id": id, "reason": "?"} for id in (1, 99)]
+    assert judge("grounded", RAG, changed(unsure=unsure)).verdict == judge("grounded", RAG).verdict
+
+
+def test_language_models_are_not_offered_a_shrug() -> None:
+    """`unsure` is no part of the schema that goes out with an ask."""
+    assert all("unsure" not in str(reply.model_json_schema()) for _, reply in TASKS.values())
 
 
 def test_repeated_items_with_one_label_count_once() -> None:

@@ -3,9 +3,13 @@
 The only reader of both. A judge is named on the command line or in Python by one of
 
     mine                 a [judges.mine] table of steelyard.toml
+    embedded             the judge in the box: rules and a small model, offline
+    local[:MODEL|FILE]   a language model in this process, offline
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
     recorded:FILE|RUN    replies of an earlier run
     NAME[:REST]          an entry point of the group steelyard.judges
+
+Whoever names none gets the endpoint whose key is in the environment, else `embedded`.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -29,6 +33,9 @@ FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
 GROUP = "steelyard.judges"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_MODEL = "gpt-4o-mini"
+# Kinds of judges that come with the package.
+BUILT_IN = ("embedded", "local", "openai:MODEL", "recorded:FILE")
 Gate = Any  # judges.gate.Gate, not imported here: `--help` does not need it
 
 
@@ -55,6 +62,13 @@ class Settings(Strict):
     judges: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     prices: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+
+
+class Choice(NamedTuple):
+    """Which judge a user gets, and why this one; no reason is needed where it was named on the spot."""
+
+    name: str
+    why: str = ""
 
 
 class Config:
@@ -97,13 +111,25 @@ class Config:
         """The judges that can be named as they are: the user's own and those of installed packages."""
         return [*self.settings.judges, *_installed_names()]
 
+    def choose(self, name: str | None) -> Choice:
+        """The judge by the name given here, else in the environment, in the file, by a key, else `embedded`."""
+        if name:
+            return Choice(name)
+        if by_variable := self.environment.get("STEELYARD_JUDGE"):
+            return Choice(by_variable, "STEELYARD_JUDGE names it")
+        if self.settings.run.judge:
+            return Choice(self.settings.run.judge, f"run.judge in {self.source} names it")
+        if not self.environment.get("OPENAI_API_KEY"):
+            return Choice("embedded", "no judge is named and OPENAI_API_KEY is not set")
+        elsewhere = self.environment.get("OPENAI_BASE_URL")
+        model = self.environment.get("OPENAI_MODEL") or (None if elsewhere else DEFAULT_MODEL)
+        if model:
+            return Choice(f"openai:{model}", "no judge is named and OPENAI_API_KEY is set")
+        return Choice("embedded", "no judge is named, and OPENAI_MODEL does not say what to ask at OPENAI_BASE_URL")
+
     def judge(self, name: str | None, prompts: Prompts, gate: Gate | None = None, store: Path | None = None) -> Judge:
-        """The judge a user named."""
-        name = name or self.environment.get("STEELYARD_JUDGE") or self.settings.run.judge
-        if not name:
-            raise ConfigError(
-                f"no judge named: pass -j (for example -j openai:gpt-4o-mini), or set run.judge in {FILE}"
-            )
+        """The judge a user named, or the one who judges when none is named."""
+        name = self.choose(name).name
         if name in self.settings.judges:
             return self._from_table(name, dict(self.settings.judges[name]), prompts, gate, store)
         kind, _, rest = name.partition(":")
@@ -111,9 +137,11 @@ class Config:
             return self._from_table("openai", {"kind": "openai", "model": rest or None}, prompts, gate, store)
         if kind == "recorded":
             return self._recorded(rest, store)
+        if kind in ("embedded", "local"):
+            return self._offline(kind, {"model": rest} if rest else {}, name)
         if maker := _installed(kind):
             return _made(name, maker, rest)
-        known = ", ".join(["openai:MODEL", "recorded:FILE", *self.judge_names()])
+        known = ", ".join([*BUILT_IN, *self.judge_names()])
         hint = "" if ":" in name else f"; a model of that name is -j openai:{name}"
         raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
@@ -125,10 +153,12 @@ class Config:
             file = str(table.get("file", ""))
             beside = Path(self.source).parent / file
             return self._recorded(str(beside) if beside.is_file() else file, store)
+        if kind in ("embedded", "local"):
+            return self._offline(kind, table, f"{self.source}: judges.{name}")
         if kind != "openai":
             maker = _installed(str(kind))
             if maker is None:
-                known = ", ".join(["openai", "recorded", *_installed_names()])
+                known = ", ".join([*(judge.partition(":")[0] for judge in BUILT_IN), *_installed_names()])
                 raise ConfigError(f"{self.source}: judges.{name}.kind: there is no kind {kind!r}; known are {known}")
             return _made(f"{self.source}: judges.{name}", maker, **table)
         from steelyard.judges.chat import ChatJudge
@@ -156,6 +186,18 @@ class Config:
             raise ConfigError(f"{self.source}: judges.{name}.{_first(error)}") from error
         key = self.environment.get(key_env) if key_env else None
         return ChatJudge(endpoint, prompts, key=SecretStr(key) if key else None, gate=gate)
+
+    def _offline(self, kind: str, table: dict[str, Any], named: str) -> Judge:
+        """The two judges that need neither a key nor the network."""
+        if kind == "embedded":
+            from steelyard.judges.embedded import EmbeddedJudge
+
+            if table:
+                raise ConfigError(f"{named}: embedded is one judge and takes no model and no settings")
+            return EmbeddedJudge()
+        from steelyard.judges.local import make_local
+
+        return _made(named, make_local, **table)
 
     def _recorded(self, source: str, store: Path | None) -> Judge:
         from steelyard.judges.recorded import RecordedJudge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -75,9 +75,7 @@ class Data(Record):
 
     def items(self) -> dict[str, tuple[Numbered, ...]]:
         """The fields that hold items, with their items."""
-        return {
-            name: value for name, value in self if isinstance(value, tuple) and value and isinstance(value[0], Numbered)
-        }
+        return {name: items for name in _item_fields(type(self)) if (items := getattr(self, name))}
 
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
@@ -87,6 +85,11 @@ class Data(Record):
                 for name, items in self.items().items()
             }
         )
+
+
+@cache
+def _item_fields(data: type[Data]) -> tuple[str, ...]:
+    return tuple(name for name, field in data.model_fields.items() if field.annotation == tuple[Numbered, ...])
 
 
 class ReplyData(BaseModel):

@@ -6,10 +6,9 @@ Every function takes labelled items and returns what can be said about them; whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
-from math import floor
 from typing import NamedTuple
 
 from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence
@@ -34,9 +33,10 @@ def plain(value: Fraction | None) -> Number:
 
 def band(value: Fraction) -> int:
     """Which of the ten bands a ratio falls into: 0 (below 0.1) to 9 (0.9 and above)."""
-    if not 0 <= value <= 1:
+    part, whole = value.as_integer_ratio()
+    if not 0 <= part <= whole:
         raise ValueError(f"a ratio lies between 0 and 1, not {value}")
-    return min(floor(value * 10), 9)
+    return min(10 * part // whole, 9)
 
 
 def band_score(value: Fraction) -> int:
@@ -122,46 +122,31 @@ def grounded_scores(checks: Sequence[Check]) -> dict[str, Number]:
 # --- scorecard -------------------------------------------------------------------------------------
 
 
-def weighed(halves: Mapping[str, int], labels: Iterable[str]) -> Fraction | None:
-    """Mean weight, counted in halves, over the labels that have one; labels without a weight do not count."""
-    counted = [halves[label] for label in labels if label in halves]
-    return ratio(sum(counted), 2 * len(counted))
-
-
 ONE, HALF, ZERO = 2, 1, 0
 
 
 class Metric(NamedTuple):
-    """One row of the scorecard: which label of which items it reads, and what each label weighs, in halves."""
+    """One row of the scorecard: which label of which items it reads, and what each label weighs, in halves.
 
-    read: Callable[[AnyItem], str | None]
+    Labels without a weight do not count.
+    """
+
+    of: type[AnyItem]
+    field: str
     weights: Mapping[str, int]
 
     def ratio(self, items: Iterable[AnyItem]) -> Fraction | None:
-        return weighed(self.weights, filter(None, map(self.read, items)))
+        labels = [getattr(item, self.field) for item in items if isinstance(item, self.of)]
+        counted = [self.weights[label] for label in labels if label in self.weights]
+        return ratio(sum(counted), 2 * len(counted))
 
 
 METRICS: dict[str, Metric] = {
-    "relevance": Metric(
-        lambda i: i.on_topic if isinstance(i, Sentence) else None,
-        {"on_topic": ONE, "off_topic": ZERO},
-    ),
-    "completeness": Metric(
-        lambda i: i.label if isinstance(i, KeyPoint) else None,
-        {"covered": ONE, "partial": HALF, "missing": ZERO},
-    ),
-    "accuracy": Metric(
-        lambda i: i.label if isinstance(i, Atom) else None,
-        {"correct": ONE, "wrong": ZERO},
-    ),
-    "faithfulness": Metric(
-        lambda i: i.support if isinstance(i, Sentence) else None,
-        {"supported": ONE, "partial": ZERO, "unsupported": ZERO},
-    ),
-    "faithfulness_soft": Metric(
-        lambda i: i.support if isinstance(i, Sentence) else None,
-        {"supported": ONE, "partial": HALF, "unsupported": ZERO},
-    ),
+    "relevance": Metric(Sentence, "on_topic", {"on_topic": ONE, "off_topic": ZERO}),
+    "completeness": Metric(KeyPoint, "label", {"covered": ONE, "partial": HALF, "missing": ZERO}),
+    "accuracy": Metric(Atom, "label", {"correct": ONE, "wrong": ZERO}),
+    "faithfulness": Metric(Sentence, "support", {"supported": ONE, "partial": ZERO, "unsupported": ZERO}),
+    "faithfulness_soft": Metric(Sentence, "support", {"supported": ONE, "partial": HALF, "unsupported": ZERO}),
 }
 
 SHALLOW_CAP = 89

@@ -94,10 +94,27 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX labels_by_sample ON labels (sample);
     """,
+    # Replies in the order they came: kept sorted by their hashes, rows of this size took twice the time to write.
+    """
+    CREATE TABLE arrived (
+        key TEXT PRIMARY KEY,
+        ask TEXT NOT NULL,
+        task TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        reply TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        usage TEXT NOT NULL,
+        run TEXT
+    );
+    INSERT INTO arrived SELECT key, ask, task, judge, reply, raw, usage, run FROM replies;
+    DROP TABLE replies;
+    ALTER TABLE arrived RENAME TO replies;
+    """,
 )
 
 ADD_VERDICT = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)"
 ADD_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+GET_REPLY = "SELECT ask, task, judge, reply, raw, usage, run FROM replies"
 USE_REPLY = "INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?)"
 LABEL_COLUMNS = (
     "run", "sample", "kind", "turn", "item", "annotator", "policy", "label", "time", "about", "text", "weight", "note",
@@ -287,16 +304,13 @@ class Store:
     # --- the journal of replies ---
 
     def reply(self, key: str) -> StoredReply | None:
-        return next(self._replies("key", key), None)
+        with _store_errors(self.path):
+            row = self._db.execute(f"{GET_REPLY} WHERE key = ?", (key,)).fetchone()
+        return _stored_reply(row) if row else None
 
     def replies_to(self, ask: str) -> list[StoredReply]:
         """All replies to one ask, whoever judged."""
-        return list(self._replies("ask", ask))
-
-    def _replies(self, column: str, value: str) -> Iterator[StoredReply]:
-        sql = f"SELECT ask, task, judge, reply, raw, usage, run FROM replies WHERE {column} = ?"
-        for ask, task, judge, reply, raw, usage, run in self._read(sql, value):
-            yield StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
+        return [_stored_reply(row) for row in self._read(f"{GET_REPLY} WHERE ask = ?", ask)]
 
     def journal(self, replies: Sequence[tuple[str, StoredReply]], repeat: int = 0) -> None:
         """Keep replies under their keys, and that their runs used them: all or none."""
@@ -384,6 +398,11 @@ def _reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
 def _label_cell(label: HumanLabel, column: str) -> Any:
     value = getattr(label, column)
     return NOTHING if value is None else value
+
+
+def _stored_reply(row: tuple[Any, ...]) -> StoredReply:
+    ask, task, judge, reply, raw, usage, run = row
+    return StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
 
 
 def is_run_name(name: str) -> bool:

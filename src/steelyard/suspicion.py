@@ -156,6 +156,9 @@ INSTRUCTION: dict[str, Sign] = {
     ),
 }
 
+ALL_WORDS = {name: sign.words for name, sign in (IMITATION | INSTRUCTION).items()}
+ASCII_WORDS = {name: tuple(filter(str.isascii, words)) for name, words in ALL_WORDS.items()}
+
 INVISIBLE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
@@ -174,7 +177,10 @@ def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> lis
     plain = seen_through(text)
     lower = plain.lower()
     families = (IMITATION if imitation else {}) | (INSTRUCTION if instruction else {})
-    return [name for name, sign in families.items() if any(word in lower for word in sign.words) and sign.shows(plain)]
+    words = ASCII_WORDS if lower.isascii() else ALL_WORDS
+    return [
+        name for name, sign in families.items() if any(word in lower for word in words[name]) and sign.shows(plain)
+    ]
 
 
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:

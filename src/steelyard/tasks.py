@@ -3,6 +3,9 @@
 This is the whole contract between protocols and judges. Reply fields stand in the order a judge should
 think: evidence, then reason, then label. Every list a reply holds answers the field of the same name in
 the data, id by id; where an ask may have no such items, a judge may leave the list out.
+
+A judge in code that reads an item and cannot tell says so in `unsure`, with the reason; the item is then
+`unjudged` for that reason and nobody asks again. A language model is not offered this way out.
 """
 
 from __future__ import annotations
@@ -10,8 +13,22 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from steelyard.records import Data, Depth, Numbered, ReplyData, Source
+
+
+class Unsure(ReplyData):
+    """An item that the judge read and gives no label: the list it stands in, its id, and why."""
+
+    items: str
+    id: int
+    reason: str
+
+
+# Neither schemas nor prompts show it: a language model that may shrug, shrugs.
+Unlabelled = SkipJsonSchema[list[Unsure]]
+
 
 # --- atomic.split: an answer into atoms ------------------------------------------------------------
 
@@ -96,6 +113,7 @@ class GroundedReply(ReplyData):
     answerable: bool
     sentences: list[SentenceSource] = Field(default_factory=list)
     checks: list[CheckVerdict] = Field(default_factory=list)
+    unsure: Unlabelled = Field(default_factory=list)
 
 
 # --- scorecard.key_points: what a good answer must contain -----------------------------------------
@@ -161,6 +179,7 @@ class ScorecardReply(ReplyData):
     key_points: list[KeyPointVerdict] = Field(default_factory=list)
     atoms: list[AtomVerdict] = Field(default_factory=list)
     summary: str = ""
+    unsure: Unlabelled = Field(default_factory=list)
 
 
 # --- dialogue.validity: does each criterion follow from the system prompt? -------------------------
@@ -181,6 +200,7 @@ class ValidityVerdict(ReplyData):
 
 class ValidityReply(ReplyData):
     criteria: list[ValidityVerdict]
+    unsure: Unlabelled = Field(default_factory=list)
 
 
 # --- dialogue.compliance: does this turn's answer follow each criterion? ---------------------------
@@ -209,6 +229,7 @@ class ComplianceVerdict(ReplyData):
 
 class ComplianceReply(ReplyData):
     criteria: list[ComplianceVerdict]
+    unsure: Unlabelled = Field(default_factory=list)
 
 
 TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {

@@ -298,8 +298,9 @@ def _find(haystack: str, needle: str, start: int) -> int | None:
 
 def find_quote(passages: Sequence[str], quote: str, named: int | None = None) -> int | None:
     """The index of the passage that holds the quote; the one the judge named is tried first."""
-    order = list(range(len(passages)))
-    if named is not None and 0 <= named < len(passages):
-        order.remove(named)
-        order.insert(0, named)
-    return next((index for index in order if contains_quote(passages[index], quote)), None)
+    if named is not None and 0 <= named < len(passages) and contains_quote(passages[named], quote):
+        return named
+    for index, passage in enumerate(passages):
+        if contains_quote(passage, quote):
+            return index
+    return None

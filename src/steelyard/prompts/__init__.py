@@ -145,7 +145,9 @@ class Prompts:
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.
-        static = fill(prompt.static, values | {"code": code}, prompt.source)
+        static = prompt.static
+        if "$$$" in static:
+            static = fill(static, values | {"code": code}, prompt.source)
         return [{"role": "system", "content": static}, {"role": "user", "content": user}]
 
     def _again(self, again: Again, language: Literal["zh", "en"], code: str) -> str:

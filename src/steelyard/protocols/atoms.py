@@ -68,12 +68,12 @@ def finish_split(ask: Ask, answer: str, reply: Reply) -> Splitting:
 def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
     """The sentences of the answer that no atom speaks of; questions, courtesies and words to the judge hold none."""
     text = " ".join(atom.text for atom in atoms)
-    said = _wording(text)
+    reworded = [sentence for sentence in sentences(answer) if sentence[:-1] not in text]
+    said = _wording(text) if reworded else set()
     return [
         sentence
-        for sentence in sentences(answer)
-        if sentence[:-1] not in text
-        and len(normalise(sentence)) > SHORTEST_STATEMENT
+        for sentence in reworded
+        if len(normalise(sentence)) > SHORTEST_STATEMENT
         and not sentence.endswith(("?", "？"))
         and (words := _wording(sentence))
         and len(words & said) < COVERED * len(words)

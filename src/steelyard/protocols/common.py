@@ -126,8 +126,11 @@ class Collected:
                     self.invented += 1
             for id, labels in answered.items():
                 # Said twice and differently is not said at all.
-                if all(label == labels[0] for label in labels):
+                if len(labels) == 1 or all(label == labels[0] for label in labels):
                     self.labels.setdefault(name, {})[id] = labels[0]
+            for doubt in getattr(reply.data, "unsure", ()):
+                if doubt.items == name and doubt.id in wanted - answered.keys():
+                    self.reasons.setdefault(name, {})[doubt.id] = doubt.reason
 
 
 def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
@@ -154,11 +157,10 @@ def _follow_up(ask: Ask, collected: Collected, unproven: Problem | None) -> Ask 
     missing: dict[str, tuple[int, ...]] = {}
     doubted: dict[str, tuple[int, ...]] = {}
     for name, items in ask.data.items().items():
-        ids = [item.id for item in items if item.id not in collected.reasons.get(name, {})]
-        missing[name] = tuple(id for id in ids if collected.label(name, id) is None)
-        doubted[name] = tuple(
-            id for id in ids if unproven and (label := collected.label(name, id)) and unproven(name, label)
-        )
+        reasons, labels = collected.reasons.get(name, {}), collected.labels.get(name, {})
+        ids = [item.id for item in items if item.id not in reasons]
+        missing[name] = tuple(id for id in ids if id not in labels)
+        doubted[name] = tuple(id for id in ids if unproven and id in labels and unproven(name, labels[id]))
     if not any(missing.values()) and not any(doubted.values()):
         return None
     wanted = {name: missing[name] + doubted[name] for name in missing}
