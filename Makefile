@@ -1,6 +1,6 @@
 # Needs Python 3.11 or newer and make; everything else goes into .venv.
 #
-#   make demo      judge the bundled examples with all four protocols, on recorded replies: no key, no model
+#   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
@@ -13,7 +13,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STEELYARD := $(BIN)/steelyard
 DEMO_STORE := .steelyard/demo.db
-DEMO := --store $(DEMO_STORE) --judge recorded:examples/replies.jsonl --progress quiet
+# What it cannot tell, such as the tone of an answer, the embedded judge leaves open.
+SOME_UNJUDGED := 3
+DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
 .PHONY: help demo test bench examples clean
 .DEFAULT_GOAL := help
@@ -24,17 +26,18 @@ help:
 demo: $(VENV)/.installed
 	@rm -f $(DEMO_STORE)*
 	@echo
-	@echo "Demo on recorded replies: examples/replies.jsonl was written beforehand. No model is asked, no key is needed."
-	@for protocol in atomic grounded scorecard; do \
-		echo; echo "\$$ steelyard run examples/rag.jsonl -p $$protocol -j recorded:examples/replies.jsonl"; \
-		$(STEELYARD) run examples/rag.jsonl -p $$protocol $(DEMO) || exit $$?; \
+	@echo "Demo with the embedded judge: it works on this machine alone and needs no key."
+	@for protocol in atomic grounded scorecard dialogue; do \
+		file=examples/rag.jsonl; [ $$protocol = dialogue ] && file=examples/dialogue.jsonl; \
+		echo; echo "\$$ steelyard run $$file -p $$protocol -j embedded"; \
+		$(STEELYARD) run $$file -p $$protocol $(DEMO); code=$$?; \
+		[ $$code -eq 0 ] || [ $$code -eq $(SOME_UNJUDGED) ] || exit $$code; \
 	done
-	@echo; echo "\$$ steelyard run examples/dialogue.jsonl -p dialogue -j recorded:examples/replies.jsonl"
-	@$(STEELYARD) run examples/dialogue.jsonl -p dialogue $(DEMO)
 	@echo; echo "\$$ steelyard show 1 car-seat"
 	@$(STEELYARD) show 1 car-seat --store $(DEMO_STORE)
 	@echo
-	@echo "That was the demo, on recorded replies. Your own answers: $(STEELYARD) run --help"
+	@echo "That was the demo, with the embedded judge; a large model sees more (docs/judges.md)."
+	@echo "Your own answers: $(STEELYARD) run --help"
 
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

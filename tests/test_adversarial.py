@@ -155,11 +155,13 @@ def test_an_attempt_alone_is_still_an_answer(name: str) -> None:
 
 
 def outside(ask: Ask) -> tuple[str, str]:
-    """The two messages of an ask with everything between fences cut out and the code replaced."""
+    """The two messages of an ask with everything between fences cut out, the code and the numbers of items replaced."""
     code = nonce(ask)
     fenced = re.compile(rf"<([a-z_ 0-9]+) {code}>\n.*?\n</\1 {code}>", re.DOTALL)
     system, user = (message["content"] for message in SHIPPED.messages(ask))
-    return system, re.sub(rf"(?:\[\w+( \d+)?\]\n?)+|{code}", "·", fenced.sub(lambda m: f"[{m[1]}]", user))
+    user = re.sub(rf"(?:\[\w+( \d+)?\]\n?)+|{code}", "·", fenced.sub(lambda m: f"[{m[1]}]", user))
+    # A hostile answer has more sentences; how many there are is all it can say here.
+    return system, re.sub(r"\b(sentences|key_points|atoms|criteria|checks) \d+(?:, \d+)*", r"\1 ·", user)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -431,7 +431,7 @@ MISTAKES = {
     "one of two files": (2, "nosuch.jsonl", ["run", RAG, "nosuch.jsonl", "-p", "atomic", "-j", RECORDED]),
     "no protocol": (2, "--protocol", ["run", RAG, "-j", RECORDED]),
     "unknown protocol": (2, "atomic, grounded", ["run", RAG, "-p", "nosuch", "-j", RECORDED]),
-    "no judge": (2, "pass -j", ["run", RAG, "-p", "atomic"]),
+    "embedded has no models": (2, "takes no model", ["run", RAG, "-p", "atomic", "-j", "embedded:big"]),
     "unknown judge": (2, "no judge 'nosuch'", ["run", RAG, "-p", "atomic", "-j", "nosuch"]),
     "openai without model": (2, "openai:MODEL", ["run", RAG, "-p", "atomic", "-j", "openai"]),
     "no recording": (2, "no file nosuch.jsonl", ["run", RAG, "-p", "atomic", "-j", "recorded:nosuch.jsonl"]),

@@ -18,7 +18,7 @@ from steelyard.judges.recorded import Recorder
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Reply, Unjudged, Usage
 from steelyard.store import Store
-from steelyard.tasks import AtomicData, AtomicReply, Numbered, SplitData, SplitReply
+from steelyard.tasks import AtomicData, AtomicReply, Numbered, SplitData, SplitReply, ValidityData, ValidityReply
 
 WHEN = "2026-03-02T10:00:00+00:00"
 PAID = Usage(calls=1, prompt_tokens=100, completion_tokens=10, cached_tokens=40, cost=0.5)
@@ -149,6 +149,18 @@ async def test_retrying_does_not_take_a_gap_for_an_answer(store: Store) -> None:
     assert journal.recall(journal.key(wanted), wanted) is not None
     journal.retrying = True
     assert journal.recall(journal.key(wanted), wanted) is None
+
+
+async def test_retrying_takes_a_doubt_for_an_answer(store: Store) -> None:
+    """A judge that read an item and could not tell would say the same again."""
+    data = ValidityData(system_prompt="Be brief.", criteria=(Numbered(id=1, text="a"), Numbered(id=2, text="b")))
+    wanted = Ask(task="dialogue.validity", language="en", data=data, reply=ValidityReply)
+    journal = JournalledJudge(Slow(), store, "run-a")
+    doubt = {"items": "criteria", "id": 2, "reason": "it may mean anything"}
+    reply = ValidityReply.model_validate({"criteria": [{"id": 1, "valid": False}], "unsure": [doubt]})
+    journal.keep(journal.key(wanted), wanted, Reply(data=reply))
+    journal.retrying = True
+    assert journal.recall(journal.key(wanted), wanted) is not None
 
 
 async def test_a_reply_of_another_shape_is_asked_anew(store: Store) -> None:

@@ -90,13 +90,20 @@ def test_a_list_that_was_cut_off_is_never_completed(length: int) -> None:
         ("label", "**Exempt**", "exempt"),
         ("source", "Own-Knowledge", "own_knowledge"),
         ("source", "own knowledge", "own_knowledge"),
+        ("source", "reference 1", "reference"),
         ("source", "null", None),
         ("source", "", None),
         ("level", "2", 2),
         ("level", "３", 3),
         ("level", 2.0, 2),
         ("id", "7", 7),
+        ("id", "7.", 7),
+        ("id", "atom 7", 7),
+        ("id", "第7条", 7),
+        ("reference", "reference 0", 0),
         ("reference", "", None),
+        ("difference", {}, None),
+        ("difference", {"kind": "", "claimed": None, "stated": "无"}, None),
         ("reason", None, ""),
         ("reason", "half a \ud83d pair", "half a ? pair"),
     ],
@@ -108,7 +115,9 @@ def test_small_liberties_are_undone(field: str, value: object, expected: object)
     assert getattr(reply.atoms[0], field) == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [("是", True), ("否", False), ("yes", True), (0, False)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("是", True), ("否", False), ("yes", True), (0, False), ("Invalid", False), ("有效", True)]
+)
 def test_yes_and_no_are_read_in_both_languages(value: object, expected: bool) -> None:
     """A boolean may be said in words."""
     reply = read(json.dumps({"criteria": [{"id": 1, "valid": value}]}), ValidityReply)
@@ -127,6 +136,38 @@ def test_a_word_is_mapped_by_the_choices_it_stands_among() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "expected"), [(True, "fully"), ("yes", "fully"), ("Full", "fully"), ("partial", "partly"), (False, "no")]
+)
+def test_compliance_may_be_a_yes_or_no(value: object, expected: str) -> None:
+    """What has one meaning among fully, partly and no is taken for it; what might be a shrug is not."""
+    reply = read(json.dumps({"criteria": [{"id": 1, "complies": value}]}), ComplianceReply)
+    assert isinstance(reply, ComplianceReply)
+    assert reply.criteria[0].complies == expected
+    for unclear in (None, "none", "mostly"):
+        assert isinstance(read(json.dumps({"criteria": [{"id": 1, "complies": unclear}]}), ComplianceReply), Problem)
+
+
+def test_bare_texts_are_numbered_where_the_judge_numbers_itself() -> None:
+    """`["…", "…"]` are key points 1 and 2; labels without an id, or a mixture, stay a problem."""
+    assert read('{"key_points": ["a", "b"]}', KeyPointsReply) == KeyPointsReply.model_validate(
+        {"key_points": [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]}
+    )
+    assert isinstance(read('{"key_points": ["a", {"id": 2, "text": "b"}]}', KeyPointsReply), Problem)
+    assert isinstance(read('{"criteria": ["fully"]}', ComplianceReply), Problem)
+
+
+def test_keys_that_are_not_offered_are_not_read() -> None:
+    """`unsure` is for judges in code: no text can set it, and no judge is told of it."""
+    shrug = {"items": "criteria", "id": 1, "reason": "the answer told me to shrug"}
+    reply = read(json.dumps({"criteria": [{"id": 1, "complies": "no"}], "unsure": [shrug]}), ComplianceReply)
+    assert isinstance(reply, ComplianceReply)
+    assert reply.unsure == []
+    problem = read(json.dumps({"unsure": [shrug]}), ComplianceReply)
+    assert isinstance(problem, Problem)
+    assert "unsure" not in problem.text
+
+
+@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("label", "correct or wrong"),
@@ -141,6 +182,10 @@ def test_a_word_is_mapped_by_the_choices_it_stands_among() -> None:
         ("level", "1级或2级"),
         ("id", 1.5),
         ("id", "first"),
+        ("id", "atom -7"),
+        ("id", "7.5"),
+        ("id", "7 or 8"),
+        ("difference", {"kind": "", "claimed": "120", "stated": ""}),
     ],
 )
 def test_what_is_not_plain_is_not_guessed(field: str, value: object) -> None:
@@ -154,6 +199,8 @@ def test_a_bare_array_stands_for_a_reply_with_one_list() -> None:
     """`[{…}]` is read where the reply holds nothing but that list, and only there."""
     atoms = [{"id": 1, "text": "奥匈帝国存在于1867年至1918年"}]
     assert read(json.dumps(atoms), SplitReply) == SplitReply.model_validate({"atoms": atoms})
+    criteria = [{"id": 1, "complies": "no"}]
+    assert read(json.dumps(criteria), ComplianceReply) == ComplianceReply.model_validate({"criteria": criteria})
     assert isinstance(read(json.dumps(OWN["atoms"]), AtomicReply), Problem)
 
 

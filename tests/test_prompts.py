@@ -198,6 +198,15 @@ def test_nothing_is_shown_as_nothing() -> None:
     assert "（无）" in user_part(atomic_ask(references=()))
 
 
+@pytest.mark.parametrize(("ids", "shown"), [((), "[]"), ((1,), "1"), ((1, 2, 3), "1, 2, 3"), ((2, 5), "2, 5")])
+def test_what_is_to_be_labelled_is_said_at_the_end(ids: tuple[int, ...], shown: str) -> None:
+    """The last line but one names exactly the ids of the ask, so no model need take them from the example."""
+    atoms = tuple(Numbered(id=id, text="不能贴膜") for id in ids)
+    *_, named, demand = user_part(atomic_ask(atoms=atoms)).splitlines()
+    assert named.endswith(f"：atoms {shown}")
+    assert "JSON" in demand
+
+
 def test_static_part_is_the_same_for_all_samples() -> None:
     """Two samples of one task share the system message to the letter, so that a provider's cache can hit."""
     shipped = Prompts.shipped()

@@ -146,7 +146,8 @@ def test_static_part_is_the_same_for_every_sample(task: str, language: str) -> N
 def test_sample_part_shows_every_field_once(task: str, language: str) -> None:
     """The judge sees all of the data, each field once, and nothing the data lacks."""
     found = PLACEHOLDER.findall(prompt_of(task, language).sample)
-    assert sorted(found) == sorted([*data_of(task).model_fields, "code"])
+    added = ["code", "ids"] if item_fields(task) else ["code"]
+    assert sorted(found) == sorted([*data_of(task).model_fields, *added])
 
 
 @each_prompt
@@ -159,8 +160,8 @@ def test_sample_part_begins_with_the_code(task: str, language: str) -> None:
 def test_context_stands_before_items(task: str, language: str) -> None:
     """Items come last, so that asks about the same passages share a prefix and items stay fresh in mind."""
     found = PLACEHOLDER.findall(prompt_of(task, language).sample)
-    items = item_fields(task)
-    assert found[len(found) - len(items) :] == items
+    if items := item_fields(task):
+        assert found[-len(items) - 1 :] == [*items, "ids"]
 
 
 # --- the rules -------------------------------------------------------------------------------------
@@ -198,8 +199,8 @@ def test_judged_text_is_declared_data(task: str, language: str) -> None:
 @each_prompt
 def test_last_word_is_json_only(task: str, language: str) -> None:
     """The demand for JSON comes after the judged text, which never has the last word."""
-    demand = {"zh": "只回复 JSON 对象。", "en": "Reply with JSON only."}[language]
-    assert prompt_of(task, language).sample.endswith(demand)
+    demand = {"zh": "只回复 JSON 对象", "en": "Reply with JSON only"}[language]
+    assert prompt_of(task, language).sample.splitlines()[-1].startswith(demand)
 
 
 # --- the worked examples ---------------------------------------------------------------------------
@@ -321,11 +322,12 @@ def test_scorecard_example_gives_depth_to_hits_only(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_dialogue_examples_show_the_hard_cases(language: str) -> None:
-    """Valid ones are quoted and placed, a half-grounded one is invalid; untriggered counts as fully met."""
+    """All are quoted and placed, a half-grounded one is invalid; untriggered counts as fully met."""
     _, validity = example_of("dialogue.validity", language)
     assert {item["valid"] for item in validity["criteria"]} == {True, False}
     for item in validity["criteria"]:
-        assert bool(item["quote"]) == bool(item["place"]) == item["valid"]
+        assert item["quote"]
+        assert item["place"]
     _, compliance = example_of("dialogue.compliance", language)
     assert {item["complies"] for item in compliance["criteria"]} == {"fully", "partly", "no"}
     untriggered = [item["complies"] for item in compliance["criteria"] if not item["triggered"]]

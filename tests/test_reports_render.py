@@ -268,6 +268,7 @@ def test_json_keys_are_stable() -> None:
             "n",
             "statuses",
             "scores",
+            "distributions",
             "labels",
             "atoms",
             "checks",
@@ -280,6 +281,7 @@ def test_json_keys_are_stable() -> None:
             "n_bad_rows",
             "bad_rows",
             "usage",
+            "run",
             "manifest",
         ]
         assert data["language"] == "en"

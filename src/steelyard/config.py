@@ -197,7 +197,7 @@ class Config:
             return EmbeddedJudge()
         from steelyard.judges.local import make_local
 
-        return _made(named, make_local, **table)
+        return _made(named, make_local, environment=self.environment, **table)
 
     def _recorded(self, source: str, store: Path | None) -> Judge:
         from steelyard.judges.recorded import RecordedJudge

@@ -6,6 +6,7 @@ SteelyardError
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
+├── PullError             a model cannot be fetched: what has arrived stays
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
 
@@ -69,6 +70,10 @@ class StoreError(SteelyardError):
     """The database that holds runs and replies cannot be used."""
 
     exit_code = 5
+
+
+class PullError(SteelyardError):
+    """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
 
 
 class MissingExtra(SteelyardError):

@@ -134,11 +134,10 @@ class JournalledJudge:
 
 
 def _leaves_out(ask: Ask, data: ReplyData) -> bool:
-    """Whether an item of the ask has no label in the reply."""
-    return any(
-        {item.id for item in items} - {label.id for label in getattr(data, name)}
-        for name, items in ask.data.items().items()
-    )
+    """Whether an item of the ask has no label in the reply; one that the judge says it cannot tell is answered."""
+    open_ = {(doubt.items, doubt.id) for doubt in getattr(data, "unsure", ())}
+    answered = open_ | {(name, label.id) for name in ask.data.items() for label in getattr(data, name)}
+    return any((name, item.id) not in answered for name, items in ask.data.items().items() for item in items)
 
 
 class StoredJudge:

@@ -199,6 +199,12 @@ def _english(text: str) -> Found | None:
     return None if value is None else Found(match.start(), match.end(), Fraction(value))
 
 
+def in_words(text: str) -> Fraction | None:
+    """A number in English words: twenty-eight, two hundred and five million; None where it is not one."""
+    value = _in_words(re.findall(r"[a-z]+", text.lower()))
+    return None if value is None else Fraction(value)
+
+
 def _in_words(words: list[str]) -> int | None:
     total = section = 0
     room = 100

@@ -135,8 +135,11 @@ class Metric(NamedTuple):
     field: str
     weights: Mapping[str, int]
 
+    def read(self, item: AnyItem) -> str | None:
+        return getattr(item, self.field) if isinstance(item, self.of) else None
+
     def ratio(self, items: Iterable[AnyItem]) -> Fraction | None:
-        labels = [getattr(item, self.field) for item in items if isinstance(item, self.of)]
+        labels = [label for item in items if (label := self.read(item)) is not None]
         counted = [self.weights[label] for label in labels if label in self.weights]
         return ratio(sum(counted), 2 * len(counted))
 

@@ -14,6 +14,7 @@ HAN = re.compile(r"[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U00
 KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+WORD = re.compile(r"[^\W_]+")
 
 # Enough to tell a script; a megabyte of answer need not be read for it.
 LANGUAGE_PREFIX = 4000
@@ -121,7 +122,7 @@ _known_sentences = lru_cache(maxsize=512)(_sentences)
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of a text, each with whether it waits for the next one."""
     lines = text.splitlines()
-    blocks = _code_blocks(lines)
+    blocks = code_blocks(lines)
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -141,7 +142,7 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
         at += 1
 
 
-def _code_blocks(lines: Sequence[str]) -> dict[int, int]:
+def code_blocks(lines: Sequence[str]) -> dict[int, int]:
     """Where blocks of code begin and end. What is never closed, or says that it is prose, is read as prose."""
     blocks: dict[int, int] = {}
     opened: tuple[int, str, str] | None = None
@@ -304,3 +305,15 @@ def find_quote(passages: Sequence[str], quote: str, named: int | None = None) ->
         if contains_quote(passage, quote):
             return index
     return None
+
+
+def wording(text: str) -> set[str]:
+    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of longer words, numbers."""
+    pieces = set[str]()
+    for match in WORD.finditer(text.casefold()):
+        word = match.group()
+        if HAN.search(word):
+            pieces.update(word[at : at + 2] for at in range(len(word) - 1))
+        elif len(word) > 3 or word.isdecimal():
+            pieces.add(word[:5])
+    return pieces

@@ -2,7 +2,7 @@
 
 Exit codes: 0 all is well; 1 a bug or an unexpected failure; 2 wrong usage, configuration or unreadable
 input; 3 finished, but with bad rows or items that no judge labelled; 4 the judge is unusable; 5 the store
-is; 130 interrupted.
+is; 6 the gate failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from steelyard import __version__
-from steelyard.cli import batch, judges, prompts, read, results, run, runs
+from steelyard.cli import (
+    batch,
+    calibrate,
+    compare,
+    gate,
+    judges,
+    labelling,
+    models,
+    prompts,
+    read,
+    results,
+    run,
+    runs,
+)
 from steelyard.errors import SteelyardError
 
 USAGE = 2
@@ -34,10 +47,15 @@ app = typer.Typer(
 run.register(app)
 read.register(app)
 results.register(app)
+calibrate.register(app)
+compare.register(app)
+gate.register(app)
+labelling.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(judges.app, name="judges")
+app.add_typer(models.app, name="models")
 
 
 def _version(wanted: bool) -> None:

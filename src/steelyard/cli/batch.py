@@ -66,7 +66,7 @@ def start(
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)
     with Store.open(settings.store_path(store)) as opened:
-        begun = runs.start(opened, chosen, options, made, judge or "", prompts, data, runs.How())
+        begun = runs.start(opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.How())
         with opened.alone_with(begun.row.id):
             _say(begun.row, batch.export(opened, begun.row, made, data, out), out)
 

@@ -12,9 +12,10 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 
 if TYPE_CHECKING:
+    from steelyard.config import Config
     from steelyard.judges.check import Qualification
 
-app = typer.Typer(help="List judges and qualify them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
 UNFIT = 4
 
 
@@ -44,9 +45,21 @@ class AskLanguage(StrEnum):
     english = "en"
 
 
+@app.callback()
+def judges(context: typer.Context, config: ConfigOption = None) -> None:
+    """List judges and qualify them.
+
+    Without a command: who can judge, how far each was found to agree with people, and who judges by default.
+
+    Example:  steelyard judges
+    """
+    if context.invoked_subcommand is None:
+        list_(config)
+
+
 @app.command("list")
 def list_(config: ConfigOption = None) -> None:
-    """List the judges that can be named.
+    """List the judges that can be named, with their measured agreement with people.
 
     Example:  steelyard judges list
     """
@@ -55,18 +68,34 @@ def list_(config: ConfigOption = None) -> None:
     from steelyard.config import Config
 
     settings = Config.load(config)
-    table = Table("judge", "what it is", "key")
+    table = Table("judge", "what it is", "key", "right in 100")
+    table.add_row("embedded", "rules and a small model in the box, offline", "none", _measured("embedded"))
+    table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured("local:*"))
     for name, given in settings.settings.judges.items():
-        key_env = str(given.get("key_env", "OPENAI_API_KEY"))
-        has_key = "set" if settings.environment.get(key_env) else "not set"
-        what = f"{given.get('kind', 'openai')} · {given.get('model', '')} · {given.get('base_url', '')}"
-        table.add_row(name, what, f"{key_env} ({has_key})" if given.get("kind", "openai") == "openai" else "")
-    has_key = "set" if settings.environment.get("OPENAI_API_KEY") else "not set"
-    table.add_row("openai:MODEL", "any OpenAI-compatible endpoint (OPENAI_BASE_URL)", f"OPENAI_API_KEY ({has_key})")
-    table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "")
+        kind = str(given.get("kind", "openai"))
+        what = " · ".join(str(part) for part in (kind, given.get("model"), given.get("base_url")) if part)
+        key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""
+        table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
+    key = _key(settings, "OPENAI_API_KEY")
+    table.add_row("openai:MODEL", "any OpenAI-compatible endpoint (OPENAI_BASE_URL)", key, _measured("openai:*"))
+    table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "", "")
     for name in settings.judge_names()[len(settings.settings.judges) :]:
-        table.add_row(name, "installed", "")
+        table.add_row(name, "installed", "", _measured(name))
     console().print(table)
+    choice = settings.choose(None)
+    print(f"by default: {choice.name} ({choice.why})")
+    print("right in 100: mean balanced accuracy against people's labels on public sets, where 50 is chance")
+
+
+def _key(settings: Config, variable: str) -> str:
+    return f"{variable} ({'set' if settings.environment.get(variable) else 'not set'})"
+
+
+def _measured(judge: str) -> str:
+    from steelyard.agreement import summary
+
+    found = summary(judge)
+    return f"{found.of_hundred} ({len(found.sets)} sets)" if found else "not measured"
 
 
 @app.command("check")

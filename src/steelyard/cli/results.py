@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from steelyard.cli.common import ConfigOption, LangOption, StoreOption, console, language
+from steelyard.cli.common import ConfigOption, Lang, LangOption, StoreOption, check_out, console, language
 from steelyard.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from steelyard.records import Sample, Verdict
+    from steelyard.reports.model import RunFacts
 
 SourceArgument = Annotated[
     str, typer.Argument(metavar="RUN|FILE", help="A run (id, number, last) or a result-lines file.")
@@ -46,17 +48,27 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="Write it here instead of printing it; transcripts to a .jsonl: one a line."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=0, help="With --html: how many samples it holds in full, the lowest first.")
+    ] = 50,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
     """Summarise a run, or a file of result lines.
 
-    Example:  steelyard report last --as markdown -o report.md
+    Example:  steelyard report last --html report.html
     """
     from steelyard.reports import ReportBuilder
 
-    found = _Source(source, config, store)
+    found = Source(source, config, store)
+    if html:
+        _write_html(found, html, samples, lang)
+        if form is Form.terminal and out is None:
+            return None
     if form in (Form.transcript, Form.report1, Form.report2):
         return _emit(_transcripts(found, form, as_lines=out is not None and out.suffix == ".jsonl"), out)
     builder = ReportBuilder(found.protocol, language(lang))
@@ -64,7 +76,7 @@ def report(
         builder.add(verdict, sample)
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
-    built = builder.build(found.manifest)
+    built = builder.build(found.manifest, found.facts)
     if form is Form.terminal and out is None:
         from steelyard.reports import terminal
 
@@ -92,7 +104,7 @@ def show(
     from steelyard.text import language_of
     from steelyard.transcripts import render as render_transcript
 
-    found = _Source(source, config, store)
+    found = Source(source, config, store)
     judged, verdict = found.one(sample)
     _check_form(form, verdict.protocol)
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
@@ -107,21 +119,40 @@ def show(
         print(render_transcript(verdict, _forms(form)))
 
 
-class _Source:
+def _write_html(found: Source, path: Path, samples: int, lang: Lang | None) -> None:
+    from steelyard.reports import ReportBuilder
+    from steelyard.reports.html import Lowest, render
+
+    check_out(path, [str(found.file)] if found.file else [])
+    builder, lowest = ReportBuilder(found.protocol, language(lang)), Lowest(samples)
+    for sample, verdict in found.verdicts():
+        builder.add(verdict, sample)
+        lowest.add(verdict, sample)
+    for bad in found.bad_rows():
+        builder.add_bad_row(bad)
+    report = builder.build(found.manifest, found.facts)
+    path.write_text(render(report, lowest.chosen(), language(lang)), encoding="utf-8")
+    print(f"wrote {path}", file=sys.stderr)
+
+
+class Source:
     """A run of the store, or a file of result lines; the file has no samples, so no tags and no texts."""
 
     def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
         from steelyard.config import Config
+        from steelyard.reports.model import RunFacts
         from steelyard.store import Store, is_run_name
 
         self.file = Path(name) if Path(name).is_file() else None
         self.manifest: dict[str, Any] | None = None
+        self.facts: RunFacts | None = None
         if self.file is None and not is_run_name(name):
             raise InputError("there is no such file", file=name)
         if self.file is None:
             self.store = Store.open(Config.load(config).store_path(store), create=False)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
+            self.facts = RunFacts.of(row.id, row.state, row.started, row.finished)
             return
         first = next(self.verdicts(), None)
         if first is None:
@@ -175,7 +206,7 @@ def _check_form(form: Form, protocol: str) -> None:
         raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
 
 
-def _transcripts(found: _Source, form: Form, *, as_lines: bool) -> str:
+def _transcripts(found: Source, form: Form, *, as_lines: bool) -> str:
     """All transcripts to read; or one line each, with its id, as `parse` takes them back."""
     from steelyard.transcripts import render
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
     str | None,
-    typer.Option("--judge", "-j", help="openai:MODEL, recorded:FILE, or a judge of steelyard.toml."),
+    typer.Option("--judge", "-j", help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml."),
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
@@ -126,6 +126,10 @@ def run(
         store=store,
     )
     made = session.judge(judge, known_prompts)
+    known: dict[str, Any] = getattr(made, "describe", dict)()
+    if dry_run and known.get("offline"):
+        print(f"{made.name} judges on this machine: nothing is sent and nothing is paid")
+        return
     if dry_run:
         from steelyard.cli.session import count_lines
         from steelyard.estimate import estimate
@@ -137,7 +141,8 @@ def run(
         return
     with Store.open(settings.store_path(store)) as opened:
         how = session.how(fresh=fresh, record=record)
-        session.finish(runs.start(opened, chosen, options, made, judge or "", known_prompts, data, how))
+        spec = settings.choose(judge).name
+        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, how))
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.

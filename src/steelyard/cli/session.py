@@ -57,7 +57,10 @@ class Session:
         self.gate = self.limits.gate()
 
     def judge(self, spec: str | None, prompts: Prompts) -> Judge:
-        made = self.config.judge(spec, prompts, self.gate, self.store)
+        choice = self.config.choose(spec)
+        if choice.why:
+            print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
+        made = self.config.judge(choice.name, prompts, self.gate, self.store)
         known: dict[str, Any] = getattr(made, "describe", dict)()
         if self.budget.max_cost is not None and "price" in known and known["price"] is None:
             raise ConfigError(

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steelyard.judges.base import Judge
     from steelyard.judges.chat import ChatJudge
+    from steelyard.judges.embedded import EmbeddedJudge
     from steelyard.judges.endpoint import Endpoint, Price
     from steelyard.judges.gate import Gate
+    from steelyard.judges.local import LocalJudge
     from steelyard.judges.recorded import RecordedJudge, Recorder
     from steelyard.judges.scripted import ScriptedJudge
 
 __all__ = [
     "ChatJudge",
+    "EmbeddedJudge",
     "Endpoint",
     "Gate",
     "Judge",
+    "LocalJudge",
     "Price",
     "RecordedJudge",
     "Recorder",
@@ -26,9 +30,11 @@ __all__ = [
 
 _HOMES = {
     "ChatJudge": "chat",
+    "EmbeddedJudge": "embedded",
     "Endpoint": "endpoint",
     "Gate": "gate",
     "Judge": "base",
+    "LocalJudge": "local",
     "Price": "endpoint",
     "RecordedJudge": "recorded",
     "Recorder": "recorded",

@@ -73,11 +73,12 @@ def read(said: str, model: type[Data], language: Literal["zh", "en"] = "en") -> 
     except (ValueError, RecursionError) as error:
         return Problem(words["broken"].format(error=str(error)[:100]))
     if not found:
-        return Problem(words["no_object"].format(keys=", ".join(model.model_fields)))
+        return Problem(words["no_object"].format(keys=", ".join(_offered(model))))
     if any(other != found[0] for other in found[1:]):
         return Problem(words["several"])
     # Half a surrogate pair, from a token cut in two, would pass here and could never be written to a file.
-    reply = tidy(found[0], model) if _may_hold_surrogates(said) else found[0]
+    offered = {key: value for key, value in found[0].items() if key in _offered(model)}
+    reply = tidy(offered, model) if _may_hold_surrogates(said) else offered
     return _validated(reply, model, words)
 
 
@@ -213,7 +214,7 @@ def _as_object(value: Any, model: type[ReplyData]) -> Any:
         raise _Repeated("several replies in an array")
     if claims:
         return claims[0]
-    fields = list(model.model_fields)
+    fields = _offered(model)
     return {fields[0]: value} if len(fields) == 1 and _all_objects(value) else value
 
 
@@ -223,7 +224,7 @@ def _all_objects(values: list[Any]) -> bool:
 
 def _names_a_field(value: Any, model: type[ReplyData]) -> bool:
     # Replies whose fields all have defaults are satisfied by any object, even one quoted from the answer.
-    return isinstance(value, dict) and not model.model_fields.keys().isdisjoint(value)
+    return isinstance(value, dict) and not value.keys().isdisjoint(_offered(model))
 
 
 def _depth(text: str) -> int:
@@ -245,9 +246,15 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 @cache
+def _offered(model: type[ReplyData]) -> tuple[str, ...]:
+    """The keys that the schema shows; a reply may have others, for judges in code, that no text can set."""
+    return tuple(model.model_json_schema()["properties"])
+
+
+@cache
 def _openings(model: type[ReplyData]) -> re.Pattern[str]:
     """Where an object or array of JSON begins, also with single or no quotation marks around a known key."""
-    names = "|".join(map(re.escape, model.model_fields))
+    names = "|".join(map(re.escape, _offered(model)))
     return re.compile(rf"""\{{(?=\s*(?:"|['“]?(?:{names})\b))|\[(?=\s*\{{)""")
 
 

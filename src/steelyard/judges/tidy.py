@@ -28,9 +28,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "from_background": ("来自背景", "來自背景", "来源于背景", "來源於背景"),
     "benign_extension": ("良性扩展", "良性擴展", "良性延伸", "合理延伸"),
     "outside": ("背景之外", "背景外"),
-    "fully": ("符合", "完全符合"),
-    "partly": ("部分", "部分符合", "partially"),
-    "no": ("不符合",),
+    "fully": ("符合", "完全符合", "full", "yes", "true"),
+    "partly": ("部分", "部分符合", "partially", "partial"),
+    "no": ("不符合", "false"),
     "reference": ("参考资料", "參考資料", "资料", "資料"),
     "inference": ("推断", "推斷", "推理", "推论", "推論"),
     "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
@@ -38,11 +38,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "date": ("日期",),
     "political_date": ("政治日期", "政治类日期", "政治類日期"),
 }
-TRUE, FALSE = ("是", "真"), ("否", "假")
+TRUE, FALSE = ("是", "真", "有效", "valid"), ("否", "假", "无效", "無效", "invalid")
 NOTHING = ("", "null", "none", "n/a", "无", "無")
 DECORATION = " \t\r\n\"'`*【】[]（）()《》“”。.：:"
 # Between letters only: the minus of -1 is not a joint.
 JOINT = re.compile(r"(?<=[a-z])[-\s]+(?=[a-z])")
+# "1.", "id 1", "reference 0", "第1条"; -1 and 1.5 are other numbers, and of two nobody knows which is meant.
+ONE_NUMBER = re.compile(r"[^\d\-−.]*(\d+)[^\d]*")
 
 
 def tidy(value: Any, kind: Any) -> Any:
@@ -53,16 +55,29 @@ def tidy(value: Any, kind: Any) -> Any:
     if origin is Literal:
         return _tidy_choice(value, get_args(kind))
     if origin is list and isinstance(value, list):
-        return [tidy(item, get_args(kind)[0]) for item in value]
+        (item_kind,) = get_args(kind)
+        return [tidy(item, item_kind) for item in _numbered(value, item_kind)]
     if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, dict):
         return _tidy_fields(value, kind)
     if isinstance(value, str):
         # A lone half of a surrogate pair comes from a token cut in two; nothing could store it.
         value = value.encode("utf-8", "replace").decode()
     if kind is bool and isinstance(value, str):
-        word = value.strip(DECORATION)
+        word = value.strip(DECORATION).casefold()
         return True if word in TRUE else False if word in FALSE else value
+    if kind is int and isinstance(value, str) and (number := ONE_NUMBER.fullmatch(value)):
+        return int(number[1])
     return value
+
+
+def _numbered(values: list[Any], kind: Any) -> list[Any]:
+    """Bare texts where each item has but an id and a text: they count from 1, as the judge was told to."""
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel) and values):
+        return values
+    required = {name for name, field in kind.model_fields.items() if field.is_required()}
+    if required != {"id", "text"} or not all(isinstance(value, str) for value in values):
+        return values
+    return [{"id": number, "text": text} for number, text in enumerate(values, start=1)]
 
 
 def _tidy_fields(value: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -80,17 +95,24 @@ def _tidy_fields(value: dict[str, Any], model: type[BaseModel]) -> dict[str, Any
 
 def _tidy_option(value: Any, options: tuple[Any, ...]) -> Any:
     nullable = type(None) in options and str not in options
-    if nullable and isinstance(value, str) and value.strip(DECORATION).lower() in NOTHING:
+    if nullable and isinstance(value, str) and _is_nothing(value):
         return None
+    if type(None) in options and isinstance(value, dict) and all(_is_nothing(inner) for inner in value.values()):
+        return None  # all its fields filled with nothing
     rest = [option for option in options if option is not type(None)]
     return tidy(value, rest[0]) if len(rest) == 1 else value
 
 
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip(DECORATION).lower() in NOTHING)
+
+
 def _tidy_choice(value: Any, choices: tuple[Any, ...]) -> Any:
-    if not isinstance(value, str):
+    if not isinstance(value, str | bool):
         return value
-    word = unicodedata.normalize("NFKC", value).strip(DECORATION).casefold()
-    said = JOINT.sub("_", word)
+    word = unicodedata.normalize("NFKC", str(value)).strip(DECORATION).casefold()
+    # "reference 1" names the passage beside the kind of source that was asked for.
+    said = JOINT.sub("_", re.sub(r"(?<=[a-z])\s+\d+$", "", word))
     matches = {choice for choice in choices if str(choice).casefold() == said or word in SYNONYMS.get(str(choice), ())}
     return matches.pop() if len(matches) == 1 else value
 

@@ -87,12 +87,11 @@ class Prompt(NamedTuple):
             return
         fields = TASKS[self.task][0].model_fields
         used = {_canonical(name) for name in PLACEHOLDER.findall(self.static + self.sample)}
-        unknown = sorted(used - fields.keys() - {"code"})
+        unknown = sorted(used - fields.keys() - {"code", "ids"})
         if unknown:
-            known = ", ".join(sorted([*fields, "code"]))
+            known = ", ".join(sorted([*fields, "code", "ids"]))
             raise PromptError(f"{self.source}: $$${unknown[0]}$$$ has no value in {self.task}; known are {known}")
-        items = {name for name, field in fields.items() if get_args(field.annotation)[:1] == (Numbered,)}
-        hidden = sorted(items - used)
+        hidden = sorted(set(_item_fields(TASKS[self.task][0])) - used)
         if hidden:
             raise PromptError(f"{self.source}: must show the items to judge; add $$${hidden[0]}$$$")
 
@@ -141,13 +140,14 @@ class Prompts:
         prompt = self.get(ask.task, ask.language)
         code = nonce(ask)
         values = {name: _shown(name, value, ask.language, code) for name, value in _fields(ask.data)}
-        user = fill(prompt.sample, values | {"code": code}, prompt.source)
+        values |= {"code": code, "ids": _ids(ask.data)}
+        user = fill(prompt.sample, values, prompt.source)
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.
         static = prompt.static
         if "$$$" in static:
-            static = fill(static, values | {"code": code}, prompt.source)
+            static = fill(static, values, prompt.source)
         return [{"role": "system", "content": static}, {"role": "user", "content": user}]
 
     def _again(self, again: Again, language: Literal["zh", "en"], code: str) -> str:
@@ -210,6 +210,21 @@ def nonce(ask: Ask) -> str:
 
 def _fields(data: Data) -> Iterable[tuple[str, object]]:
     return iter(data)
+
+
+@cache
+def _item_fields(data: type[Data]) -> tuple[str, ...]:
+    """The fields that hold items to label."""
+    return tuple(name for name, field in data.model_fields.items() if get_args(field.annotation)[:1] == (Numbered,))
+
+
+def _ids(data: Data) -> str:
+    """What is to be labelled, by list and id: small models otherwise label as many items as the example has."""
+    return "; ".join(f"{name} {_listed(getattr(data, name))}" for name in _item_fields(type(data)))
+
+
+def _listed(items: tuple[Numbered, ...]) -> str:
+    return ", ".join(str(item.id) for item in items) or "[]"
 
 
 def _shown(name: str, value: object, language: str, code: str) -> str:

@@ -10,14 +10,13 @@ from steelyard.quantities import dates_agree, quantities_agree
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
 from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
-from steelyard.text import HAN, find_quote, normalise, sentences
+from steelyard.text import find_quote, normalise, sentences, wording
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 
 # An atom rewords its sentence, so little in common is normal; this little means that nobody spoke of it.
 COVERED = 0.35
 SHORTEST_STATEMENT = 7
-WORD = re.compile(r"[^\W_]+")
 # Ordinals, model names and versions look like quantities, but nothing near them is right.
 EXACT = re.compile(r"第|[a-z][-.]?\d|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 
@@ -69,28 +68,16 @@ def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
     """The sentences of the answer that no atom speaks of; questions, courtesies and words to the judge hold none."""
     text = " ".join(atom.text for atom in atoms)
     reworded = [sentence for sentence in sentences(answer) if sentence[:-1] not in text]
-    said = _wording(text) if reworded else set()
+    said = wording(text) if reworded else set()
     return [
         sentence
         for sentence in reworded
         if len(normalise(sentence)) > SHORTEST_STATEMENT
         and not sentence.endswith(("?", "？"))
-        and (words := _wording(sentence))
+        and (words := wording(sentence))
         and len(words & said) < COVERED * len(words)
         and not signs(sentence)
     ]
-
-
-def _wording(text: str) -> set[str]:
-    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of longer words, numbers."""
-    pieces = set[str]()
-    for match in WORD.finditer(text.casefold()):
-        word = match.group()
-        if HAN.search(word):
-            pieces.update(word[i : i + 2] for i in range(len(word) - 1))
-        elif len(word) > 3 or word.isdecimal():
-            pieces.add(word[:5])
-    return pieces
 
 
 AnyAtomVerdict = AtomVerdict | GradedAtomVerdict

@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 
 from steelyard.errors import InputError
 from steelyard.records import AnyItem, Check, Language, RagSample, Sample, Usage, Verdict
-from steelyard.reports.model import SCALES, BadRow, LowSample, Report, Scale, Telling, why
+from steelyard.reports.model import SCALES, BadRow, LowSample, Report, RunFacts, Scale, Telling, why
 from steelyard.reports.tally import (
     BANDED,
     GROUPS_PER_TAG,
+    KIND_OF_METRIC,
     UNJUDGED_LIST,
     AtomsTally,
     BandsTally,
     Bounded,
     ChecksTally,
     DialogueTally,
+    DistributionTally,
     GroupTally,
     count_bounded,
     labels_of,
@@ -49,12 +51,6 @@ BAD = (
     ("support", "partial"),
     ("atom", "undetermined"),
 )
-KIND_OF_METRIC = {
-    "relevance": "on_topic",
-    "completeness": "key_point",
-    "accuracy": "atom",
-    "faithfulness": "support",
-}
 
 
 class Low(NamedTuple):
@@ -117,6 +113,7 @@ class ReportBuilder:
         self._unjudged = Counter[str]()
         self._labels: dict[str, Counter[str]] = {}
         self._all = GroupTally(self._scale)
+        self._distributions = DistributionTally(protocol, self._scale)
         self._tags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
         self._flags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
         self._atoms = AtomsTally() if protocol == "atomic" else None
@@ -137,6 +134,7 @@ class ReportBuilder:
         self._usage += verdict.usage
         self._vote(verdict, sample)
         self._all.add(verdict, cluster)
+        self._distributions.add(verdict)
         for tag in dict.fromkeys(sample.tags if sample else ()):
             self._tags[tag].add(verdict, cluster)
         for flag in verdict.flags:
@@ -164,7 +162,7 @@ class ReportBuilder:
                 BadRow(file=error.file, line=error.line, field=error.field, problem=error.problem[:LONGEST_TEXT])
             )
 
-    def build(self, manifest: Mapping[str, Any] | None = None) -> Report:
+    def build(self, manifest: Mapping[str, Any] | None = None, run: RunFacts | None = None) -> Report:
         """The report of what was added so far."""
         language = self._language or self._majority()
         return Report(
@@ -175,6 +173,7 @@ class ReportBuilder:
             n=self._all.n,
             statuses={status: self._statuses[status] for status in ("judged", "partial", "failed")},
             scores=self._all.scores(),
+            distributions=self._distributions.summary(),
             labels={kind: in_wording_order(kind, counts) for kind, counts in self._labels.items()},
             atoms=self._atoms.summary() if self._atoms else None,
             checks=self._checks.summary(),
@@ -198,6 +197,7 @@ class ReportBuilder:
             n_bad_rows=self._n_bad_rows,
             bad_rows=tuple(self._bad_rows),
             usage=self._usage,
+            run=run,
             manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),
         )
 
@@ -223,13 +223,12 @@ class ReportBuilder:
         if main is None or main[1] == {"ratio": 1, "points": 100}.get(self._scale):
             return
         metric, score = main
-        bad = [(kind, label, item) for item in verdict.items for kind, label in labels_of(item)]
-        bad = [entry for entry in bad if entry[:2] in BAD]
+        bad = bad_labels(verdict)
         rank = (score, -len(bad), verdict.id)
         if len(self._worst) == MOST_LOW_SAMPLES and rank >= self._worst[-1][:3]:
             return
-        kind = KIND_OF_METRIC.get(metric) if self._protocol == "scorecard" else None
-        low = Low(*rank, metric, dict(verdict.scores), shown_flags(verdict), most_telling(bad, kind))
+        telling = most_telling(bad, telling_kind(verdict, metric))
+        low = Low(*rank, metric, dict(verdict.scores), shown_flags(verdict), telling)
         insort(self._worst, low, key=lambda entry: entry[:3])
         del self._worst[MOST_LOW_SAMPLES:]
 
@@ -252,6 +251,17 @@ def in_wording_order(kind: str, counts: Mapping[str, int]) -> dict[str, int]:
 
 def shown_flags(verdict: Verdict) -> tuple[str, ...]:
     return tuple(flag for flag in verdict.flags if not flag.startswith(UNJUDGED_LIST))
+
+
+def bad_labels(verdict: Verdict) -> list[tuple[str, str, AnyItem]]:
+    """Every label that counts against the sample, with its item."""
+    found = ((kind, label, item) for item in verdict.items for kind, label in labels_of(item))
+    return [entry for entry in found if entry[:2] in BAD]
+
+
+def telling_kind(verdict: Verdict, metric: str | None) -> str | None:
+    """The kind of label behind a metric, where several metrics read different ones."""
+    return KIND_OF_METRIC.get(metric or "") if verdict.protocol == "scorecard" else None
 
 
 def most_telling(bad: list[tuple[str, str, AnyItem]], preferred: str | None) -> Telling | None:

@@ -19,7 +19,7 @@ from steelyard.reports.blocks import (
     score,
     share,
 )
-from steelyard.reports.model import OTHERS, Estimate, Group, Report, named
+from steelyard.reports.model import OTHERS, Estimate, Group, Report, agreement_note, named
 from steelyard.scoring import band_of_score
 from steelyard.wording import band_description, say
 
@@ -76,6 +76,7 @@ class Page:
         judges = [self._other(judge) for judge in r.judges]
         if judges:
             lines.append(self._pair("judge", self.say("comma").join(judges)))
+            lines += [note for judge in r.judges if (note := agreement_note(judge, r.language))]
         if r.n_bad_rows:
             lines.append(self._pair("bad_rows", str(r.n_bad_rows)))
         return Lines(tuple(lines))

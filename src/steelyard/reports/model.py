@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from steelyard.agreement import summary
 from steelyard.records import Language, Record, Usage
 from steelyard.stats import Interval
 from steelyard.wording import band_description, say, words
@@ -82,6 +84,32 @@ class BandCount(Record):
     description: str
 
 
+class Bin(Record):
+    """How many samples scored from `low` up to `high`; the last one includes its upper end."""
+
+    low: float
+    high: float
+    n: int
+
+
+class RunFacts(Record):
+    """Which run of the store this is, and when it was at work."""
+
+    id: str
+    state: str
+    started: str
+    finished: str | None = None
+    seconds: float | None = Field(default=None, description="from the start to the end, null while it runs")
+
+    @classmethod
+    def of(cls, id: str, state: str, started: str, finished: str | None) -> Self:
+        """The facts of a run whose moments are written as ISO 8601."""
+        took = None
+        if finished:
+            took = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+        return cls(id=id, state=state, started=started, finished=finished, seconds=took)
+
+
 class TurnSummary(Record):
     csr: Estimate
     isr: Estimate
@@ -141,6 +169,7 @@ class Report(Record):
     n: int
     statuses: dict[str, int]
     scores: dict[str, Estimate]
+    distributions: dict[str, tuple[Bin, ...]] = Field(description="of scores with a scale; a yes or no has two bins")
     labels: dict[str, dict[str, int]]
     atoms: AtomSummary | None
     checks: tuple[CheckRate, ...]
@@ -153,7 +182,18 @@ class Report(Record):
     n_bad_rows: int
     bad_rows: tuple[BadRow, ...]
     usage: Usage
+    run: RunFacts | None = None
     manifest: dict[str, Any] | None
+
+
+def agreement_note(judge: str, language: Language) -> str:
+    """How far this judge was found to agree with people, in a sentence; nothing for one that was not measured."""
+    found = summary(judge)
+    if not found:
+        return ""
+    gap = " " if language == "en" else ""
+    small = gap + say(language, "agreement.small") if judge.partition(":")[0] in ("embedded", "local") else ""
+    return found.fill(say(language, "agreement.measured")) + small
 
 
 def reason_in(language: Language, reason: str) -> str:

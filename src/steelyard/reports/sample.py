@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -22,10 +21,10 @@ from steelyard.records import (
 )
 from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
 from steelyard.reports.markdown import document
+from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import SCALES, bracketed, named, reason_in
-from steelyard.reports.tally import is_open
+from steelyard.reports.tally import is_open, is_yes_or_no
 from steelyard.scoring import band_of_score, shallow
-from steelyard.text import ELLIPSIS
 from steelyard.wording import band_description, say, words
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def sample_markdown(verdict: Verdict, sample: Sample | None, language: Language)
 
 def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -> Iterator[Block]:
     """The sample as a page, in reading order."""
-    view = _View(verdict, language)
+    view = SamplePage(verdict, language)
     yield Heading(f"{named(language, 'protocol', verdict.protocol)} · {verdict.id}", 1)
     yield view.summary(sample)
     yield from view.scores()
@@ -66,7 +65,9 @@ def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -
     yield from view.turns(sample if isinstance(sample, DialogueSample) else None)
 
 
-class _View:
+class SamplePage:
+    """What is said about one sample, in one language; every form of it asks here."""
+
     def __init__(self, verdict: Verdict, language: Language) -> None:
         self.verdict, self.language = verdict, language
 
@@ -99,6 +100,10 @@ class _View:
     # --- the frame ---------------------------------------------------------------------------------
 
     def summary(self, sample: Sample | None) -> Lines:
+        return Lines(tuple(name + text for name, text in self.facts(sample)))
+
+    def facts(self, sample: Sample | None) -> tuple[tuple[str, str], ...]:
+        """What is known about the sample as a whole, name and value."""
         facts = self.fact("status", named(self.language, "status", self.verdict.status))
         facts += self.fact("judge", self.verdict.judge)
         if sample:
@@ -108,11 +113,11 @@ class _View:
             facts += self.fact("date", sample.date or "") + self.fact("place_given", sample.place or "")
         for note in ("failure", "reason"):
             facts += self.reason(str(self.verdict.notes.get(note) or ""))
-        return Lines(tuple(name + text for name, text in facts))
+        return facts
 
-    def scores(self) -> Iterator[Block]:
+    def score_rows(self) -> Iterator[tuple[str, str, str]]:
+        """Each score: its name, its value, and what the value means."""
         protocol, scale = self.verdict.protocol, SCALES.get(self.verdict.protocol, "number")
-        rows = []
         for name, value in self.verdict.scores.items():
             meaning = named(self.language, f"explain.{protocol}", name, "")
             if protocol == "scorecard" and value is not None and name in words(self.language)["band"]:
@@ -121,13 +126,14 @@ class _View:
                 unjudged = is_open(name, self.verdict)
                 meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
             # One sample's yes or no is a 1 or a 0, not a percentage.
-            yes_or_no = protocol == "grounded" or name == "fallback"
-            shown = score(value, "points" if yes_or_no else scale)
-            rows.append((named(self.language, "metric", name), shown, meaning))
+            shown = score(value, "points" if is_yes_or_no(protocol, name) else scale)
+            yield named(self.language, "metric", name), shown, meaning
+
+    def scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
         header = (say(self.language, f"report.{key}") for key in ("score", "value", "meaning"))
-        yield Table(tuple(header), "lrl", tuple(rows))
-        if protocol == "scorecard":
+        yield Table(tuple(header), "lrl", tuple(self.score_rows()))
+        if self.verdict.protocol == "scorecard":
             yield Heading(self.say("reasoning"), 3)
             yield Lines(tuple(scorecard_reasoning(self.verdict, self.language).split("\n")))
 
@@ -262,50 +268,6 @@ class _View:
             + (decided if c.label != "unjudged" else ())
             + self.flagged(c.flags),
         )
-
-
-# --- evidence in the passages ----------------------------------------------------------------------
-
-
-def _letters(text: str) -> tuple[str, list[int]]:
-    """Letters and digits in comparable form, with the place each came from."""
-    letters: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
-        for plain in unicodedata.normalize("NFKC", character).casefold():
-            if plain.isalnum():
-                letters.append(plain)
-                places.append(place)
-    return "".join(letters), places
-
-
-def evidence_marks(passage: str, index: int, verdict: Verdict) -> tuple[tuple[int, int], ...]:
-    """The spans of a passage that verified quotes point to, merged where they touch."""
-    evidence = (getattr(item, "evidence", None) for item in verdict.items)
-    quotes = [e.quote for e in evidence if e and e.verified and e.reference == index]
-    if not quotes:
-        return ()
-    haystack, places = _letters(passage)
-    spans = []
-    for quote in quotes:
-        after = 0
-        for part in ELLIPSIS.split(quote):
-            needle, _ = _letters(part)
-            at = haystack.find(needle, after) if needle else -1
-            if at >= 0:
-                after = at + len(needle)
-                spans.append((places[at], places[after - 1] + 1))
-    return _merged(sorted(spans))
-
-
-def _merged(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return tuple(merged)
 
 
 # --- the scorecard's reasoning ---------------------------------------------------------------------

@@ -15,6 +15,7 @@ from steelyard.reports.model import (
     AtomGroup,
     AtomSummary,
     BandCount,
+    Bin,
     CheckRate,
     DialogueSummary,
     Estimate,
@@ -23,7 +24,7 @@ from steelyard.reports.model import (
     TurnSummary,
     described,
 )
-from steelyard.scoring import METRICS, AtomCounts, band_of_score, turn_rates, turn_satisfied
+from steelyard.scoring import AtomCounts, band_of_score, turn_rates, turn_satisfied
 from steelyard.stats import GROUPS, Cluster, Mean, Ratio
 
 MOST_GROUPS = 100
@@ -63,6 +64,14 @@ LISTS = {
     "faithfulness_soft": "sentences",
 }
 
+KIND_OF_METRIC = {
+    "relevance": "on_topic",
+    "completeness": "key_point",
+    "accuracy": "atom",
+    "faithfulness": "support",
+    "faithfulness_soft": "support",
+}
+
 
 def is_open(name: str, verdict: Verdict) -> bool:
     """Whether a null score is unjudged (something that it needs has no label) or simply does not apply."""
@@ -70,9 +79,11 @@ def is_open(name: str, verdict: Verdict) -> bool:
         return True
     if any(flag.startswith(f"{UNJUDGED_LIST}{LISTS.get(name)}:") for flag in verdict.flags):
         return True
-    if verdict.protocol == "scorecard" and name in METRICS:
-        return any(METRICS[name].read(item) == "unjudged" for item in verdict.items)
-    return any(label == "unjudged" for item in verdict.items for _, label in labels_of(item))
+    # Each metric of the scorecard reads one kind of label; elsewhere any open one leaves a score open.
+    read = KIND_OF_METRIC.get(name) if verdict.protocol == "scorecard" else None
+    return any(
+        label == "unjudged" and read in (None, kind) for item in verdict.items for kind, label in labels_of(item)
+    )
 
 
 # --- means of scores -------------------------------------------------------------------------------
@@ -256,6 +267,41 @@ class BandsTally:
             metric: tuple(described(metric, band, counts[band], language) for band in range(9, -1, -1))
             for metric, counts in self._counts.items()
         }
+
+
+class DistributionTally:
+    """How the scores of all samples spread: ten steps of the scale, or two for a score that is a yes or a no."""
+
+    def __init__(self, protocol: str, scale: Scale) -> None:
+        self._protocol, (self._low, self._high) = protocol, BOUNDS[scale]
+        self._counts: dict[str, list[int]] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        if not math.isfinite(self._high):
+            return
+        for name, value in verdict.scores.items():
+            counts = self._counts.setdefault(name, [0] * (2 if is_yes_or_no(self._protocol, name) else 10))
+            if value is not None and self._low <= value <= self._high:
+                share = (value - self._low) / (self._high - self._low)
+                # 0.3 * 10 is 3 and a little less; the tiny addition keeps round tenths in their own step.
+                counts[min(int(share * len(counts) + 1e-9), len(counts) - 1)] += 1
+
+    def summary(self) -> dict[str, tuple[Bin, ...]]:
+        return {
+            name: tuple(
+                Bin(low=self._edge(n, counts), high=self._edge(n + 1, counts), n=count)
+                for n, count in enumerate(counts)
+            )
+            for name, counts in self._counts.items()
+        }
+
+    def _edge(self, n: int, counts: list[int]) -> float:
+        return self._low + (self._high - self._low) * n / len(counts)
+
+
+def is_yes_or_no(protocol: str, score: str) -> bool:
+    """Whether one sample's score can only be 0 or 1."""
+    return protocol == "grounded" or score == "fallback"
 
 
 class DialogueTally:

@@ -1,0 +1,105 @@
+"""A judge held against people: how well they agree, where they do not, and what that makes of the run's scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from steelyard.calibration.corrections import Rates, Scores
+from steelyard.calibration.matching import Matcher, Rated
+from steelyard.calibration.measure import disputes, groups, measure
+from steelyard.calibration.model import Calibration, CorrectedScore, Figure, Task
+from steelyard.calibration.people import Majority
+from steelyard.errors import ConfigError
+from steelyard.labels import HumanLabel, of_one_policy
+from steelyard.records import Language, Sample, Verdict
+from steelyard.reports.model import BOUNDS, SCALES
+from steelyard.text import language_of
+
+__all__ = ["Calibration", "CorrectedScore", "Figure", "Task", "calibrate"]
+
+# Ten points from end to end: ±5.
+WIDTH = 0.1
+MOST_TEXTS = 200
+
+
+def calibrate(
+    judged: Iterable[tuple[Sample | None, Verdict]],
+    labels: Sequence[HumanLabel],
+    *,
+    policy: str | None = None,
+    run: str = "",
+    width: float = WIDTH,
+    language: Language | None = None,
+) -> Calibration:
+    """Hold the verdicts of a run against people's labels.
+
+    `width` is the wanted width of the corrected scores' intervals as a share of their scale; the result says how many
+    samples people would have to label for it.
+    """
+    if not 0 < width < 1:
+        raise ConfigError(f"the width of an interval is a share of the scale, between 0 and 1, not {width}")
+    chosen = of_one_policy(labels, policy)
+    matcher = Matcher(chosen, run)
+    scores, rates = Scores(), Rates({label.kind for label in chosen})
+    rated: list[Rated] = []
+    judges: Counter[str] = Counter()
+    texts: list[str] = []
+    protocol = ""
+    for sample, verdict in judged:
+        protocol = protocol or verdict.protocol
+        cluster = matcher.cluster(sample, verdict)
+        found = matcher.match(sample, verdict, cluster)
+        rated += found
+        scores.add(verdict, found, cluster)
+        rates.add(verdict, found, cluster)
+        judges[verdict.judge] += 1
+        if len(texts) < MOST_TEXTS:
+            texts += [item.text for item in verdict.items[:2]]
+    matcher.finish()
+    if not rated:
+        raise ConfigError(_why_nothing(chosen, matcher))
+    majority = Majority(rated)
+    scale = SCALES.get(protocol, "number")
+    low, high = BOUNDS[scale]
+    return Calibration(
+        protocol=protocol,
+        language=language or language_of(*texts),
+        scale=scale,
+        judges=tuple(name for name, _ in judges.most_common() if name),
+        policy=chosen[0].policy,
+        annotators=dict(Counter(name for item in rated for name in item.people).most_common()),
+        n_labels=len(chosen),
+        n_used=matcher.used,
+        unmatched=dict(matcher.unmatched.most_common()),
+        unmatched_examples=tuple(matcher.examples),
+        tasks=tuple(measure(task, items, majority) for task, items in _by_task(rated).items()),
+        disputes=disputes(rated, majority),
+        groups=groups(rated, majority),
+        scores=scores.results(majority, (low, high), width * (high - low)),
+        rates=tuple(rates.results(majority)),
+        width=width,
+        weighted=len({item.weight for item in rated}) > 1,
+        skewed=scores.is_skewed(majority),
+    )
+
+
+def _by_task(rated: Iterable[Rated]) -> dict[str, list[Rated]]:
+    found: dict[str, list[Rated]] = {}
+    for item in rated:
+        found.setdefault(item.slot.task, []).append(item)
+    return found
+
+
+def _why_nothing(labels: Sequence[HumanLabel], matcher: Matcher) -> str:
+    if not labels:
+        return "there are no labels yet; draw samples with: steelyard sample RUN --for-labelling 50 -o sheet.jsonl"
+    reasons = {
+        "no_sample": "their samples are not in the run",
+        "no_item": "the run has no such items",
+        "other_item": "their items say something else in this run",
+        "other_text": "they were made on other answers",
+        "other_run": "they were made on another run",
+    }
+    told = "; ".join(f"{n}: {reasons[reason]}" for reason, n in matcher.unmatched.most_common())
+    return f"none of the {len(labels)} labels fits this run ({told})"

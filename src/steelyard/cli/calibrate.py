@@ -1,0 +1,93 @@
+"""`calibrate`: a judge against people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.common import ConfigOption, LangOption, StoreOption, console, language
+from steelyard.cli.results import SourceArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.cli.results import Source
+    from steelyard.labels import HumanLabel
+    from steelyard.records import Record
+    from steelyard.reports.blocks import Block
+
+LabelsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", "-l", help="People's labels (JSONL or CSV); default: those in the store."),
+]
+PolicyOption = Annotated[str | None, typer.Option("--policy", help="Only labels under this version of the policy.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="All figures as JSON instead.")]
+MarkdownOption = Annotated[Path | None, typer.Option("--markdown", help="Also write the page here, as Markdown.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    source: SourceArgument = "last",
+    labels: LabelsOption = None,
+    policy: PolicyOption = None,
+    width: Annotated[
+        float, typer.Option("--width", help="Wanted width of an interval, as a share of the scale; 0.1 is ±5 points.")
+    ] = 0.1,
+    as_json: JsonOption = False,
+    markdown: MarkdownOption = None,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Hold a judge against people's labels: how well they agree, and what the scores would be by people's measure.
+
+    Example:  steelyard calibrate last --labels human.jsonl
+    """
+    from steelyard.calibration import calibrate as measure
+    from steelyard.calibration.page import blocks
+    from steelyard.cli.results import Source
+
+    found = Source(source, config, store)
+    given = labels_for(found, labels)
+    measured = measure(found.verdicts(), given, policy=policy, run=run_id(found), width=width, language=language(lang))
+    emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
+
+
+def labels_for(found: Source, files: list[Path] | None) -> list[HumanLabel]:
+    """The labels of these files, or those that the store has."""
+    from steelyard.labelling import labels_in
+
+    if files:
+        return [label for file in files for label in labels_in(file)]
+    if found.file:
+        return []
+    return list(found.store.labels(found.run)) or list(found.store.labels())
+
+
+def run_id(found: Source) -> str:
+    return "" if found.file else found.run
+
+
+def emit(
+    value: Record,
+    page: Sequence[Block],
+    *,
+    as_json: bool,
+    markdown: Path | None,
+    brief: Sequence[Block] | None = None,
+) -> None:
+    """Print a result as a page or as JSON, and write it as Markdown too where that is wanted."""
+    from steelyard.reports.markdown import document
+    from steelyard.reports.terminal import renderable
+
+    if as_json:
+        print(value.model_dump_json(indent=2))
+    else:
+        console().print(renderable(page if brief is None else brief))
+    if markdown is not None:
+        markdown.write_text(document(page), encoding="utf-8")

@@ -1,0 +1,113 @@
+"""`gate`: pass or fail, for continuous integration."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.calibrate import JsonOption, LabelsOption, MarkdownOption, PolicyOption, emit, labels_for, run_id
+from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language, pairs
+from steelyard.cli.compare import AnywayOption, judged
+from steelyard.cli.results import SourceArgument
+
+CLOSED = 6
+"""The exit code of a gate that failed; the other codes say that it could not be tried."""
+
+
+class FailOn(StrEnum):
+    """When a bar counts as missed."""
+
+    decided = "decided"
+    value = "value"
+    doubt = "doubt"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("gate")(gate)
+
+
+def gate(
+    source: SourceArgument = "last",
+    require: Annotated[
+        list[str] | None, typer.Option("--require", help="E.g. 'accuracy>=0.9'; may be repeated.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="The run or file that it must not fall behind.")
+    ] = None,
+    max_drop: Annotated[
+        list[str] | None,
+        typer.Option("--max-drop", metavar="METRIC=NUMBER", help="How far a score may fall; default: none may at all."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            "--fail-on",
+            help="decided: the whole interval is on the wrong side; value: the number is; "
+            "doubt: not the whole interval is on the right side.",
+        ),
+    ] = FailOn.decided,
+    corrected: Annotated[
+        bool, typer.Option("--corrected", help="--require is about scores corrected by people's labels.")
+    ] = False,
+    labels: LabelsOption = None,
+    policy: PolicyOption = None,
+    max_unjudged: Annotated[
+        float, typer.Option("--max-unjudged", min=0, max=1, help="Share of samples that may lack a full judgement.")
+    ] = 0.05,
+    anyway: AnywayOption = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML here.")] = None,
+    as_json: JsonOption = False,
+    markdown: MarkdownOption = None,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Pass or fail a run. Exit code 6 where it fails.
+
+    Example:  steelyard gate last --require 'accuracy>=0.9' --baseline 1 --max-drop accuracy=0.02
+    """
+    from steelyard import gating
+    from steelyard.cli.results import Source
+    from steelyard.gating.page import blocks
+    from steelyard.gating.page import junit as as_junit
+    from steelyard.reports import ReportBuilder
+
+    found = Source(source, config, store)
+    builder = ReportBuilder(found.protocol, language(lang))
+    for sample, verdict in found.verdicts():
+        builder.add(verdict, sample)
+    for bad in found.bad_rows():
+        builder.add_bad_row(bad)
+    report = builder.build()
+    bars = [gating.parse_bar(text, report.scale) for text in require or ()]
+    drops = gating.parse_drops(pairs(max_drop, "--max-drop"), report.scale)
+    comparison = calibration = None
+    if baseline is not None:
+        from steelyard.comparison import compare
+
+        before = judged(baseline, Source(baseline, config, store))
+        comparison = compare(before, judged(source, found), anyway=anyway, language=report.language)
+    if corrected or labels:
+        from steelyard.calibration import calibrate
+
+        given = labels_for(found, labels)
+        calibration = calibrate(found.verdicts(), given, policy=policy, run=run_id(found), language=report.language)
+    measured = gating.gate(
+        report,
+        bars,
+        run=str(found.file or found.run),
+        drops=drops,
+        comparison=comparison,
+        calibration=calibration,
+        fail_on=fail_on.value,
+        max_unjudged=max_unjudged,
+        finished=found.file is not None or found.store.run(found.run).state == "complete",
+    )
+    emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
+    if junit is not None:
+        junit.write_text(as_junit(measured), encoding="utf-8")
+    if not measured.passed:
+        raise typer.Exit(CLOSED)

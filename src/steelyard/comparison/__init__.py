@@ -1,0 +1,226 @@
+"""Two runs over the same samples: which is better, how sure that is, and what it would take to be sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from steelyard.comparison.marks import GRAVE, marks_of
+from steelyard.comparison.model import Change, Comparison, MetricChange, Outcome, Overall
+from steelyard.comparison.rows import Judged, Row, rows_of
+from steelyard.errors import ConfigError
+from steelyard.protocols import get_protocol
+from steelyard.records import Language, Verdict
+from steelyard.reports.build import BAD, most_telling, shown_flags
+from steelyard.reports.model import BOUNDS, SCALES, Scale, why
+from steelyard.reports.tally import labels_of
+from steelyard.stats import CONFIDENCE, Cluster
+from steelyard.stats.libraries import np
+from steelyard.stats.paired import Difference, difference, holm, samples_to_decide
+from steelyard.text import language_of
+
+__all__ = ["Change", "Comparison", "Judged", "MetricChange", "compare"]
+
+# Neither more nor fewer of these is good in itself: an honest refusal is one too.
+NEUTRAL = ("fallback",)
+MOST_LISTED = 20
+MOST_TEXTS = 200
+
+
+class Pair(NamedTuple):
+    """One sample as it was judged in A and in B."""
+
+    a: Row
+    b: Row
+
+
+def compare(
+    a: Judged,
+    b: Judged,
+    *,
+    metrics: Sequence[str] = (),
+    anyway: bool = False,
+    language: Language | None = None,
+) -> Comparison:
+    """B against A, sample by sample, in these metrics or in all.
+
+    Runs of different judges, prompts, options or questions are refused unless `anyway`, and then marked.
+    """
+    before, after = rows_of(a), rows_of(b)
+    pairs = [Pair(row, after[id]) for id, row in before.items() if id in after]
+    if not pairs:
+        raise ConfigError(f"{a.name} and {b.name} have no sample in common (samples are paired by id)")
+    marks = tuple(marks_of(a, b, before, after))
+    grave = [f"{code}: {detail}" for code, detail in marks if code in GRAVE]
+    if grave and not anyway:
+        raise ConfigError(
+            f"{a.name} and {b.name} cannot be compared fairly; they differ in {'; '.join(grave)}. "
+            "--anyway compares them and marks it"
+        )
+    protocol = pairs[0].b.protocol
+    scale = SCALES.get(protocol, "number")
+    changes = _changes_of_metrics(pairs, scale, metrics)
+    main = _main(protocol, changes)
+    rose, fell = _moved(pairs, main)
+    listed = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
+    # What is wrong says more than what is right: in A where a sample rose, in B where it fell.
+    chosen = language or _language(b)
+    whys = {**_whys(a, {p.a.id for p in rose} & listed, chosen), **_whys(b, {p.a.id for p in fell} & listed, chosen)}
+    return Comparison(
+        protocol=protocol,
+        language=chosen,
+        scale=scale,
+        a=a.name,
+        b=b.name,
+        n_pairs=len(pairs),
+        n_only_a=len(before) - len(pairs),
+        n_only_b=len(after) - len(pairs),
+        n_same=sum(pair.a.text is not None and pair.a.text == pair.b.text for pair in pairs),
+        marks=marks,
+        metrics=tuple(changes),
+        main=main,
+        outcome=_overall(changes),
+        improved=tuple(_listed(rose, main, whys)),
+        regressed=tuple(_listed(fell, main, whys)),
+        n_improved=len(rose),
+        n_regressed=len(fell),
+    )
+
+
+# --- scores ----------------------------------------------------------------------------------------
+
+
+def _changes_of_metrics(pairs: Sequence[Pair], scale: Scale, wanted: Sequence[str]) -> list[MetricChange]:
+    names = list(dict.fromkeys(name for pair in pairs for row in pair for name in (*row.scores, *row.open)))
+    if unknown := [name for name in wanted if name not in names]:
+        raise ConfigError(f"there is no score {unknown[0]!r} to compare; there are {', '.join(names)}")
+    found = [(name, difference_of(name, pairs, scale)) for name in wanted or names]
+    known = [(name, diff) for name, diff in found if diff is not None]
+    adjusted, asked = _adjusted([diff for _, diff in known])
+    return [_change(name, diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)]
+
+
+def _adjusted(found: Sequence[Difference]) -> tuple[list[float | None], int]:
+    """The p values adjusted for the number of questions, and that number.
+
+    The test goes by the sizes of the changes as they are. So a score that moved nowhere is no question, and two that
+    moved alike everywhere are one.
+    """
+    moved = [diff for diff in found if diff.rose or diff.fell]
+    questions = list(dict.fromkeys(moved))
+    values = dict(zip(questions, holm([diff.p for diff in questions]), strict=True))
+    return [values.get(diff, diff.p) for diff in found], max(1, len(questions))
+
+
+def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> Difference | None:
+    """One score, B minus A, over the samples that have it in both; None where none has."""
+    numbers: dict[Cluster, int] = {}
+    both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
+    clusters = [numbers.setdefault(pair.b.cluster, len(numbers)) for pair in both]
+    a, b = (
+        np.array([row.scores[name] for row in side], dtype=np.float64)
+        for side in ([p.a for p in both], [p.b for p in both])
+    )
+    low, high = BOUNDS[scale]
+    return difference(a, b, np.array(clusters, dtype=np.int64), high - low)
+
+
+def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Sequence[Pair]) -> MetricChange:
+    both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
+    return MetricChange(
+        metric=name,
+        a=math.fsum(pair.a.scores[name] for pair in both) / len(both),
+        b=math.fsum(pair.b.scores[name] for pair in both) / len(both),
+        difference=diff.value,
+        interval=diff.interval,
+        p=diff.p,
+        p_adjusted=p,
+        test=diff.method,
+        outcome=_outcome(name, diff, p),
+        neutral=name in NEUTRAL,
+        n=diff.n,
+        clusters=diff.clusters,
+        n_rose=diff.rose,
+        n_fell=diff.fell,
+        effect=diff.dz,
+        balance=diff.balance,
+        n_to_decide=samples_to_decide(diff, (1 - CONFIDENCE) / asked),
+        n_only_a=sum(name in pair.a.scores and name in pair.b.open for pair in pairs),
+        n_only_b=sum(name in pair.b.scores and name in pair.a.open for pair in pairs),
+    )
+
+
+def _outcome(name: str, diff: Difference, p: float | None) -> Outcome:
+    if p is None or p > 1 - CONFIDENCE or diff.value == 0:
+        return "undecided"
+    if name in NEUTRAL:
+        return "more" if diff.value > 0 else "fewer"
+    return "better" if diff.value > 0 else "worse"
+
+
+def _overall(metrics: Iterable[MetricChange]) -> Overall:
+    outcomes = {change.outcome for change in metrics}
+    if {"better", "worse"} <= outcomes:
+        return "mixed"
+    if "better" in outcomes:
+        return "better"
+    return "worse" if "worse" in outcomes else "undecided"
+
+
+# --- samples ---------------------------------------------------------------------------------------
+
+
+def _main(protocol: str, metrics: Sequence[MetricChange]) -> str | None:
+    """The metric that ranks samples: the protocol's own; in the scorecard, the one that moved most surely."""
+    if not metrics:
+        return None
+    if protocol == "scorecard":
+        surest = min(metrics, key=lambda change: (2.0 if change.p is None else change.p, -abs(change.difference)))
+        return surest.metric
+    names = [change.metric for change in metrics]
+    try:
+        own = get_protocol(protocol).main_score
+    except ConfigError:  # result lines of a protocol that is not installed here
+        own = names[0]
+    return own if own in names else names[0]
+
+
+def _moved(pairs: Iterable[Pair], metric: str | None) -> tuple[list[Pair], list[Pair]]:
+    """The samples that rose and those that fell, the largest change first."""
+    if metric is None:
+        return [], []
+    both = [pair for pair in pairs if metric in pair.a.scores and metric in pair.b.scores]
+    both = [pair for pair in both if not math.isclose(pair.a.scores[metric], pair.b.scores[metric], abs_tol=1e-9)]
+    both.sort(key=lambda pair: (-abs(pair.b.scores[metric] - pair.a.scores[metric]), pair.a.id))
+    rose = [pair for pair in both if pair.b.scores[metric] > pair.a.scores[metric]]
+    return rose, [pair for pair in both if pair.b.scores[metric] < pair.a.scores[metric]]
+
+
+def _listed(pairs: Sequence[Pair], metric: str | None, whys: Mapping[str, str]) -> Iterable[Change]:
+    for pair in pairs[:MOST_LISTED]:
+        if metric is not None:
+            a, b = pair.a.scores[metric], pair.b.scores[metric]
+            yield Change(id=pair.a.id, metric=metric, a=a, b=b, why=whys.get(pair.a.id, ""))
+
+
+def _whys(judged: Judged, wanted: set[str], language: Language) -> dict[str, str]:
+    """What is most telling about these samples. The verdicts are read a second time rather than all kept."""
+    if not wanted:
+        return {}
+    return {verdict.id: _why(verdict, language) for _, verdict in judged.verdicts() if verdict.id in wanted}
+
+
+def _why(verdict: Verdict, language: Language) -> str:
+    bad = [(kind, label, item) for item in verdict.items for kind, label in labels_of(item)]
+    telling = most_telling([entry for entry in bad if entry[:2] in BAD], None)
+    return why(telling, shown_flags(verdict), language)
+
+
+def _language(judged: Judged) -> Language:
+    texts: list[str] = []
+    for _, verdict in judged.verdicts():
+        texts += [item.text for item in verdict.items[:2]]
+        if len(texts) > MOST_TEXTS:
+            break
+    return language_of(*texts)

@@ -1,0 +1,72 @@
+"""What a comparison says, as one frozen value."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from steelyard.records import Language, Record
+from steelyard.reports.model import Scale
+from steelyard.stats import Interval
+
+Outcome = Literal["better", "worse", "undecided", "more", "fewer"]
+Overall = Literal["better", "worse", "mixed", "undecided"]
+
+
+class MetricChange(Record):
+    """One score, B against A, over the samples that have it in both."""
+
+    metric: str
+    a: float
+    b: float
+    difference: float
+    interval: Interval | None
+    p: float | None = Field(description="of the paired test, as it is")
+    p_adjusted: float | None = Field(description="Holm's, for the number of metrics")
+    test: str = Field(description="exact, random (20,000 swaps), normal (many clusters), none")
+    outcome: Outcome
+    neutral: bool = Field(description="neither more nor less of it is good in itself")
+    n: int
+    clusters: int
+    n_rose: int
+    n_fell: int
+    effect: float | None = Field(description="mean difference in units of its standard deviation (paired d)")
+    balance: float = Field(description="share that rose minus share that fell")
+    n_to_decide: int | None = Field(
+        description="samples that would decide a true difference like this one, 4 times in 5"
+    )
+    n_only_a: int = Field(description="pairs in which only A has the score")
+    n_only_b: int
+
+
+class Change(Record):
+    """A sample that rose or fell."""
+
+    id: str
+    metric: str
+    a: float
+    b: float
+    why: str
+
+
+class Comparison(Record):
+    """B against A."""
+
+    protocol: str
+    language: Language
+    scale: Scale
+    a: str
+    b: str
+    n_pairs: int
+    n_only_a: int
+    n_only_b: int
+    n_same: int = Field(description="pairs whose judged text is the same in both runs")
+    marks: tuple[tuple[str, str], ...] = Field(description="what makes the runs less comparable: code, detail")
+    metrics: tuple[MetricChange, ...]
+    main: str | None = Field(description="the metric that samples are listed by")
+    outcome: Overall
+    improved: tuple[Change, ...]
+    regressed: tuple[Change, ...]
+    n_improved: int
+    n_regressed: int

@@ -1,0 +1,189 @@
+"""A comparison as a page: better, worse or not decided in one sentence; then the figures and the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from steelyard.comparison.model import Change, Comparison, MetricChange
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, one_line, score
+from steelyard.reports.blocks import number as plain_number
+from steelyard.reports.model import Scale, bracketed, named
+from steelyard.stats import Interval
+from steelyard.wording import say
+
+LONGEST_WHY = 200
+BRIEF_LISTED = 10
+TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
+
+
+def blocks(found: Comparison, *, brief: bool = False) -> Iterator[Block]:
+    """The page, for a terminal (`brief`) or as Markdown."""
+    return (block for block in _Page(found, brief).blocks() if block != Lines((), listed=True))
+
+
+def signed(value: float, scale: Scale) -> str:
+    """A difference: +3.2, in percentage points where scores are percentages."""
+    if scale == "number":
+        return f"{value:+.4g}"
+    shown = f"{value * 100 if scale == 'ratio' else value:+.1f}"
+    # A difference that is there must not be shown as none.
+    return ("+<0.1" if value > 0 else "-<0.1") if value and shown in ("+0.0", "-0.0") else shown
+
+
+def ends(interval: Interval | None, scale: Scale) -> str:
+    return NOT_APPLICABLE if interval is None else f"{signed(interval[0], scale)} … {signed(interval[1], scale)}"
+
+
+class _Page:
+    def __init__(self, found: Comparison, brief: bool) -> None:
+        self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
+        self.found, self.language, self.scale = found, found.language, found.scale
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.language, f"compare.{key}").format(**values)
+
+    def report(self, key: str) -> str:
+        return say(self.language, f"report.{key}")
+
+    def metric(self, name: str) -> str:
+        return named(self.language, "metric", name)
+
+    def within(self, change: MetricChange, *, size: bool = False) -> str:
+        """The interval in brackets; of the size of a fall, where it is told as one."""
+        found = change.interval
+        if found is None:
+            return ""
+        if size:
+            found = (-found[1], -found[0])
+        return bracketed(self.language, ends(found, self.scale))
+
+    @property
+    def unit(self) -> str:
+        """Percentages differ by points; that must not be read as per cent of per cent."""
+        return self.say("pp") if self.scale == "ratio" else ""
+
+    def blocks(self) -> Iterator[Block]:
+        yield Heading(f"{self.say('title')} · {named(self.language, 'protocol', self.found.protocol)}", 1)
+        yield Lines((self.sentence(),))
+        yield Lines(tuple(self._to_decide()), listed=True)
+        yield Lines(tuple(self._marks()), listed=True)
+        yield Lines(tuple(self._facts()))
+        yield from self._metrics()
+        yield from self._effects()
+        yield from self._samples("regressed", self.found.regressed, self.found.n_regressed)
+        yield from self._samples("improved", self.found.improved, self.found.n_improved)
+
+    def sentence(self) -> str:
+        """The one sentence that most people will read."""
+        decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
+        told = self.report("comma").join(self._moved(change) for change in decided)
+        stop = "。" if self.language != "en" else "."
+        return self.say(self.found.outcome) + (self.report("colon") + told if told else "") + stop
+
+    def _moved(self, change: MetricChange) -> str:
+        fell = change.difference < 0
+        by = signed(abs(change.difference), self.scale).lstrip("+") + self.unit
+        within = self.within(change, size=fell)
+        return self.say("fell" if fell else "rose", metric=self.metric(change.metric), by=by, interval=within)
+
+    def _to_decide(self) -> Iterator[str]:
+        moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
+        shown = moved or [change for change in self.found.metrics if change.metric == self.found.main]
+        for change in shown:
+            if change.outcome != "undecided":
+                continue
+            if change.n_to_decide is None:
+                yield self.say("nothing_to_decide", metric=self.metric(change.metric))
+                continue
+            by = signed(change.difference, self.scale) + self.unit
+            # Never fewer than there are: those did not decide it.
+            n = f"{max(change.n_to_decide, change.n + 1):,}"
+            yield self.say("to_decide", metric=self.metric(change.metric), by=by, interval=self.within(change), n=n)
+
+    def _marks(self) -> Iterator[str]:
+        for code, detail in self.found.marks:
+            told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            yield self.say("beware") + self.report("colon") + told
+        if self.found.n_same == self.found.n_pairs:
+            yield self.say("unchanged")
+
+    def _facts(self) -> Iterator[str]:
+        found, colon = self.found, self.report("colon")
+        yield self.say("a") + colon + one_line(found.a, 80)
+        yield self.say("b") + colon + one_line(found.b, 80)
+        alone = f"{self.say('only')} {found.n_only_a} / {found.n_only_b}"
+        yield self.say("pairs") + colon + str(found.n_pairs) + bracketed(self.language, alone)
+
+    def _metrics(self) -> Iterator[Block]:
+        yield Heading(self.say("metrics"))
+        columns = (self.report("score"), self.say("a"), self.say("b"), self.say("difference"))
+        yield Table(
+            (*columns, self.report("interval"), self.say("p"), self.say("decision")),
+            "lrrrrrl",
+            tuple(
+                (
+                    self.metric(change.metric),
+                    plain_number(change.a, self.scale),
+                    plain_number(change.b, self.scale),
+                    signed(change.difference, self.scale),
+                    ends(change.interval, self.scale),
+                    NOT_APPLICABLE if change.p_adjusted is None else _p(change.p_adjusted),
+                    Toned(self.say(f"outcome_{change.outcome}"), TONES.get(change.outcome, "plain")),
+                )
+                for change in self.found.metrics
+            ),
+        )
+        notes = ("note_p", "note_interval", *(("note_pp",) if self.scale == "ratio" else ()))
+        yield Lines(tuple(map(self.say, notes)))
+
+    def _effects(self) -> Iterator[Block]:
+        yield Heading(self.say("effects"))
+        yield Table(
+            (
+                self.report("score"),
+                "n",
+                self.say("n_rose"),
+                self.say("n_fell"),
+                self.say("n_same"),
+                self.say("effect"),
+                self.say("lost"),
+            ),
+            "lrrrrrr",
+            tuple(
+                (
+                    self.metric(change.metric),
+                    str(change.n),
+                    str(change.n_rose),
+                    str(change.n_fell),
+                    str(change.n - change.n_rose - change.n_fell),
+                    NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
+                    f"{change.n_only_a} / {change.n_only_b}",
+                )
+                for change in self.found.metrics
+            ),
+        )
+        yield Lines((self.say("note_effect"),))
+
+    def _samples(self, heading: str, changes: Sequence[Change], n: int) -> Iterator[Block]:
+        if not changes or self.found.main is None:
+            return
+        yield Heading(f"{self.say(heading)} ({n}){self.report('colon')}{self.metric(self.found.main)}")
+        yield Table(
+            (self.report("id"), self.say("a"), self.say("b"), self.report("why")),
+            "lrrl",
+            tuple(
+                (
+                    one_line(change.id, 60),
+                    score(change.a, self.scale),
+                    score(change.b, self.scale),
+                    one_line(change.why, LONGEST_WHY) or NOT_APPLICABLE,
+                )
+                for change in changes[: self.most]
+            ),
+        )
+        if (left := n - len(changes[: self.most])) > 0:
+            yield Lines((f"… +{left}",))
+
+
+def _p(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

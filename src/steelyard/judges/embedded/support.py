@@ -1,0 +1,128 @@
+"""Whether passages support a claim, contradict it or do not say, with the span that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from steelyard.judges.embedded.features import NAMES, Alignment, measure
+from steelyard.judges.embedded.missing import strange_words
+from steelyard.judges.embedded.model import model
+from steelyard.judges.embedded.source import Source
+from steelyard.text import language_of, normalise
+
+Label = Literal["supported", "contradicted", "unknown"]
+
+# Longer claims are read up to here: no atom and no sentence is as long.
+LONGEST_CLAIM = 2000
+# A quote this short proves nothing (text.contains_quote), so it is widened to its neighbours.
+SHORTEST_QUOTE = 4
+
+
+class Support(NamedTuple):
+    """How the passages stand to one claim.
+
+    `probability` is that of support; `quote` stands word for word in passage `reference`; `clash` is the kind of
+    contradiction that was seen, with the two things that differ in `claimed` and `stated`.
+    """
+
+    label: Label
+    probability: float
+    reference: int | None
+    quote: str | None
+    clash: str | None
+    reason: str
+    claimed: str | None = None
+    stated: str | None = None
+
+
+class Reading(Protocol):
+    """Passages that have been read once and can be asked about many claims."""
+
+    def support(self, claim: str) -> Support: ...
+
+    def supports(self, claims: Sequence[str]) -> list[Support]: ...
+
+
+Read = Callable[[Sequence[str], str], Reading]
+
+
+def read(passages: Sequence[str], question: str = "") -> Reading:
+    """The passages, read once."""
+    return _Passages(Source(passages, question))
+
+
+class _Passages:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def support(self, claim: str) -> Support:
+        return self.supports([claim])[0]
+
+    def supports(self, claims: Sequence[str]) -> list[Support]:
+        import numpy as np
+
+        cut = [claim[:LONGEST_CLAIM] for claim in claims]
+        found = [measure(claim, self._source) for claim in cut]
+        measured = [one for one in found if one]
+        odds: Iterator[float] = iter(())
+        if measured:
+            lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
+            vectors = np.stack([one.vector for one in measured]).astype(np.float64)
+            odds = iter(model().probabilities(lines, vectors).tolist())
+        return [
+            _nothing(claim, self._source) if one is None else _weighed(claim, one, next(odds), self._source)
+            for claim, one in zip(cut, found, strict=True)
+        ]
+
+
+def _nothing(claim: str, source: Source) -> Support:
+    """Nothing to compare: no passage says anything, or the claim does not."""
+    chinese = language_of(claim) != "en"
+    if not source.spans:
+        reason = "没有可对照的资料" if chinese else "there is no passage to compare with"
+    else:
+        reason = "没有可核对的内容" if chinese else "the claim states nothing that can be checked"
+    return Support("unknown", 0.0, None, None, None, reason)
+
+
+def _weighed(claim: str, found: Alignment, probability: float, source: Source) -> Support:
+    chinese = language_of(claim) != "en"
+    lines = model()
+    clash = found.clashes[0] if found.clashes else None
+    reference, quote = found.span.passage, _quote(found, source)
+    language = "zh" if chinese else "en"
+    if clash and probability < lines.contradicted[language]:
+        reason = (
+            f"资料写的是“{clash.stated}”，不是“{clash.claimed}”"
+            if chinese
+            else f'the passage has "{clash.stated}", not "{clash.claimed}"'
+        )
+        return Support("contradicted", probability, reference, quote, clash.kind, reason, clash.claimed, clash.stated)
+    if probability >= lines.supported[language]:
+        return Support("supported", probability, reference, quote, None, _agreement(claim, found, chinese))
+    return Support("unknown", probability, reference, quote, None, _lack(claim, found, chinese))
+
+
+def _quote(found: Alignment, source: Source) -> str:
+    if len(normalise(found.span.text)) >= SHORTEST_QUOTE:
+        return found.span.text
+    return source.passages[found.span.passage][found.wide[0] : found.wide[1]]
+
+
+def _agreement(claim: str, found: Alignment, chinese: bool) -> str:
+    if normalise(claim) in normalise(found.span.text):
+        return "资料中有原话" if chinese else "the passage says so word for word"
+    shared = round(100 * found.features["recall_window"])
+    if chinese:
+        return f"与资料中的这句话相符（{shared}% 的词相同）"
+    return f"agrees with the quoted sentence ({shared} % of its words)"
+
+
+def _lack(claim: str, found: Alignment, chinese: bool) -> str:
+    strange = strange_words(claim, found.window)[:3]
+    if not strange:
+        return "资料没有明确这样说" if chinese else "the passages do not quite say so"
+    if chinese:
+        return f"资料中没有提到“{'”“'.join(strange)}”"
+    return f'not found in the passages: "{", ".join(strange)}"'

@@ -1,0 +1,47 @@
+"""Reasons in the reader's language and script."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+from steelyard.text import language_of
+
+PromptLanguage = Literal["zh", "en"]
+
+
+class Voice:
+    """Says a sentence in English, Simplified or Traditional Chinese; what is put into it stays verbatim."""
+
+    def __init__(self, language: PromptLanguage, *texts: str) -> None:
+        self.chinese = language == "zh"
+        self._traditional = self.chinese and language_of(*texts) == "zh-Hant"
+
+    def __call__(self, zh: str, en: str, **parts: object) -> str:
+        frame = (_traditional(zh) if self._traditional else zh) if self.chinese else en
+        return frame.format(**{name: _short(str(part)) for name, part in parts.items()})
+
+
+def voice_for(*texts: str) -> Voice:
+    """The voice that suits these texts, where no ask says which."""
+    return Voice("en" if language_of(*texts) == "en" else "zh", *texts)
+
+
+@lru_cache(maxsize=256)
+def _traditional(text: str) -> str:
+    return str(_converter().convert(text))
+
+
+@lru_cache(maxsize=1)
+def _converter() -> Any:
+    from opencc import OpenCC
+
+    return OpenCC("s2twp")
+
+
+LONGEST = 60
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

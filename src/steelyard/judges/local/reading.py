@@ -1,0 +1,105 @@
+"""Passages read twice: by the embedded rules first, and by the model where those leave a claim open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from steelyard.judges.embedded.support import Read, Reading, Support
+from steelyard.judges.local.blend import Language, blends
+from steelyard.judges.local.server import FirstToken, Message, label_shares
+from steelyard.judges.local.template import template
+from steelyard.judges.local.window import window
+from steelyard.text import language_of
+
+# Claims that are shown the same part of the passages: the model reads it once for all of them.
+TOGETHER = 3
+# A sentence of this many characters says more than a small model can hold against a passage.
+LONGEST_CLAIM = 600
+
+
+class Model(Protocol):
+    """Who is asked: a `ModelServer`, or in training one that remembers."""
+
+    def turn(self) -> AbstractContextManager[None]: ...
+
+    def first_token(self, messages: Sequence[Message]) -> FirstToken | None: ...
+
+
+class LocalReading:
+    """One set of passages. `support` and `supports` are what the embedded judge's tasks ask for."""
+
+    def __init__(self, passages: Sequence[str], rules: Reading, model: Model) -> None:
+        self._passages, self._rules, self._model = passages, rules, model
+
+    def support(self, claim: str) -> Support:
+        return self.supports([claim])[0]
+
+    def supports(self, claims: Sequence[str]) -> list[Support]:
+        found = self._rules.supports(claims)
+        open_ = [place for place, claim in enumerate(claims) if _is_open(claim, found[place])]
+        for together in _grouped(open_, TOGETHER):
+            shown = window(self._passages, [claims[place] for place in together])
+            with self._model.turn():
+                shares = [share_for(self._model, shown, claims[place]) for place in together]
+            for place, share in zip(together, shares, strict=True):
+                found[place] = blended(claims[place], found[place], share)
+        return found
+
+
+def reader(rules: Read, model: Model) -> Read:
+    """How the local judge reads: what the embedded judge is given in the place of its own."""
+
+    def read(passages: Sequence[str], question: str = "") -> LocalReading:
+        return LocalReading(passages, rules(passages, question), model)
+
+    return read
+
+
+def share_for(model: Model, shown: str, claim: str) -> float | None:
+    """The model's share for yes; None where it could not be asked or does not answer the question."""
+    asked = template("support", language(claim))
+    first = model.first_token(asked.messages({"passages": shown, "claim": claim}))
+    shares = label_shares(first, asked.labels) if first else None
+    return shares[0] if shares else None
+
+
+def blended(claim: str, found: Support, share: float | None) -> Support:
+    """What comes of both opinions. A model that did not answer leaves the rules' as it is, and the reason says so."""
+    if share is None:
+        silence = "（模型没有回答）" if language(claim) == "zh" else " (the model gave no answer)"
+        return found._replace(reason=found.reason + silence)
+    blend = blends()[language(claim)]
+    label = blend.label(found, share)
+    said = found._replace(
+        label=label, probability=blend.probability(found, share), reason=_reason(claim, found, label, share)
+    )
+    return said if label == "contradicted" else said._replace(clash=None, claimed=None, stated=None)
+
+
+def language(text: str) -> Language:
+    return "en" if language_of(text) == "en" else "zh"
+
+
+def _is_open(claim: str, found: Support) -> bool:
+    return len(claim) <= LONGEST_CLAIM and blends()[language(claim)].is_open(found)
+
+
+def _reason(claim: str, found: Support, label: str, share: float) -> str:
+    """What was concluded, and how probable either of the two finds it that the passages support the claim."""
+    zh = language(claim) == "zh"
+    if found.clash:
+        objection = "；模型却确信资料支持，无法确定" if zh else "; but the model is sure it is supported: undecided"
+        text = f"{found.reason}{objection if label == 'unknown' else ''}"
+    elif label == "supported":
+        text = "规则与模型合起来，认为资料支持" if zh else "rules and model together find it supported"
+    else:
+        text = "规则与模型合起来，认为资料不足以支持" if zh else "rules and model together do not find it supported"
+    rules, model = round(100 * found.probability), round(100 * share)
+    return f"{text}（规则{rules}%，模型{model}%）" if zh else f"{text} (rules {rules} %, model {model} %)"
+
+
+def _grouped(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(places), size):
+        yield places[start : start + size]

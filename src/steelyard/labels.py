@@ -1,0 +1,190 @@
+"""What people say about items: one label by one person, under one version of the labelling policy.
+
+A label is tied to what it is about: the sample, the item by number and text, and a digest of the judged text,
+so that a label of one answer is never held against another answer of the same name.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, Field, ValidationError, field_validator
+
+from steelyard.errors import ConfigError, InputError
+from steelyard.records import Record, Sample
+from steelyard.wording import LANGUAGES, words
+
+UNJUDGED = "unjudged"
+# Yes/no scores of a whole sample that people can label.
+SAMPLE_KINDS = ("fallback",)
+# A spreadsheet cell with one of these at its front was given an apostrophe when it was written.
+APOSTROPHED = ("'=", "'+", "'-", "'@", "'\t", "'\r")
+
+
+class HumanLabel(Record):
+    """One person's label of one item. `kind` says which of the item's labels: atom, check, on_topic, support,
+    key_point, criterion, validity; or `fallback`, which is about the sample and has no item."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    sample: str = Field(min_length=1)
+    kind: str
+    item: int | None = Field(default=None, ge=0)
+    turn: int | None = Field(default=None, ge=0)
+    label: str
+    annotator: str = ""
+    policy: str = Field(default="", description="version of the labelling guideline")
+    time: str = ""
+    run: str = Field(default="", description="the run whose items were labelled")
+    about: str = Field(default="", description="digest of the judged text")
+    text: str = Field(default="", description="what the item said")
+    weight: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="how many samples of the run it speaks for"
+    )
+    note: str = ""
+
+    @field_validator("item", "turn", mode="before")
+    @classmethod
+    def _blank_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @field_validator("weight", mode="before")
+    @classmethod
+    def _blank_is_one(cls, value: Any) -> Any:
+        return 1.0 if value in ("", None) else value
+
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None]:
+        """Which label of which item of which sample."""
+        return self.sample, self.kind, self.turn, self.item
+
+
+def digest(sample: Sample) -> str:
+    """Twelve hex digits of the text that was judged: another answer to the same question has others."""
+    text = sample.model_dump_json(exclude={"id", "tags", "model", "date", "place"})
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+# --- the words people use --------------------------------------------------------------------------
+
+
+@cache
+def allowed(kind: str) -> tuple[str, ...]:
+    """The labels a person may give, canonical; empty for a kind that does not exist."""
+    return tuple(label for label in words("en")["label"].get(kind, ()) if label != UNJUDGED)
+
+
+@cache
+def _spellings(kind: str) -> dict[str, str]:
+    """Every way to write a label of this kind, in three languages, with the canonical one."""
+    found = {label: label for label in allowed(kind)}
+    for language in LANGUAGES:
+        for label, name in words(language)["label"].get(kind, {}).items():
+            if label != UNJUDGED:
+                found.setdefault(str(name).casefold(), label)
+    return found
+
+
+def canonical(kind: str, word: str) -> str | None:
+    """The canonical label for what a person wrote (`correct`, 正确, Correct); None where there is no such label."""
+    return _spellings(kind).get(word.strip().casefold())
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def read_labels(path: Path) -> Iterator[HumanLabel]:
+    """The labels of a JSONL or CSV file. A blank label is an item nobody labelled, and is passed over."""
+    for line, row in _rows(path):
+        if str(row.get("label") if row.get("label") is not None else "").strip() in ("", UNJUDGED):
+            if "label" not in row:
+                raise InputError("is missing", file=str(path), line=line, field="label")
+            continue
+        yield _label(row, path, line)
+
+
+def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
+    try:
+        given = HumanLabel.model_validate({name: value for name, value in row.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InputError(first["msg"], file=str(path), line=line, field=field) from None
+    if not allowed(given.kind):
+        known = ", ".join(kind for kind in words("en")["label"] if kind != "part")
+        raise InputError(f"there is no {given.kind!r}; there are {known}", file=str(path), line=line, field="kind")
+    label = canonical(given.kind, given.label)
+    if label is None:
+        choice = ", ".join(allowed(given.kind))
+        raise InputError(f"{given.label!r} is none of {choice}", file=str(path), line=line, field="label")
+    return given.model_copy(update={"label": label})
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        # The mark at the front is what spreadsheets write, and what our own CSV sheets have.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() == ".csv":
+                # Spreadsheets in many countries write semicolons.
+                head = file.readline()
+                file.seek(0)
+                for row in (reader := csv.DictReader(file, delimiter=max(",;\t", key=head.count))):
+                    yield reader.line_num, {name: _plain(cell) for name, cell in row.items() if name}
+                return
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise InputError(f"is not JSON: {error}", file=str(path), line=number) from None
+                if not isinstance(row, dict):
+                    raise InputError("is not an object", file=str(path), line=number)
+                yield number, row
+    except UnicodeDecodeError:
+        raise InputError("is not in UTF-8; save it as “CSV UTF-8” or in UTF-8", file=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", file=str(path)) from None
+
+
+def _plain(cell: str | None) -> str | None:
+    return cell[1:] if cell and cell.startswith(APOSTROPHED) else cell
+
+
+def write_labels(path: Path, labels: Iterable[HumanLabel]) -> int:
+    """The labels as JSONL; returns how many."""
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for label in labels:
+            file.write(json.dumps(label.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+# --- policy ----------------------------------------------------------------------------------------
+
+
+def of_one_policy(labels: Iterable[HumanLabel], policy: str | None = None) -> list[HumanLabel]:
+    """The labels under one version of the policy. Two versions are two questions; their answers do not mix."""
+    given = list(labels)
+    versions = Counter(label.policy for label in given)
+    if policy is not None:
+        if given and policy not in versions:
+            raise ConfigError(f"no label was made under policy {policy!r}; there are {_listed(versions)}")
+        return [label for label in given if label.policy == policy]
+    if len(versions) > 1:
+        raise ConfigError(f"the labels follow different policies: {_listed(versions)}; choose one with --policy")
+    return given
+
+
+def _listed(versions: Counter[str]) -> str:
+    return ", ".join(f"{version or '(none)'} ({n} labels)" for version, n in versions.most_common())

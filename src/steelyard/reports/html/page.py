@@ -1,0 +1,249 @@
+"""A report made ready for a page: the headline, where it fails, tables, figures, and the samples in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, one_line, score, share
+from steelyard.reports.build import BAD, bad_labels, most_telling, shown_flags, telling_kind
+from steelyard.reports.html import charts
+from steelyard.reports.html.figures import Figures
+from steelyard.reports.html.sample import sample_view
+from steelyard.reports.html.selection import Chosen
+from steelyard.reports.html.tables import Tables
+from steelyard.reports.html.views import Limits, SampleView
+from steelyard.reports.html.words import LONGEST_NAME, Words
+from steelyard.reports.model import Estimate, Report, agreement_note, named, reason_in, why
+from steelyard.scoring import band_of_score
+from steelyard.wording import band_description
+
+# A group of three says little, however low it is; one is named only where no larger one exists.
+ENOUGH_TO_NAME = 5
+LONGEST_FACT = 400
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The number a reader sees first, with its beam and what it means."""
+
+    name: str
+    value: str
+    about: str
+    interval: str
+    n: int
+    n_null: int
+    n_unjudged: int
+    chart: Markup
+
+
+@dataclass(frozen=True)
+class WeakSpot:
+    kind: str
+    name: str
+    value: str
+    detail: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One sample of the list: what its closed line says, and the whole of it."""
+
+    view: SampleView
+    metric: str
+    score: str
+    tone: str
+    why: str
+    flags: tuple[str, ...]
+
+
+class ReportPage:
+    """What the templates ask for, part by part, in the report's language."""
+
+    def __init__(self, report: Report, chosen: Sequence[Chosen] = (), limits: Limits | None = None) -> None:
+        self.report, self.chosen, self.limits = report, chosen, limits or Limits()
+        self.words = Words(report)
+        self.tables, self.figures = Tables(self.words), Figures(self.words)
+
+    @property
+    def title(self) -> str:
+        return self.words.named("protocol", self.report.protocol)
+
+    @property
+    def about(self) -> str:
+        """Which run this is and who judged, in one line."""
+        run = [self.report.run.id] if self.report.run else []
+        return " · ".join([*run, *(one_line(judge, LONGEST_NAME) for judge in self.report.judges)])
+
+    @property
+    def agreement(self) -> list[str]:
+        """What the judges are worth, where that was measured."""
+        notes = (agreement_note(judge, self.words.language) for judge in self.report.judges)
+        return [note for note in notes if note]
+
+    # --- the first ten seconds ---------------------------------------------------------------------
+
+    def headlines(self) -> list[Headline]:
+        return [self._headline(name, self.report.scores[name]) for name in self.words.main]
+
+    def _headline(self, name: str, estimate: Estimate) -> Headline:
+        scale = self.words.scale
+        about = self.words.explained(name)
+        if name in self.report.bands and estimate.value is not None:
+            about = band_description(name, band_of_score(int(estimate.value)), self.words.language)
+        metric, value = self.words.metric(name), number(estimate.value, scale)
+        ends = interval(estimate.interval, scale)
+        desc = f"{value}, {self.words.say('report.interval')} {ends}, n = {estimate.n}"
+        chart = charts.beam(estimate, scale, metric, desc)
+        return Headline(metric, value, about, ends, estimate.n, estimate.n_null, estimate.n_unjudged, chart)
+
+    def weak_spots(self) -> list[WeakSpot]:
+        """The labels that most often count against an answer, and the lowest group of each breakdown."""
+        return [*self._worst_labels(), *self._weak_groups()]
+
+    def _worst_labels(self) -> Iterator[WeakSpot]:
+        """Per kind of item the gravest label that occurs. The checks have a breakdown of their own."""
+        told = {"check"}
+        for kind, label in BAD:
+            counts = self.report.labels.get(kind, {})
+            if kind in told or not counts.get(label):
+                continue
+            told.add(kind)
+            total = sum(counts.values())
+            detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
+            shown = self.words.named(f"label.{kind}", label)
+            yield WeakSpot(self.words.named("kind", kind), shown, share(counts[label], total), detail, "#labels")
+
+    def _weak_groups(self) -> Iterator[WeakSpot]:
+        report, words = self.report, self.words
+        if report.atoms:
+            levels = [(words.named("level", level), group.accuracy) for level, group in report.atoms.levels.items()]
+            yield from self._weakest("report.level", levels, "#levels")
+        checks = [(words.named("check", check.name), check.passed) for check in report.checks]
+        yield from self._weakest("report.check", checks, "#checks")
+        if report.dialogue:
+            types = [(words.constraint(name), rate) for name, rate in report.dialogue.by_type.items()]
+            yield from self._weakest("report.type", types, "#types")
+            turns = [(words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
+            yield from self._weakest("report.turn", turns, "#turns")
+        tags = [
+            (words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
+            for tag, group in report.tags.items()
+            for name in words.main
+            if (estimate := group.scores.get(name))
+        ]
+        yield from self._weakest("report.tag", tags, "#tags")
+
+    def _weakest(self, kind: str, groups: Iterable[tuple[str, Estimate]], href: str) -> Iterator[WeakSpot]:
+        known = [(e.value, name, e) for name, e in groups if e.value is not None]
+        large = [entry for entry in known if entry[2].n >= ENOUGH_TO_NAME]
+        if len(known) < 2:
+            return
+        value, name, estimate = min(large or known, key=lambda entry: entry[0])
+        if value < {"ratio": 1.0, "points": 100.0}.get(self.words.scale, float("inf")):
+            shown = number(value, self.words.scale)
+            yield WeakSpot(self.words.say(kind), name, shown, self.words.behind(estimate), href)
+
+    # --- samples -----------------------------------------------------------------------------------
+
+    def samples(self) -> Iterator[Listed]:
+        for place, chosen in enumerate(self.chosen, start=1):
+            yield self._listed(chosen, f"s{place}")
+
+    def _listed(self, chosen: Chosen, anchor: str) -> Listed:
+        verdict, scale = chosen.verdict, self.words.scale
+        telling = most_telling(bad_labels(verdict), telling_kind(verdict, chosen.metric))
+        flags = shown_flags(verdict)
+        reason = why(telling, flags, self.words.language)
+        if not reason and verdict.status == "failed":
+            reason = reason_in(self.words.language, str(verdict.notes.get("failure") or ""))
+        return Listed(
+            sample_view(verdict, chosen.sample, self.words.language, anchor, self.limits),
+            self.words.metric(chosen.metric) if chosen.metric and len(self.words.main) > 1 else "",
+            score(chosen.score, scale),
+            score_tone(chosen.score, scale),
+            one_line(reason, 240),
+            flags,
+        )
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def flags(self) -> list[tuple[str, int, str, str]]:
+        return [
+            (
+                self.words.group(flag),
+                group.n,
+                share(group.n, self.report.n),
+                named(self.words.language, "flag", flag, ""),
+            )
+            for flag, group in sorted(self.report.flags.items(), key=lambda entry: -entry[1].n)
+        ]
+
+    def unjudged(self) -> list[tuple[str, int]]:
+        return [
+            (self.words.named("unjudged", self.words.group(reason)), n) for reason, n in self.report.unjudged.items()
+        ]
+
+    def costs(self) -> list[tuple[str, str]]:
+        """What judging took, in calls, tokens, money and time."""
+        usage, run = self.report.usage, self.report.run
+        facts = []
+        if usage.calls:
+            names = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+            facts += [(self.words.say(f"report.{name}"), f"{getattr(usage, name):,}") for name in names]
+            cost = NOT_APPLICABLE if usage.cost is None else f"{usage.cost:.4f}"
+            facts.append((self.words.say("report.cost"), cost))
+        if run:
+            facts.append((self.words.say("html.started"), clock(run.started)))
+            facts.append((self.words.say("html.finished"), clock(run.finished or NOT_APPLICABLE)))
+            facts.append((self.words.say("html.duration"), duration(run.seconds)))
+        return facts
+
+    def manifest(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """How the run came about: each entry with its parts, what is empty left out."""
+        found = []
+        for key, value in (self.report.manifest or {}).items():
+            if isinstance(value, list):
+                parts = [("", _flat(entry)) for entry in value]
+            elif isinstance(value, dict):
+                parts = [(str(name), _flat(entry)) for name, entry in value.items()]
+            else:
+                parts = [("", _flat(value))]
+            if parts := [(name, one_line(text, LONGEST_FACT)) for name, text in parts if text]:
+                found.append((one_line(key, LONGEST_NAME), parts))
+        return found
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, dict):
+        return " · ".join(f"{key} {_flat(entry)}" for key, entry in value.items() if entry not in (None, ""))
+    if isinstance(value, str):
+        return value
+    return "" if value is None or value == [] else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def score_tone(value: float | None, scale: str) -> str:
+    """How a sample's score is coloured in a list: full marks, none, or in between."""
+    full = {"ratio": 1.0, "points": 100.0}.get(scale)
+    if value is None or full is None:
+        return "open"
+    return "good" if value == full else "bad" if value < full / 2 else "half"
+
+
+def clock(moment: str) -> str:
+    """2026-03-02T10:11:12+00:00 as people write it."""
+    return moment.replace("T", " ").replace("+00:00", " UTC")
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return NOT_APPLICABLE
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.0f} s"

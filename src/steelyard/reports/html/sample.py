@@ -1,0 +1,265 @@
+"""One judged sample made ready for a page: marked texts, and items with their quotes, leading to each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Literal
+
+from steelyard.records import (
+    AnyItem,
+    Atom,
+    Check,
+    Criterion,
+    DialogueSample,
+    Language,
+    RagSample,
+    Sample,
+    Sentence,
+    Verdict,
+)
+from steelyard.reports.blocks import clean
+from steelyard.reports.build import BAD
+from steelyard.reports.html.items import Items, cut
+from steelyard.reports.html.views import (
+    SEVERITY,
+    SIGNS,
+    Badge,
+    Chip,
+    ItemGroup,
+    Limits,
+    Passage,
+    Piece,
+    SampleView,
+    Tone,
+    TurnView,
+    chip,
+)
+from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, segments, shortened
+from steelyard.reports.model import named
+from steelyard.reports.sample import SamplePage, scorecard_reasoning
+from steelyard.reports.tally import labels_of
+from steelyard.text import language_of
+
+Numbered = tuple[int, AnyItem]
+KINDS = ("check", "key_point", "sentence", "atom", "criterion")
+
+
+def sample_view(
+    verdict: Verdict, sample: Sample | None, language: Language, anchor: str = "s", limits: Limits | None = None
+) -> SampleView:
+    """The view of one judged sample; without the sample itself, of its items alone."""
+    return _Maker(verdict, sample, language, anchor, limits or Limits()).view()
+
+
+def readable(text: str) -> str:
+    """A text without invisible characters, as far as anybody looks into it."""
+    return clean(text[:LONGEST_SEARCHED])
+
+
+def kept(items: list[Numbered], most: int) -> list[Numbered]:
+    """At most so many, in their order; those that count against the answer are the last to go."""
+    if len(items) <= most:
+        return items
+    graded = sorted(items, key=lambda pair: not any(label in BAD for label in labels_of(pair[1])))
+    return sorted(graded[:most], key=lambda pair: pair[0])
+
+
+class _Maker:
+    def __init__(
+        self, verdict: Verdict, sample: Sample | None, language: Language, anchor: str, limits: Limits
+    ) -> None:
+        self.verdict, self.sample, self.language, self.anchor, self.limits = verdict, sample, language, anchor, limits
+        self.page = SamplePage(verdict, language)
+        self.badges: dict[str, tuple[str, Tone, str]] = {}
+        self.source_badges: dict[str, tuple[str, Tone, str]] = {}
+        self.places: set[str] = set()
+        self.quotes: set[str] = set()
+        self.items = Items(self.page, limits, self.places, self.quotes)
+        numbered = list(enumerate(verdict.items))
+        self.all = {kind: [pair for pair in numbered if pair[1].kind == kind] for kind in KINDS}
+        self.shown = {kind: kept(found, limits.items) for kind, found in self.all.items()}
+
+    def view(self) -> SampleView:
+        texts = self._spoken()
+        spoken = language_of(*texts) if any(texts) else self.language
+        view = SampleView(
+            anchor=self.anchor,
+            id=self.verdict.id,
+            language=spoken if spoken != self.language else None,
+            facts=self.page.facts(self.sample),
+            scores=tuple(self.page.score_rows()),
+            flags=tuple((flag, self.page.flag(flag)) for flag in self.verdict.flags),
+            remarks=self._remarks(),
+        )
+        if isinstance(self.sample, DialogueSample):
+            return self._dialogue(view, self.sample)
+        if isinstance(self.sample, RagSample):
+            view = self._rag(view, self.sample)
+        if own := str(self.verdict.notes.get("own_answer") or ""):
+            view = replace(view, texts=(*view.texts, self._plain(self.page.say("own_answer"), own)))
+        return replace(view, groups=tuple(self._groups(KINDS)))
+
+    def _rag(self, view: SampleView, sample: RagSample) -> SampleView:
+        say = self.page.say
+        marks = self._answer_marks(readable(sample.answer))
+        given = sample.reference_answer
+        passages = self._passages(sample)
+        return replace(
+            view,
+            question=self._plain(say("question"), sample.question),
+            answer=self._marked(say("answer"), sample.answer, marks, "t"),
+            texts=(self._plain(say("reference_answer"), given),) if given else (),
+            passages=passages,
+            passages_hidden=len(sample.references) - len(passages),
+            legend=tuple(self._legend()),
+        )
+
+    def _spoken(self) -> list[str]:
+        if isinstance(self.sample, RagSample):
+            return [self.sample.question, self.sample.answer]
+        if self.sample:
+            return [self.sample.system_prompt, *(turn.prompt for turn in self.sample.turns[:3])]
+        return [item.text for item in self.verdict.items[:3]]
+
+    def _remarks(self) -> tuple[tuple[str, str], ...]:
+        if self.verdict.protocol != "scorecard":
+            return ()
+        *_, summary = scorecard_reasoning(self.verdict, self.language).split("\n")
+        return ((self.page.say("reasoning"), cut(summary)),) if summary else ()
+
+    # --- places ------------------------------------------------------------------------------------
+
+    def _answer_marks(self, answer: str) -> list[Mark]:
+        """Where in the answer each sentence and each statement lies."""
+        searched, marks = Searched(answer), []
+        after: dict[str, int] = {}
+        for key, text, label, number in self._placed():
+            kind = key[0]
+            find = searched.statement if kind == "a" else searched.sentence
+            spans = find(clean(text), after.get(kind, 0))
+            marks += [Mark(key, *span) for span in spans]
+            if spans:
+                # Two statements may share a clause; a sentence never begins before the last one ended.
+                after[kind] = spans[-1][0] if kind == "a" else spans[-1][1]
+                self.places.add(key)
+            self.badges[key] = (number, *SIGNS.get(label, ("plain", "")))
+        return marks
+
+    def _placed(self) -> Iterator[tuple[str, str, str, str]]:
+        """What has a place in the answer: key, text, the label that colours it, number."""
+        for index, item in (*self.shown["check"], *self.shown["sentence"], *self.shown["atom"]):
+            match item:
+                case Sentence():
+                    label = "off_topic" if item.on_topic == "off_topic" else item.support
+                    yield f"s{index}", item.text, label, str(item.id)
+                case Atom():
+                    yield f"a{index}", item.text, item.label, self.items.number(item)
+                case Check():
+                    for part, of_check in enumerate(item.parts[: self.limits.items]):
+                        yield f"p{index}-{part}", of_check.text, of_check.label, str(part + 1)
+
+    def _passages(self, sample: RagSample) -> tuple[Passage, ...]:
+        marks: dict[int, list[Mark]] = {}
+        searched: dict[int, Searched] = {}
+        for index, item in (*self.shown["sentence"], *self.shown["atom"]):
+            evidence = item.evidence if isinstance(item, Atom | Sentence) else None
+            at = evidence.reference if evidence and evidence.verified else None
+            if evidence is None or at is None or not 0 <= at < len(sample.references):
+                continue
+            key = f"{'a' if isinstance(item, Atom) else 's'}{index}"
+            if at not in searched:
+                searched[at] = Searched(readable(sample.references[at]))
+            if spans := searched[at].quote(clean(evidence.quote)):
+                self.quotes.add(key)
+                if isinstance(item, Sentence):
+                    # Beside its source an off-topic sentence is one that the source supports.
+                    self.source_badges[key] = (str(item.id), *SIGNS[item.support])
+                marks.setdefault(at, []).extend(Mark(key, *span) for span in spans)
+        return tuple(
+            self._marked(self.page.say("passage").format(n=at + 1), text, marks.get(at, []), "q")
+            for at, text in enumerate(sample.references)
+            if at < self.limits.passages or at in marks
+        )
+
+    def _marked(self, title: str, text: str, marks: Sequence[Mark], place: Literal["t", "q"]) -> Passage:
+        pieces = shortened(segments(readable(text), marks), self.limits.text)
+        if len(text) > LONGEST_SEARCHED:
+            pieces.append(Segment("", hidden=len(text) - LONGEST_SEARCHED))
+        return Passage(title, tuple(self._piece(piece, place) for piece in pieces), len(text), bool(marks))
+
+    def _plain(self, title: str, text: str) -> Passage:
+        return self._marked(title, text, (), "t")
+
+    def _piece(self, segment: Segment, place: Literal["t", "q"]) -> Piece:
+        badges = self.badges | self.source_badges if place == "q" else self.badges
+        tones = {badges[key][1] for key in segment.keys}
+        return Piece(
+            segment.text,
+            segment.keys,
+            min(tones, key=SEVERITY.index, default="plain"),
+            tuple(Badge(key, place, *badges[key]) for key in segment.ends if self._shows_badge(key, place)),
+            segment.hidden,
+        )
+
+    def _shows_badge(self, key: str, place: str) -> bool:
+        # In the scorecard the sentences carry the numbers; a right statement inside them would only add noise.
+        quiet = self.verdict.protocol == "scorecard" and key[0] == "a" and place == "t"
+        return not quiet or self.badges[key][1] not in ("good", "plain")
+
+    def _legend(self) -> Iterator[Chip]:
+        """The labels that occur in the answer, each once."""
+        kinds = {"s": "support", "a": "atom", "p": "part"}
+        found = [(kinds[key[0]], label) for key, _, label, _ in self._placed() if key in self.places]
+        for kind, label in dict.fromkeys(found):
+            yield chip(self.language, "on_topic" if label == "off_topic" else kind, label)
+
+    # --- lists of items ----------------------------------------------------------------------------
+
+    def _groups(self, kinds: Sequence[str]) -> Iterator[ItemGroup]:
+        say = self.page.say
+        for kind in kinds:
+            shown, hidden = self.shown[kind], len(self.all[kind]) - len(self.shown[kind])
+            if kind == "check":
+                for group, members in groupby(shown, key=lambda pair: getattr(pair[1], "group", "")):
+                    yield self._group(f"{say('checks')} · {named(self.language, 'group', group)}", list(members))
+            elif shown:
+                derived = any(getattr(item, "keypoints_source", "") == "derived" for _, item in shown)
+                title = say(f"{kind}s") if kind != "criterion" else named(self.language, "kind", kind)
+                yield self._group(title, shown, say("key_points_derived") if derived else "", hidden)
+
+    def _group(self, title: str, shown: Sequence[Numbered], note: str = "", hidden: int = 0) -> ItemGroup:
+        return ItemGroup(title, tuple(self.items.view(index, item) for index, item in shown), note, hidden)
+
+    # --- dialogue ----------------------------------------------------------------------------------
+
+    def _dialogue(self, view: SampleView, sample: DialogueSample) -> SampleView:
+        criteria = [(index, item) for index, item in self.shown["criterion"] if isinstance(item, Criterion)]
+        searched = Searched(readable(sample.system_prompt))
+        marks: list[Mark] = []
+        for index, criterion in criteria:
+            key = f"c{index}"
+            self.badges[key] = (f"{criterion.turn}.{criterion.id}", *SIGNS[criterion.label])
+            if criterion.quote_verified and (spans := searched.quote(clean(criterion.quote))):
+                self.quotes.add(key)
+                marks += [Mark(key, *span) for span in spans]
+        totals = Counter(c.turn for _, c in self.all["criterion"] if isinstance(c, Criterion))
+        turns = [
+            TurnView(
+                self.page.say("turn").format(n=number),
+                self._plain(self.page.say("prompt"), turn.prompt),
+                self._plain(self.page.say("answer"), turn.answer),
+                self._criteria([(index, c) for index, c in criteria if c.turn == number], totals[number]),
+            )
+            for number, turn in enumerate(sample.turns[: self.limits.items], start=1)
+        ]
+        prompt = self._marked(self.page.say("system_prompt"), sample.system_prompt, marks, "q")
+        left = len(sample.turns) - len(turns)
+        rest = (ItemGroup(named(self.language, "report", "turn"), (), hidden=left),) if left else ()
+        return replace(view, passages=(prompt,), turns=tuple(turns), groups=rest)
+
+    def _criteria(self, shown: Sequence[Numbered], total: int) -> ItemGroup:
+        note = "" if total else self.page.say("no_criteria")
+        return self._group(named(self.language, "kind", "criterion"), shown, note, total - len(shown))

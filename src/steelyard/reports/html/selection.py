@@ -1,0 +1,49 @@
+"""Which samples a file carries in full: the lowest first, bounded, chosen while the verdicts stream by."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import NamedTuple
+
+from steelyard.records import Sample, Verdict
+from steelyard.reports.build import bad_labels, main_score
+from steelyard.reports.model import SCALES
+
+
+class Chosen(NamedTuple):
+    """A sample to show. `metric` and `score` say what ranked it; both are null where it has no main score."""
+
+    rank: tuple[int, float, int, str]
+    verdict: Verdict
+    sample: Sample | None
+    metric: str | None
+    score: float | None
+
+
+class Lowest:
+    """At most `most` samples: low scores first, then what could not be judged, then what has full marks."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._chosen: list[Chosen] = []
+        self.n = 0
+
+    def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
+        self.n += 1
+        main = main_score(verdict)
+        metric, score = main or (None, None)
+        rank = (_class(verdict, score), score or 0.0, -len(bad_labels(verdict)), verdict.id)
+        chosen = Chosen(rank, verdict, sample, metric, score)
+        if self._most and (len(self._chosen) < self._most or chosen.rank < self._chosen[-1].rank):
+            insort(self._chosen, chosen, key=lambda entry: entry.rank)
+            del self._chosen[self._most :]
+
+    def chosen(self) -> tuple[Chosen, ...]:
+        return tuple(self._chosen)
+
+
+def _class(verdict: Verdict, score: float | None) -> int:
+    if score is None:
+        return 3 if verdict.status == "judged" else 1
+    full = {"ratio": 1, "points": 100}.get(SCALES.get(verdict.protocol, "number"))
+    return 2 if score == full else 0

@@ -1,0 +1,145 @@
+"""The tables of a report: one row per group, the value, its interval as a bar, and what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from steelyard.reports.blocks import estimate_cells, interval
+from steelyard.reports.html import charts
+from steelyard.reports.html.words import Words
+from steelyard.reports.model import Estimate, Group
+
+Line = tuple[str, str, tuple[Estimate, ...]]
+"""A row before it is drawn: its name, a word about it, its estimates."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An estimate in a table: the value, and what stands behind it, in columns of its own or in two short lines."""
+
+    value: str
+    behind: tuple[str, ...]
+    lines: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    about: str
+    cells: tuple[Cell, ...]
+    bar: Markup | None
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """A table of groups. The bar is that of the first column, and missing where several columns count alike;
+    `behind` names what stands behind a single one.
+    """
+
+    anchor: str
+    title: str
+    first: str
+    columns: tuple[str, ...]
+    behind: tuple[str, ...]
+    rows: tuple[Row, ...]
+    axis: Markup | None
+
+
+class Tables:
+    """The tables of one report."""
+
+    def __init__(self, words: Words) -> None:
+        self.words, self.report = words, words.report
+
+    def scores(self) -> Breakdown:
+        rows = [
+            (self.words.metric(name), self.words.explained(name), (estimate,))
+            for name, estimate in self.report.scores.items()
+        ]
+        return self._breakdown("scores", "report.scores", "report.score", (self.words.say("report.mean"),), rows)
+
+    def breakdowns(self) -> list[Breakdown]:
+        return [table for table in self._breakdowns() if table.rows]
+
+    def _breakdowns(self) -> Iterator[Breakdown]:
+        report, words = self.report, self.words
+        if report.atoms:
+            groups = {**report.atoms.levels, "": report.atoms.overall}
+            rows = [
+                (
+                    self.words.named("level", level) if level else words.say("report.overall"),
+                    "",
+                    (g.accuracy, g.accuracy_strict, g.coverage),
+                )
+                for level, g in groups.items()
+            ]
+            columns = tuple(words.metric(name) for name in ("accuracy", "accuracy_strict", "coverage"))
+            yield self._breakdown("levels", "report.levels", "report.level", columns, rows)
+        checks = [
+            (self.words.named("check", c.name), self.words.named("group", c.group), (c.passed,)) for c in report.checks
+        ]
+        yield self._breakdown("checks", "report.checks", "report.check", (words.say("report.passed"),), checks)
+        if report.dialogue:
+            d = report.dialogue
+            rates = [(self.words.metric(name), "", (getattr(d, name),)) for name in ("csr", "isr", "ssr")]
+            rates.append((words.say("report.by_rule"), "", (d.by_rule,)))
+            yield self._breakdown("rates", "report.dialogue", "report.rate", (words.say("report.value"),), rates)
+            types = [(self.words.constraint(name), "", (rate,)) for name, rate in d.by_type.items()]
+            yield self._breakdown("types", "report.by_type", "report.type", (words.metric("csr"),), lowest(types))
+        yield self._groups("tags", "report.tags", "report.tag", report.tags)
+        yield self._groups("by-flag", "report.by_flag", "report.flag", report.flags)
+
+    def _groups(self, anchor: str, title: str, first: str, groups: Mapping[str, Group]) -> Breakdown:
+        main = self.words.main
+        names = [*main, *(name for name in self.report.scores if name not in main)]
+        rows = [
+            (self.words.group(name), f"n {group.n:,}", tuple(group.scores.get(metric, Estimate()) for metric in names))
+            for name, group in groups.items()
+        ]
+        columns = tuple(map(self.words.metric, names))
+        return self._breakdown(anchor, title, first, columns, lowest(rows, len(main)), len(main) == 1)
+
+    def _breakdown(
+        self,
+        anchor: str,
+        title: str,
+        first: str,
+        columns: tuple[str, ...],
+        rows: Sequence[Line],
+        with_bar: bool = True,
+    ) -> Breakdown:
+        scale = self.words.scale
+        bounds = charts.bounds_of((estimate for _, _, estimates in rows for estimate in estimates), scale)
+        return Breakdown(
+            anchor,
+            self.words.say(title),
+            self.words.say(first),
+            columns,
+            tuple(self.words.say(f"report.{name}") for name in ("interval", "n", "n_null", "n_unjudged")),
+            tuple(
+                Row(
+                    name,
+                    about,
+                    tuple(self._cell(estimate) for estimate in estimates),
+                    charts.interval_bar(estimates[0], bounds) if with_bar else None,
+                )
+                for name, about, estimates in rows
+            ),
+            charts.bar_axis(bounds, scale) if with_bar else None,
+        )
+
+    def _cell(self, estimate: Estimate) -> Cell:
+        value, *behind = estimate_cells(estimate, self.words.scale)
+        return Cell(value, tuple(behind), (interval(estimate.interval, self.words.scale), self.words.counts(estimate)))
+
+
+def lowest(rows: Iterable[Line], alike: int = 1) -> list[Line]:
+    """Rows with the lowest value on top, read from the first `alike` columns; those without any last."""
+
+    def low(row: Line) -> float:
+        return min((e.value for e in row[2][:alike] if e.value is not None), default=float("inf"))
+
+    return sorted(rows, key=low)

@@ -1,0 +1,155 @@
+"""What a page shows about one sample, as plain values: no markup, no escaping. The templates add both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.records import Language
+from steelyard.reports.model import named
+
+Tone = Literal["bad", "half", "open", "plain", "good"]
+# Where several items cover one place, the first of these is what a reader must see.
+SEVERITY: tuple[Tone, ...] = ("bad", "half", "open", "good", "plain")
+
+# Colour never stands alone: each label has a sign of its own.
+SIGNS: dict[str, tuple[Tone, str]] = {
+    **dict.fromkeys(("correct", "1", "on_topic", "supported", "covered", "satisfied", "valid"), ("good", "✓")),
+    **dict.fromkeys(("wrong", "0", "off_topic", "unsupported", "missing", "violated", "outside"), ("bad", "✗")),
+    **dict.fromkeys(("undetermined", "invalid"), ("open", "?")),
+    "from_background": ("good", "✓"),
+    "partial": ("half", "◐"),
+    "benign_extension": ("plain", "+"),
+    "exempt": ("plain", "○"),
+    "no_claim": ("plain", "○"),
+    "unjudged": ("open", "…"),
+}
+
+
+LONGEST_UNFOLDED = 1200
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a sample is shown. A file that is passed around must stay light; a viewer may show all."""
+
+    text: int = 6000
+    items: int = 200
+    passages: int = 50
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A label as people see it."""
+
+    text: str
+    tone: Tone = "plain"
+    sign: str = ""
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The small number at the end of a marked place; it leads to the item."""
+
+    key: str
+    place: Literal["t", "q"]
+    text: str
+    tone: Tone
+    sign: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text with the items it belongs to; or, with `hidden`, a gap of so many characters."""
+
+    text: str
+    keys: tuple[str, ...] = ()
+    tone: Tone = "plain"
+    badges: tuple[Badge, ...] = ()
+    hidden: int = 0
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text from outside. `size` is its full length, `cited` whether an item rests on it."""
+
+    title: str
+    pieces: tuple[Piece, ...]
+    size: int
+    cited: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether what is shown of it should start folded."""
+        return sum(len(piece.text) for piece in self.pieces) > LONGEST_UNFOLDED
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """One labelled item. `in_text` and `in_source`: whether its place in the answer, and its quote, were found."""
+
+    key: str
+    number: str
+    text: str
+    chips: tuple[Chip, ...]
+    reason: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    quote: str = ""
+    quote_about: str = ""
+    in_text: bool = False
+    in_source: bool = False
+    parts: tuple[ItemView, ...] = ()
+
+    @property
+    def tone(self) -> Tone:
+        return self.chips[0].tone if self.chips else "plain"
+
+    @property
+    def sign(self) -> str:
+        return self.chips[0].sign if self.chips else ""
+
+
+@dataclass(frozen=True)
+class ItemGroup:
+    title: str
+    items: tuple[ItemView, ...]
+    note: str = ""
+    hidden: int = 0
+
+
+@dataclass(frozen=True)
+class TurnView:
+    title: str
+    prompt: Passage
+    answer: Passage
+    group: ItemGroup
+
+
+@dataclass(frozen=True)
+class SampleView:
+    """Everything a page shows about one sample. `anchor` begins every address inside it.
+
+    `language` is that of the judged text, null where it is the page's own.
+    """
+
+    anchor: str
+    id: str
+    language: Language | None
+    facts: tuple[tuple[str, str], ...]
+    scores: tuple[tuple[str, str, str], ...]
+    flags: tuple[tuple[str, str], ...]
+    question: Passage | None = None
+    answer: Passage | None = None
+    texts: tuple[Passage, ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
+    groups: tuple[ItemGroup, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    passages_hidden: int = 0
+    turns: tuple[TurnView, ...] = ()
+    legend: tuple[Chip, ...] = ()
+
+
+def chip(language: Language, kind: str, label: object) -> Chip:
+    """A label in the reader's words, with its tone and sign."""
+    tone, sign = SIGNS.get(str(label), ("plain", ""))
+    return Chip(named(language, f"label.{kind}", str(label)), tone, sign)

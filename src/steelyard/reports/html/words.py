@@ -1,0 +1,66 @@
+"""The words of one report: what its parts are called in the reader's language, and how an estimate reads."""
+
+from __future__ import annotations
+
+from steelyard.records import Language
+from steelyard.reports.blocks import interval, one_line
+from steelyard.reports.model import OTHERS, Estimate, Report, named
+from steelyard.reports.tally import BANDED
+from steelyard.wording import say
+
+MAIN = {"atomic": "accuracy", "grounded": "accuracy", "dialogue": "csr"}
+LONGEST_NAME = 60
+
+
+class Words:
+    """A report with its language. Tables and figures ask here, so that a thing has one name on the whole page."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.language: Language = report.language
+        self.scale = report.scale
+
+    def say(self, key: str) -> str:
+        return say(self.language, key)
+
+    def named(self, table: str, name: str) -> str:
+        return named(self.language, table, name)
+
+    def metric(self, name: str) -> str:
+        return self.named("metric", name)
+
+    def explained(self, metric: str) -> str:
+        return named(self.language, f"explain.{self.report.protocol}", metric, "")
+
+    def meaning(self, flag: str) -> str:
+        return named(self.language, "flag", flag, "")
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """The scores that say how good the assistant is; the first carries the bars."""
+        scores = self.report.scores
+        if self.report.protocol == "scorecard":
+            return ("composite",) if "composite" in scores else tuple(name for name in BANDED if name in scores)
+        name = MAIN.get(self.report.protocol)
+        return (name,) if name in scores else tuple(scores)[:1]
+
+    def group(self, name: str) -> str:
+        """A tag, flag or turn, short enough for a table."""
+        return self.say("report.others") if name == OTHERS else one_line(name, LONGEST_NAME)
+
+    def constraint(self, name: str) -> str:
+        return self.group(name) if name else self.say("report.no_type")
+
+    def counts(self, estimate: Estimate) -> str:
+        """How many stand behind a number, and how many do not."""
+        parts = [f"n {estimate.n:,}"]
+        if estimate.n_null:
+            parts.append(f"{self.say('report.n_null')} {estimate.n_null:,}")
+        if estimate.n_unjudged:
+            parts.append(f"{self.say('report.n_unjudged')} {estimate.n_unjudged:,}")
+        return " · ".join(parts)
+
+    def behind(self, estimate: Estimate) -> str:
+        """Interval and counts in one line."""
+        shown = f"{interval(estimate.interval, self.scale)} · " if estimate.interval else ""
+        return shown + self.counts(estimate)

@@ -1,0 +1,45 @@
+"""The places for labels in a verdict: what people can be asked about, and what the judge put there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from steelyard.labels import SAMPLE_KINDS
+from steelyard.records import AnyItem, Check, Criterion, Verdict
+from steelyard.reports.tally import labels_of
+
+
+class Slot(NamedTuple):
+    """One place for a label: an item of a sample, and what the judge put there."""
+
+    kind: str
+    task: str
+    turn: int | None
+    item: int | None
+    text: str
+    judge: str
+    reason: str
+
+
+def slots_of(verdict: Verdict) -> Iterator[Slot]:
+    """Every place for a label in a verdict. The two fallback checks of `grounded` are one fact and one place."""
+    seen: set[str] = set()
+    for item in verdict.items:
+        if isinstance(item, Check):
+            if item.name in seen:
+                continue
+            seen.add(item.name)
+        for kind, label in labels_of(item):
+            yield Slot(kind, _task(kind, item), _turn(item), item.id, item.text, label, item.reason)
+    for kind in SAMPLE_KINDS:
+        if (score := verdict.scores.get(kind)) is not None:
+            yield Slot(kind, kind, None, None, "", str(int(score)), "")
+
+
+def _task(kind: str, item: AnyItem) -> str:
+    return f"check.{item.name}" if isinstance(item, Check) else kind
+
+
+def _turn(item: AnyItem) -> int | None:
+    return item.turn if isinstance(item, Criterion) else None

@@ -1,0 +1,21 @@
+"""How sure a number is. Pure: values in, values out.
+
+`intervals` needs the standard library only and is what every report uses; `agreement`, `bootstrap`, `correction`
+and `paired` need numpy and scipy (`steelyard[stats]`) and are imported where they are used.
+"""
+
+from __future__ import annotations
+
+from steelyard.stats.intervals import (
+    CONFIDENCE,
+    GROUPS,
+    Cluster,
+    Interval,
+    Mean,
+    Ratio,
+    t_cdf,
+    t_quantile,
+    wilson,
+)
+
+__all__ = ["CONFIDENCE", "GROUPS", "Cluster", "Interval", "Mean", "Ratio", "t_cdf", "t_quantile", "wilson"]

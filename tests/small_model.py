@@ -1,0 +1,21 @@
+"""SmolLM2-135M, far too small to judge but a real language model: fetched once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import os
+
+from steelyard.models import Model, Shelf, known_models
+from steelyard.models.pulling import pull
+from steelyard.models.sources import source_of
+
+
+def pulled(name: str) -> Model:
+    """A known model, pulled as `steelyard models pull` does where it is not yet here."""
+    shelf = Shelf.of_user(os.environ)
+    if not shelf.record(name):
+        pull(name, source_of(None, name, known_models()[name], os.environ), shelf)
+    return shelf.find(name)
+
+
+def small_model() -> Model:
+    return pulled("smollm2")

@@ -1,0 +1,293 @@
+"""Two runs: paired by sample, decided or not, refused where they cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+import report_fixtures as fixtures
+from command import Steelyard, write_lines
+from steelyard.comparison import Comparison, Judged, MetricChange, compare
+from steelyard.comparison.page import blocks, ends, signed
+from steelyard.errors import ConfigError
+from steelyard.reports.markdown import document
+from steelyard.wording import LANGUAGES
+from trust_fixtures import MANIFEST, judged, keep, simulate
+from trust_fixtures import Judged as Run
+
+
+def side(run: Run, name: str = "A", **manifest: Any) -> Judged:
+    return Judged(name, lambda: iter(run), MANIFEST | manifest)
+
+
+def against(a: Run, b: Run, **options: Any) -> Comparison:
+    return compare(side(a), side(b, "B"), **options)
+
+
+def change_of(found: Comparison, metric: str = "accuracy") -> MetricChange:
+    return next(change for change in found.metrics if change.metric == metric)
+
+
+def better(run: Run, share: float, seed: int = 3) -> Run:
+    """The same samples with new answers, in which some wrong statements are put right."""
+    rng = random.Random(seed)
+    found = []
+    for sample, verdict in run:
+        labels = [item.label for item in verdict.items]
+        mended = ["correct" if label == "wrong" and rng.random() < share else label for label in labels]
+        found.append(judged(sample.id, mended, answer=f"更好的回答{sample.id}。"))
+    return found
+
+
+# --- figures ---------------------------------------------------------------------------------------
+
+
+def test_an_improvement_is_decided() -> None:
+    """Half of the errors mended: better, with the paired t interval and a p that leaves no doubt."""
+    a, _ = simulate(120)
+    b = better(a, 0.5)
+    found = against(a, b)
+    change = change_of(found)
+    scores = [[float(verdict.scores["accuracy"]) for _, verdict in run] for run in (a, b)]
+    theirs = scipy_stats.ttest_rel(scores[1], scores[0]).confidence_interval()
+    assert change.interval == pytest.approx((theirs.low, theirs.high))
+    assert (found.outcome, change.outcome) == ("better", "better")
+    assert change.p is not None
+    assert change.p < 0.001
+    assert change.n_fell == 0 < change.n_rose
+    assert against(b, a).outcome == "worse"
+
+
+def test_a_coin_toss_is_not_decided() -> None:
+    """Two judgings that differ by chance alone: not decided, with the number of samples that would decide it."""
+    found = against(simulate(60, seed=1)[0], simulate(60, seed=2)[0], language="en")
+    change = change_of(found)
+    assert found.outcome == change.outcome == "undecided"
+    text = document(blocks(found))
+    assert "Not decided: these samples do not tell whether B is better or worse than A." in text
+    assert change.n_to_decide is None or f"about {change.n_to_decide:,} samples like these" in text
+
+
+def test_only_common_samples_count() -> None:
+    """Samples are paired by id, whatever their order; those of one run alone are counted and marked."""
+    a, _ = simulate(30)
+    b = [*better(a[10:], 0.3)[::-1], judged("new", ["wrong"])]
+    found = against(a, b)
+    assert (found.n_pairs, found.n_only_a, found.n_only_b) == (20, 10, 1)
+    assert ("unpaired", "10 / 1") in found.marks
+    assert change_of(found).n == 20
+
+
+def test_a_score_that_one_side_lacks_is_not_a_zero() -> None:
+    """Null on one side leaves the pair out; where the judge failed, that is told."""
+    a = [judged("s1", ["correct"]), judged("s2", ["correct"]), judged("s3", ["correct", "wrong"])]
+    b = [judged("s1", ["unjudged"], status="failed"), judged("s2", ["exempt"]), judged("s3", ["correct"])]
+    change = change_of(against(a, b))
+    assert (change.n, change.n_only_a, change.n_only_b) == (1, 1, 0)
+    assert (change.difference, change.interval, change.p) == (0.5, None, None)
+
+
+def test_samples_of_one_question_are_one_observation() -> None:
+    """Ten answers to each of three questions are three observations."""
+    a = [judged(f"s{n}", ["wrong"], question=f"q{n % 3}") for n in range(30)]
+    b = [judged(f"s{n}", ["correct"], question=f"q{n % 3}", answer="new") for n in range(30)]
+    change = change_of(against(a, b))
+    assert (change.n, change.clusters, change.p) == (30, 3, 0.25)
+    assert change.outcome == "undecided"
+
+
+def test_several_scores_are_several_chances() -> None:
+    """p is adjusted for the scores that moved; those that moved alike, or nowhere, are no further questions."""
+    a = [judged(f"s{n}", ["wrong", "undetermined"]) for n in range(6)]
+    b = [judged(f"s{n}", ["correct", "undetermined"], answer="new") for n in range(6)]
+    found = against(a, b)
+    accuracy, strict, coverage = (change_of(found, name) for name in ("accuracy", "accuracy_strict", "coverage"))
+    assert coverage.n_rose == coverage.n_fell == 0
+    assert accuracy.p == strict.p == pytest.approx(2 / 2**6)
+    assert accuracy.p_adjusted == pytest.approx(2 * accuracy.p)
+    alone = change_of(against(a, b, metrics=["accuracy"]))
+    assert alone.p_adjusted == alone.p
+    assert alone.outcome == "better"
+
+
+def test_more_refusals_are_neither_good_nor_bad() -> None:
+    """A change in fallback replies is told as more or fewer and decides nothing by itself."""
+    a = [judged(f"s{n}", ["correct"]) for n in range(12)]
+    b = [(s, v.model_copy(update={"scores": {**v.scores, "fallback": 1}})) for s, v in a]
+    found = against(a, b)
+    assert change_of(found, "fallback").outcome == "more"
+    assert found.outcome == "undecided"
+
+
+def test_better_and_worse_is_mixed() -> None:
+    """A gain in one score and a loss in another are both told."""
+    a = [judged(f"s{n}", ["wrong", "undetermined"]) for n in range(12)]
+    b = [judged(f"s{n}", ["correct", "undetermined", "undetermined", "undetermined"], answer="x") for n in range(12)]
+    assert against(a, b, metrics=["accuracy", "coverage"]).outcome == "mixed"
+
+
+def test_points_are_compared_in_points() -> None:
+    """The scorecard's scores differ in points of a hundred; samples are listed by the score that moved most surely."""
+    made = [(sample, verdict) for verdict, sample in fixtures.some_of("scorecard") if verdict.status == "judged"]
+    lower = [
+        (s, v.model_copy(update={"scores": {k: None if x is None else max(0, x - 7) for k, x in v.scores.items()}}))
+        for s, v in made
+    ]
+    found = compare(Judged("A", lambda: made), Judged("B", lambda: lower))
+    assert found.scale == "points"
+    assert all(-7 <= change.difference <= 0 for change in found.metrics)
+
+
+# --- samples ---------------------------------------------------------------------------------------
+
+
+def test_changed_samples_are_listed_with_the_reason() -> None:
+    """The largest falls first, each with what is wrong now; rises with what was wrong before."""
+    a = [judged("s1", ["correct", "correct"]), judged("s2", ["correct", "correct"]), judged("s3", ["wrong"])]
+    b = [judged("s1", ["correct", "wrong"]), judged("s2", ["wrong", "wrong"]), judged("s3", ["correct"])]
+    found = against(a, b, language="en")
+    assert [change.id for change in found.regressed] == ["s2", "s1"]
+    assert found.regressed[1].why.startswith("wrong: 贴膜会使亮度下降2")
+    assert [(change.id, change.a, change.b) for change in found.improved] == [("s3", 0.0, 1.0)]
+    assert found.improved[0].why.startswith("wrong: ")
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    """Twenty samples are listed in a document, ten in a terminal; the rest is a number."""
+    a = [judged(f"s{n:02d}", ["correct"]) for n in range(35)]
+    b = [judged(f"s{n:02d}", ["wrong"], answer="new") for n in range(35)]
+    found = against(a, b)
+    assert (found.n_regressed, len(found.regressed)) == (35, 20)
+    assert "… +15" in document(blocks(found))
+    assert "… +25" in document(blocks(found, brief=True))
+
+
+# --- comparable? -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"judge": {"name": "j:m", "model": "other", "base_url": "u"}}, "judge: model"),
+        ({"prompts": {"atomic.judge.zh": {"version": 2, "sha256": "bb"}}}, "prompts: atomic.judge.zh"),
+        ({"options": {"strict": True, "date": "2026-03-02"}}, "options: strict"),
+        ({"protocol": {"name": "atomic", "version": 2}}, "protocol: 1 / 2"),
+    ],
+)
+def test_another_way_of_judging_is_refused(change: dict[str, Any], told: str) -> None:
+    """Another model, prompt, option or version: refused by name; `anyway` compares and marks it."""
+    run, _ = simulate(20)
+    a, b = side(run), side(better(run, 0.5), "B", **change)
+    with pytest.raises(ConfigError, match=f"cannot be compared fairly; they differ in .*{told}"):
+        compare(a, b)
+    found = compare(a, b, anyway=True, language="en")
+    assert found.marks[0] == tuple(told.split(": "))
+    assert "Beware" in document(blocks(found))
+
+
+def test_another_judge_is_refused() -> None:
+    """Verdicts of different judges are never quietly compared, also in files without a manifest."""
+    run = [judged("s1", ["correct"])]
+    other = [judged("s1", ["wrong"], judge="x:y")]
+    with pytest.raises(ConfigError, match="judge: j:m / x:y"):
+        compare(Judged("a.jsonl", lambda: run), Judged("b.jsonl", lambda: other))
+
+
+def test_the_day_and_the_cutting_up_do_not_matter() -> None:
+    """Runs of different days, or with another number of items to an ask, are judged alike."""
+    run, _ = simulate(5)
+    options = {"strict": False, "date": "2027-01-01", "items_per_ask": 5}
+    assert compare(side(run), side(run, "B", options=options)).marks == ()
+
+
+def test_other_questions_are_refused_other_passages_marked() -> None:
+    """One id, two questions: not the same sample. New passages are what a new retriever brings."""
+    a = [judged("s1", ["correct"]), judged("s2", ["correct"])]
+    asked = [judged("s1", ["correct"], question="另一个问题？"), a[1]]
+    with pytest.raises(ConfigError, match="questions: s1"):
+        against(a, asked)
+    sample, verdict = a[0]
+    given_ = [(sample.model_copy(update={"references": ("别的资料",)}), verdict), a[1]]
+    assert against(a, given_).marks == (("material", "s1"),)
+
+
+def test_what_cannot_be_paired_is_refused() -> None:
+    """No common sample, or one id twice: an error, not an empty table."""
+    a = [judged("s1", ["correct"])]
+    with pytest.raises(ConfigError, match="no sample in common"):
+        against(a, [judged("s2", ["correct"])])
+    with pytest.raises(ConfigError, match="B has two samples 's1'"):
+        against(a, a + a)
+    with pytest.raises(ConfigError, match="there is no score 'acuracy' to compare; there are accuracy"):
+        against(a, a, metrics=["acuracy"])
+
+
+def test_the_same_texts_are_noticed() -> None:
+    """Judging the same answers twice measures the judge, and that is said."""
+    run, _ = simulate(8)
+    found = against(run, run, language="en")
+    assert found.n_same == 8
+    assert "every difference comes from the judging" in document(blocks(found))
+
+
+# --- what is said ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_one_plain_sentence_first(language: Any) -> None:
+    """Better, worse or not decided, in each language, before any table."""
+    a, _ = simulate(80)
+    first = document(blocks(against(a, better(a, 0.6), language=language))).split("\n\n")[1]
+    assert {"en": "B is better than A: Accuracy rose by", "zh-Hans": "B 优于 A：准确率上升", "zh-Hant": "B 優於 A："}[
+        language
+    ] in first
+    assert "{" not in first
+
+
+@settings(deadline=None)
+@given(st.floats(-1, 1))
+def test_a_difference_is_never_shown_as_none(value: float) -> None:
+    """Every difference has its sign; what rounds to nothing but is not nothing is shown as small."""
+    shown = signed(value, "ratio")
+    if value:
+        assert shown.startswith("+" if value > 0 else "-")
+        assert shown not in ("+0.0", "-0.0")
+    assert ends((value, value), "points").count("…") == 1
+
+
+def test_hostile_ids_stay_text() -> None:
+    """Ids come from data: they reach the page escaped."""
+    a = [judged("<b>|x", ["correct"])]
+    b = [judged("<b>|x", ["wrong"], answer="n")]
+    assert "<b>|" not in document(blocks(against(a, b)))
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+def test_compare_command(steelyard: Steelyard) -> None:
+    """Runs by number, files of result lines, JSON, Markdown; a refusal is exit code 2."""
+    a, _ = simulate(40)
+    b = better(a, 0.7)
+    keep(Path(".steelyard/store.db"), a, b)
+    shown = steelyard("compare", 1, 2, "--lang", "en", "--markdown", "pr.md")
+    assert shown.code == 0
+    assert "B is better than A" in shown.out
+    assert Path("pr.md").read_text("utf-8").startswith("# B against A")
+    asked = json.loads(steelyard("compare", 1, 2, "--json", "--metric", "accuracy").out)
+    assert [change["metric"] for change in asked["metrics"]] == ["accuracy"]
+    for name, run in (("a", a), ("b", b)):
+        write_lines(Path(f"{name}.jsonl"), [verdict.line() for _, verdict in run])
+    files = json.loads(steelyard("compare", "a.jsonl", "b.jsonl", "--json").out)
+    assert files["marks"] == [["unknown", "a.jsonl, b.jsonl"]]
+    assert files["metrics"][0]["difference"] == asked["metrics"][0]["difference"]
+    write_lines(Path("c.jsonl"), [verdict.model_copy(update={"judge": "x"}).line() for _, verdict in b])
+    refused = steelyard("compare", "a.jsonl", "c.jsonl")
+    assert (refused.code, "cannot be compared fairly" in refused.err) == (2, True)

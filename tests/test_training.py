@@ -1,0 +1,189 @@
+"""The training code: the split, the planted pairs, and that training twice gives the same file."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("sklearn")
+
+from training import planted, train
+from training.measuring import FOLDS, Measured, fold_of, measured
+from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
+
+from steelyard.judges.embedded.features import NAMES
+from steelyard.judges.embedded.model import model
+
+TOWNS = ["Paris", "Berlin", "Madrid", "Vienna", "Prague", "Oslo", "Dublin", "Warsaw", "Lisbon", "Athens"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with the sets' files, tiny and of our own making."""
+    claims = []
+    for number, town in enumerate(TOWNS * 2):
+        story = (
+            f"In {1900 + number} the town of {town} opened {number + 3} schools. The mayor of {town} was not present."
+        )
+        line = {"passages": [story], "question": "What happened?"}
+        true, false = f"The town of {town} opened {number + 3} schools.", f"The town of {town} closed 90 hospitals."
+        claims.append({**line, "id": f"s{number}", "claim": true, "label": "supported"})
+        claims.append({**line, "id": f"u{number}", "claim": false, "label": "unsupported"})
+    for name in ("factcheckgpt", "summedits", "begin"):
+        _write(tmp_path / FILES[name], claims)
+    facts = [("武汉", "supported"), ("上海", "contradicted"), ("天气", "unsupported")]
+    persona = "星座：射手座；所在地：湖北 武汉；编号："
+    spoken = [
+        {"id": f"k{at}{word}", "claim": f"我在{word}呢{at}", "passages": [f"{persona}{at}"], "label": label}
+        for at in range(14)
+        for word, label in facts
+    ]
+    _write(tmp_path / FILES["kvpi"], spoken)
+    keywords = [{"keyword": "李明", "reasonable": False}, {"keyword": "表示欢迎", "reasonable": True}]
+    news = {"answer": "市长李明表示欢迎", "question": "新闻", "keywords": keywords}
+    articles = [{**news, "id": f"d{at}", "passages": [f"市长王强{at}日表示欢迎游客。", "完。"]} for at in range(14)]
+    _write(tmp_path / FILES["uhgeval"], articles)
+    sentences = [{"text": "Paris opened schools.", "support": "supported", "relevance": 1}]
+    answer = {"id": "1", "question": "q", "passages": ["Paris opened."], "sentences": sentences}
+    _write(tmp_path / FILES["memerag"], [answer])
+    return tmp_path
+
+
+def _write(path: Path, lines: list[dict[str, object]]) -> None:
+    path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), "utf-8")
+
+
+@given(st.text())
+def test_a_document_is_always_in_the_same_part(document: str) -> None:
+    """The split depends on nothing but the document."""
+    assert part_of(document) == part_of(document)
+    assert 0 <= fold_of(document) < FOLDS
+
+
+def test_the_parts_have_the_promised_sizes() -> None:
+    """About half of all documents train, 15 % choose, 35 % measure."""
+    parts = [part_of(f"document {number}") for number in range(4000)]
+    assert parts.count("train") / 4000 == pytest.approx(0.50, abs=0.03)
+    assert parts.count("dev") / 4000 == pytest.approx(0.15, abs=0.03)
+
+
+def test_every_set_is_read_in_one_shape(data: Path) -> None:
+    """All sets give rows with a claim, passages and a label."""
+    for name in SETS:
+        found = load(name, data)
+        assert found
+        assert all(row.set == name and row.claim and row.passages and row.label for row in found)
+
+
+def test_what_hangs_together_is_never_split(data: Path) -> None:
+    """Rows that share a passage or a claim share a document, and so a part."""
+    for name in ("factcheckgpt", "kvpi"):
+        found = load(name, data)
+        by_passage = {}
+        for row in found:
+            assert by_passage.setdefault(row.passages, row.document) == row.document
+    shared = [Row("x", passage, passage, "", "same claim", (passage,), "supported") for passage in ("p1", "p2")]
+    assert len({row.document for row in grouped(shared)}) == 1
+
+
+def test_what_may_not_be_trained_on_is_held_out(data: Path) -> None:
+    """memerag is measured on and never learnt from."""
+    assert all(part_of_row(row) == "held_out" for row in load("memerag", data))
+    assert rows("memerag", "train", data) == []
+    assert "memerag" not in {row.set for row in train.part_rows("train", data)}
+
+
+def test_key_words_keep_their_context(data: Path) -> None:
+    """A labelled key word is the claim; the text it stands in is kept beside it."""
+    first = load("uhgeval", data)[0]
+    assert (first.claim, first.label, first.context) == ("李明", "unsupported", "市长李明表示欢迎")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("number", "全长35公里。"),
+        ("number", "It has 12 rooms."),
+        ("date", "会议于3月举行"),
+        ("date", "It opened in May."),
+        ("ordinal", "坐在第二排"),
+        ("ordinal", "the third row"),
+        ("negation", "他是医生"),
+        ("negation", "He is a doctor."),
+        ("negation", "He did not come."),
+        ("turned", "销量上升"),
+        ("turned", "Prices increased."),
+        ("kin", "他的姐姐来了"),
+        ("name", "他在北京工作"),
+        ("exchanged", "从北京飞往上海"),
+    ],
+)
+def test_a_planted_error_changes_the_sentence(kind: str, text: str) -> None:
+    """Each kind of error finds its place and leaves something else standing there."""
+    made = planted.ERRORS[kind](text, random.Random(1), planted.Pool([]))
+    assert made is not None
+    assert made != text
+
+
+def test_a_sentence_without_a_place_for_an_error_is_left_alone() -> None:
+    """No number, no wrong number."""
+    assert planted.number("no digits here", random.Random(1), planted.Pool([])) is None
+    assert planted.kin("没有亲属", random.Random(1), planted.Pool([])) is None
+
+
+def test_planted_pairs_are_the_same_every_time(data: Path) -> None:
+    """The pairs are seeded, come from documents of their part only, and hold clean and wrong ones."""
+    first, second = (list(planted.pairs("train", data)) for _ in range(2))
+    assert first == second
+    assert {row.is_supported for row in first} == {True, False}
+    assert all(part_of(row.document) == "train" for row in first)
+
+
+def test_measured_rows_are_kept_and_read_again(data: Path, tmp_path: Path) -> None:
+    """What was measured once is read from its file; a row with nothing to compare is NaN, not zero."""
+    some = [*load("begin", data)[:3], Row("begin", "empty", "d", "", "", ("text",), "supported")]
+    first = measured(some, tmp_path / "kept.npz")
+    again = measured([], tmp_path / "kept.npz")
+    assert np.array_equal(first.features, again.features, equal_nan=True)
+    assert np.isnan(first.features[3]).all()
+    assert first.features.shape == (4, len(NAMES))
+
+
+def test_both_labels_of_every_set_weigh_the_same() -> None:
+    """A large set or a common label does not drown the others."""
+    size = 10
+    found = Measured(
+        np.zeros((size, len(NAMES))), np.zeros((size, 512)), np.array([True] + [False] * 9), np.array(["begin"] * size),
+        np.array(["x"] * size), np.array([""] * size), np.zeros(size, dtype=np.int64),
+    )  # fmt: skip
+    weights = train.weights_of(found)
+    assert weights[0] == pytest.approx(weights[1:].sum())
+
+
+def test_training_twice_gives_the_same_bytes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One command trains; run again it writes the same file, and the judge reads it."""
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    outs = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for out in outs:
+        train.main(["--data", str(data), "--keep", str(keep), "--out", str(out)])
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert "balanced accuracy" in capsys.readouterr().out
+    learnt = model(outs[0])
+    line, vector = np.zeros((1, len(NAMES))), np.zeros((1, 512))
+    assert 0 <= learnt.probabilities(line, vector)[0] <= 1
+
+
+def test_exported_trees_score_as_the_library_does(data: Path) -> None:
+    """The few lines of numpy that the judge runs agree with the library that trained the trees."""
+    found = measured(train.part_rows("train", data))
+    _, unseen = train.leanings(found)
+    columns = np.column_stack([found.features, unseen])
+    fit = train.fitted(found, columns, train.GRID[0])
+    assert np.allclose(train.exported(fit).score(columns), fit.decision_function(columns), atol=1e-4)

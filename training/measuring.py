@@ -1,0 +1,75 @@
+"""The features of labelled rows, as one matrix; kept in a file between runs if one is named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.judges.embedded.features import NAMES, measure
+from steelyard.judges.embedded.meaning import DIMENSIONS
+from steelyard.judges.embedded.source import Source
+from training.sets import Row
+
+
+class Measured(NamedTuple):
+    """One line per row; a row without anything to compare is a line of NaN."""
+
+    features: NDArray[np.float64]
+    vectors: NDArray[np.float32]
+    supported: NDArray[np.bool_]
+    sets: NDArray[np.str_]
+    labels: NDArray[np.str_]
+    kinds: NDArray[np.str_]
+    folds: NDArray[np.int64]
+
+
+def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) -> Measured:
+    if kept and kept.exists():
+        with np.load(kept) as held:
+            if list(held["names"]) == list(NAMES):
+                return Measured(*(held[field] for field in Measured._fields))
+    if workers > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            lines = list(pool.map(_line, rows, chunksize=64))
+    else:
+        lines = [_line(row) for row in rows]
+    result = Measured(
+        np.array([features for features, _ in lines], dtype=np.float64).reshape(-1, len(NAMES)),
+        np.array([vector for _, vector in lines], dtype=np.float32).reshape(-1, DIMENSIONS),
+        np.array([row.is_supported for row in rows], dtype=np.bool_),
+        np.array([row.set for row in rows], dtype=np.str_),
+        np.array([row.label for row in rows], dtype=np.str_),
+        np.array([row.context if row.set == "planted" else "" for row in rows], dtype=np.str_),
+        np.array([fold_of(row.document) for row in rows], dtype=np.int64),
+    )
+    if kept:
+        np.savez(kept, names=np.array(NAMES), **result._asdict())
+    return result
+
+
+FOLDS = 5
+
+
+def fold_of(document: str) -> int:
+    """A fifth of the documents, for what must be learnt on some rows and used on others."""
+    return hashlib.sha256(f"fold {document}".encode("utf-8", "replace")).digest()[0] % FOLDS
+
+
+_sources: dict[tuple[str, ...], Source] = {}
+
+
+def _line(row: Row) -> tuple[list[float], NDArray[np.float32]]:
+    if row.passages not in _sources:
+        _sources.clear()
+        _sources[row.passages] = Source(row.passages, row.question)
+    found = measure(row.claim, _sources[row.passages])
+    if found is None:
+        return [float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32)
+    # Rounded, so that the last bits of a sum do not move a threshold.
+    return [round(found.features[name], 4) for name in NAMES], found.vector.round(4)

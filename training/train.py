@@ -1,0 +1,271 @@
+"""Train the embedded judge's learned part: python -m training.train [--data ../shared/data]
+
+Everything is seeded; the same data and the same library versions give the same weights, byte for byte.
+Learns on the train parts and the planted pairs, chooses and calibrates on the dev parts, never reads a held-out part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from steelyard.judges.embedded.clashes import KINDS
+from steelyard.judges.embedded.features import NAMES
+from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
+from training.measuring import FOLDS, Measured, measured
+from training.planted import pairs
+from training.sets import DATA, NEVER_TRAINED_ON, SETS, Part, Row, rows
+
+LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted")
+SEED = 20
+# How much each set counts; within a set both labels count the same, whatever their numbers.
+SHARES = {"factcheckgpt": 1.5, "summedits": 1.0, "begin": 0.8, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.5}
+# Sets whose other label means that people saw no claim at all have nothing to teach about support.
+NO_LESSON = frozenset(("no_claim", "unclear"))
+
+
+# What can only speak for a claim, and what only against it: the trees may not learn the reverse from a few odd rows.
+FOR = frozenset(
+    "recall_all recall_best recall_window recall_top weighted_all weighted_best weighted_window weighted_top "
+    "pairs_window run run_window verbatim clause_recall characters cosine_best cosine_max cosine_clause "
+    "soft_least soft_mean soft_rare soft_recall soft_recall_top value_named".split()
+)
+AGAINST = frozenset(
+    "missing missing_window missing_rarest missing_second strange nowhere soft_far facts_far facts_nowhere "
+    "names_unknown han_names_unknown negators_differ extremes_unknown other_sign other_place clashes".split()
+) | frozenset(f"clash_{kind}" for kind in KINDS)
+
+
+class Chosen(NamedTuple):
+    leaves: int
+    rounds: int
+    rate: float
+    ridge: float
+
+
+GRID = [Chosen(*each) for each in itertools.product((8, 14), (180,), (0.05,), (20.0,))]
+
+
+def part_rows(part: Part, data: Path) -> list[Row]:
+    public = [row for name in LEARNED if name != "planted" for row in rows(name, part, data)]
+    return [row for row in (*public, *pairs(part, data)) if row.label not in NO_LESSON]
+
+
+def weights_of(found: Measured) -> NDArray[np.float64]:
+    weights = np.zeros(len(found.supported))
+    for name in np.unique(found.sets):
+        for label in (True, False):
+            here = (found.sets == name) & (found.supported == label)
+            if here.any():
+                weights[here] = SHARES.get(str(name), 1.0) / here.sum()
+    scaled: NDArray[np.float64] = weights * len(weights) / weights.sum()
+    return scaled
+
+
+def straight(train: Measured) -> Line:
+    """Logistic regression in which no feature may count against its nature, held close to zero: it has to serve text
+    that nobody trained on. Scaled to spread by one over the training rows."""
+    weights = weights_of(train)
+    share = weights / weights.sum()
+    mean, spread = share @ train.features, train.features.std(axis=0) + 1e-6
+    scaled, sign = (train.features - mean) / spread, np.where(train.supported, 1.0, -1.0)
+
+    def loss(line: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        against = -sign * (scaled @ line[1:] + line[0])
+        pull = -sign / (1 + np.exp(-against)) * share
+        value = float(share @ np.logaddexp(0, against) + RIDGE * (line[1:] ** 2).sum())
+        return value, np.concatenate([[pull.sum()], scaled.T @ pull + 2 * RIDGE * line[1:]])
+
+    bounds = [(None, None), *((0, None) if name in FOR else (None, 0) if name in AGAINST else (0, 0) for name in NAMES)]
+    line = minimize(loss, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds).x.round(6)
+    found = Line(line[1:] / spread, float(line[0] - (line[1:] / spread) @ mean))
+    wide = float(found.score(train.features).std())
+    return Line((found.weights / wide).round(6), round(found.offset / wide, 6))
+
+
+RIDGE = 0.3
+
+
+def fitted(train: Measured, columns: NDArray[np.float64], chosen: Chosen) -> Any:
+    directions = [1 if name in FOR else -1 if name in AGAINST else 0 for name in NAMES]
+    trees = HistGradientBoostingClassifier(
+        learning_rate=chosen.rate, max_iter=chosen.rounds, max_leaf_nodes=chosen.leaves, min_samples_leaf=25,
+        l2_regularization=chosen.ridge, early_stopping=False, random_state=SEED, max_features=0.4,
+        monotonic_cst=[*directions, *(0 for _ in REGIMES)],
+    )  # fmt: skip
+    return trees.fit(columns, train.supported, sample_weight=weights_of(train))
+
+
+# --- leanings --------------------------------------------------------------------------------------
+
+
+def leanings(train: Measured) -> tuple[dict[str, Leaning], NDArray[np.float64]]:
+    """A leaning per regime, and what each says of the training rows when it has not seen their documents."""
+    found = {regime: _leaning(train, here, regime) for regime, here in regimes(train.features).items()}
+    columns = np.zeros((len(train.supported), len(REGIMES)))
+    for at, (regime, here) in enumerate(regimes(train.features).items()):
+        for fold in range(FOLDS):
+            away = train.folds != fold
+            columns[~away, at] = _leaning(train, here & away, regime).of(train.vectors, here)[~away]
+    return found, columns
+
+
+def _leaning(train: Measured, here: NDArray[np.bool_], regime: str) -> Leaning:
+    if len(set(_told(train, regime)[here])) < 2:
+        return Leaning(np.zeros(train.vectors.shape[1]), 0.0)
+    fit = LogisticRegression(C=0.5, max_iter=500).fit(train.vectors[here], _told(train, regime)[here])
+    return Leaning(fit.coef_[0].astype(np.float64), float(fit.intercept_[0]))
+
+
+def _told(train: Measured, regime: str) -> NDArray[np.bool_]:
+    # Beside a list of facts the question is whether the claim is about them at all.
+    return train.labels != "unsupported" if regime == "listed" else train.supported
+
+
+def with_leanings(found: Measured, learnt: Mapping[str, Leaning]) -> NDArray[np.float64]:
+    here = regimes(found.features)
+    return np.column_stack([found.features, *(learnt[regime].of(found.vectors, here[regime]) for regime in REGIMES)])
+
+
+def exported(fit: Any) -> Trees:
+    """The fitted trees as tables. Missing values do not occur: such rows are left out of training."""
+    grown = [stage[0].nodes for stage in fit._predictors]
+    size = max(len(nodes) for nodes in grown)
+    tables: dict[str, Any] = {
+        "feature": np.zeros((len(grown), size), dtype=np.int16),
+        "threshold": np.zeros((len(grown), size), dtype=np.float64),
+        "left": np.zeros((len(grown), size), dtype=np.int16),
+        "right": np.zeros((len(grown), size), dtype=np.int16),
+        "value": np.zeros((len(grown), size), dtype=np.float32),
+    }
+    for at, nodes in enumerate(grown):
+        own = np.arange(len(nodes))
+        leaf = nodes["is_leaf"].astype(bool)
+        tables["feature"][at, : len(nodes)] = np.where(leaf, 0, nodes["feature_idx"])
+        tables["threshold"][at, : len(nodes)] = np.where(leaf, 0.0, nodes["num_threshold"])
+        tables["left"][at, : len(nodes)] = np.where(leaf, own, nodes["left"])
+        tables["right"][at, : len(nodes)] = np.where(leaf, own, nodes["right"])
+        tables["value"][at, : len(nodes)] = np.where(leaf, nodes["value"], 0.0)
+    depth = max(int(nodes["depth"].max()) for nodes in grown)
+    return Trees(**tables, start=float(np.ravel(fit._baseline_prediction)[0]), depth=depth)
+
+
+def even(trees: Trees, columns: NDArray[np.float64]) -> Trees:
+    """The same trees, scaled to spread by one over the training rows, as the line is."""
+    wide = float(trees.score(columns).std().round(6))
+    return trees._replace(value=(trees.value / wide).astype(np.float32), start=trees.start / wide)
+
+
+def balanced(supported: NDArray[np.bool_], called: NDArray[np.bool_]) -> float:
+    """Balanced accuracy: the mean of the two shares that were called rightly."""
+    return float((called[supported].mean() + (~called[~supported]).mean()) / 2)
+
+
+def by_set(found: Measured, called: NDArray[np.bool_]) -> Mapping[str, float]:
+    return {
+        str(name): balanced(found.supported[found.sets == name], called[found.sets == name])
+        for name in np.unique(found.sets)
+    }
+
+
+def calibrated(scores: NDArray[np.float64], dev: Measured) -> tuple[float, float]:
+    """Platt's line from scores to log-odds, with both labels of every set counting the same."""
+    line = LogisticRegression(C=1e6).fit(scores[:, None], dev.supported, sample_weight=weights_of(dev))
+    return float(line.coef_[0, 0]), float(line.intercept_[0])
+
+
+def drawn(probability: NDArray[np.float64], dev: Measured, language: str) -> tuple[float, float]:
+    """Where a language draws its lines: above the first a claim is supported, below the second a clash counts."""
+    chinese = dev.features[:, NAMES.index("chinese")] > 0
+    here = chinese if language == "zh" else ~chinese
+    supported = max(STEPS, key=lambda line: (_mean(_only(dev, here), probability[here] >= line), -abs(line - 0.5)))
+    clashing = here & (dev.features[:, NAMES.index("clashes")] > 0)
+    # A clash that people would not call one costs more than one that is missed.
+    contradicted = max(
+        STEPS,
+        key=lambda line: (
+            ((probability[clashing] < line) & ~dev.supported[clashing]).sum()
+            - 2 * ((probability[clashing] < line) & dev.supported[clashing]).sum(),
+            line,
+        ),
+    )
+    return float(supported), float(contradicted)
+
+
+STEPS = np.round(np.arange(0.30, 0.905, 0.01), 2)
+
+
+def _only(found: Measured, here: NDArray[np.bool_]) -> Measured:
+    return Measured(*(field[here] for field in found))
+
+
+def _mean(found: Measured, called: NDArray[np.bool_]) -> float:
+    return float(np.mean(list(by_set(found, called).values())))
+
+
+def _usable(part: Part, options: argparse.Namespace) -> Measured:
+    kept = options.keep / f"{part}.npz" if options.keep else None
+    found = measured(part_rows(part, options.data), kept, options.workers)
+    return _only(found, ~np.isnan(found.features[:, 0]))
+
+
+def save(
+    out: Path, trees: Trees, line: Line, learnt: Mapping[str, Leaning], slope: float, offset: float,
+    lines: Mapping[str, tuple[float, float]],
+) -> None:  # fmt: skip
+    """Write the weights; the archive carries no time stamps, so that the same training gives the same bytes."""
+    leant = np.array([[learnt[regime].offset, *learnt[regime].weights] for regime in REGIMES], dtype=np.float32)
+    held = trees._asdict() | {"names": np.array(NAMES), "leanings": leant, "slope": slope, "offset": offset}
+    held |= {"line": np.array([line.offset, *line.weights])}
+    held |= {"languages": np.array(list(lines)), "lines": np.array(list(lines.values()))}
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in held.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asarray(value), allow_pickle=False)
+            archive.writestr(
+                zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), content.getvalue(), zipfile.ZIP_DEFLATED
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the public sets")
+    parser.add_argument("--keep", type=Path, default=None, help="a folder in which to keep measured features")
+    parser.add_argument("--workers", type=int, default=1, help="processes that measure at the same time")
+    parser.add_argument("--out", type=Path, default=WEIGHTS)
+    options = parser.parse_args(arguments)
+    train, dev = (_usable(part, options) for part in PARTS)
+    learnt, unseen = leanings(train)
+    columns, tested = np.column_stack([train.features, unseen]), with_leanings(dev, learnt)
+    line = straight(train)
+    grown = {each: even(exported(fitted(train, columns, each)), columns) for each in GRID}
+    said = {each: together(grown[each], line, dev.features, tested) for each in GRID}
+    chosen = max(GRID, key=lambda each: _mean(dev, said[each] >= 0))
+    trees, scores = grown[chosen], said[chosen]
+    slope, offset = calibrated(scores, dev)
+    probability = 1 / (1 + np.exp(-(slope * scores + offset)))
+    lines = {language: drawn(probability, dev, language) for language in LANGUAGES}
+    save(options.out, trees, line, learnt, slope, offset, lines)
+    print(f"chosen {chosen}, lines {lines}")
+    chinese = dev.features[:, NAMES.index("chinese")] > 0
+    called = probability >= np.where(chinese, lines["zh"][0], lines["en"][0])
+    for name, value in by_set(dev, called).items():
+        print(f"dev {name:14} balanced accuracy {value:.3f}")
+
+
+PARTS: tuple[Part, Part] = ("train", "dev")
+LANGUAGES = ("en", "zh")
+
+if __name__ == "__main__":
+    main()
