@@ -35,7 +35,14 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
-NOT_RUN = {"README.md": 3, "README.zh.md": 3, "docs/cli.md": 3, "docs/data-formats.md": 1, "docs/judges.md": 1, "docs/models.md": 1}
+NOT_RUN = {
+    "README.md": 3,
+    "README.zh.md": 3,
+    "docs/cli.md": 3,
+    "docs/data-formats.md": 1,
+    "docs/judges.md": 1,
+    "docs/models.md": 1,
+}
 RUN = ("python", "console")
 READ = ("toml", "json")
 

@@ -30,7 +30,7 @@ CLASHING = [
     ("name", "The app runs on GPT-4 only.", "The app runs on GPT-3 only.", "gpt-4", "gpt-3"),
     ("negation", "公司不支持退款", "公司支持退款。", "不支持退款", "支持退款。"),
     ("negation", "He is not a member of the club.", "He is a member of the club.", "not a member of the club.", "member o"),
-    ("negation", "建议给大灯贴膜", "不建议给大灯贴膜。", "建议给大灯贴膜", "不建议给大灯贴"),
+    ("negation", "建议给大灯贴膜", "不建议给大灯贴膜。", "给大灯贴膜", "不建议给大灯贴"),
     ("direction", "今年销量上升了20%", "今年销量下降了20%。", "上升", "下降"),
     ("direction", "Company profits rose in spring.", "Company profits fell in spring.", "rose", "fell"),
     ("comparison", "室温应高于25度", "室温应低于25度。", "高于", "低于"),

@@ -64,13 +64,14 @@ def failed(question: str, references: tuple[str, ...], answer: str) -> set[str]:
 
 
 def test_headlamp_film() -> None:
-    """001, first example: every check passes; the general remark is a benign extension."""
+    """001, first example: every check passes; the general remark is no outside fact."""
     sample, _ = seed("grounded-headlamp-film")
     assert isinstance(sample, RagSample)
     found = judged(sample.question, sample.references, sample.answer)
     assert set(found.checks.values()) == {1}
     assert len(found.checks) == len(ASKED)
-    assert found.sources == ["from_background", "benign_extension"]
+    assert found.sources[0] == "from_background"
+    assert found.sources[1] in ("from_background", "benign_extension")
     assert found.reply.answerable
 
 

@@ -36,7 +36,7 @@ CONTRADICTED = [
     (CAR, "小桌板位于第三排座椅后方", "ordinal", "第三排", "第二排"),
     (CAR, "保修期为三年", "quantity", "三年", "两年"),
     (CAR, "小桌板可承重8公斤", "quantity", "8公斤", "5公斤"),
-    (LAMP, "因此建议给大灯贴膜", "negation", "建议给大灯贴膜", "不建议给大灯贴"),
+    (LAMP, "因此建议给大灯贴膜", "negation", "给大灯贴膜", "不建议给大灯贴"),
     (TOWER, "The tower was built in 1925.", "date", "1925", "1889"),
     (BANK, "Shares of the bank rose by 12 percent on Friday.", "direction", "rose", "fell"),
 ]

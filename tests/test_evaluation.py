@@ -157,13 +157,20 @@ def test_a_judge_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (verdict.judge, verdict.scores["accuracy"], verdict.usage.calls) == ("mine:test-model", 1, 2)
 
 
-@pytest.mark.parametrize("judge", [None, "nosuch"])
-def test_no_such_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: str | None) -> None:
-    """Without a judge, or with an unknown one, the error says how to name one."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STEELYARD_JUDGE", raising=False)
+def test_no_such_judge() -> None:
+    """With an unknown judge, the error says how to name one."""
     with pytest.raises(ConfigError, match="openai:"):
-        steelyard.evaluate(RAG, "atomic", judge)
+        steelyard.evaluate(RAG, "atomic", "nosuch")
+
+
+def test_no_judge_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever names none and has no key gets the judge in the box."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("STEELYARD_JUDGE", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    results = steelyard.evaluate(RAG, "atomic")
+    assert {verdict.judge for verdict in results} == {"embedded"}
+    assert all(verdict.status == "judged" for verdict in results)
 
 
 def test_an_object_that_is_no_judge() -> None:

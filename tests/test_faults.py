@@ -257,7 +257,8 @@ def test_a_stop_is_not_delayed_by_asks_that_wait_for_a_slot(steelyard: Steelyard
             "run", long_samples(Path("long.jsonl")), *MINE, "--thorough", "-c", 4, "--max-tokens", 120 * 20
         )
         assert done.code == 3
-        assert 16 <= len(server.requests) <= 21
+        # Twenty calls are paid for; on a busy machine up to four more are in flight before the count is in.
+        assert 16 <= len(server.requests) <= 24
         before = len(server.requests)
         assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
         assert len(server.requests) == 8 * 9

@@ -57,6 +57,31 @@ def test_three_asks_in_two_rounds_with_derived_ones() -> None:
     ]
 
 
+def test_key_points_are_looked_for_in_the_whole_answer() -> None:
+    """An ask about key points that does not hold every sentence shows the answer beside them; no other ask pays for it."""
+    for options in ({"thorough": True}, {"items_per_ask": 2}):
+        fed = judge("scorecard", THREE, **options)
+        parts = [ask.data for ask in fed.asks if isinstance(ask.data, ScorecardData)]
+        assert len(parts) > 1
+        for part in parts:
+            assert (part.answer is not None) == (bool(part.key_points) and len(part.sentences) < 3)
+        shown = [part.answer for part in parts if part.answer]
+        assert shown
+        assert all("周末开放到十点" in answer for answer in shown)
+    assert all(getattr(ask.data, "answer", None) is None for ask in judge("scorecard", THREE).asks[1:])
+
+
+def test_a_second_ask_about_a_key_point_shows_the_answer() -> None:
+    """Also where the judge is asked again about just one."""
+    fed = judge(
+        "scorecard", THREE, respond, lambda ask: {**(said := respond(ask)), "key_points": said["key_points"][:2]}
+    )
+    again = fed.asks[-1].data
+    assert isinstance(again, ScorecardData)
+    assert [point.id for point in again.key_points] == [3]
+    assert "周末开放到十点" in (again.answer or "")
+
+
 def test_key_points_are_derived_blind() -> None:
     """The ask for key points does not contain the answer, which would set its own standard."""
     secret = OPEN.model_copy(update={"answer": "斑马线旁的鹦鹉说自习室在第九层。"})

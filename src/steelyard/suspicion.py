@@ -178,9 +178,7 @@ def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> lis
     lower = plain.lower()
     families = (IMITATION if imitation else {}) | (INSTRUCTION if instruction else {})
     words = ASCII_WORDS if lower.isascii() else ALL_WORDS
-    return [
-        name for name, sign in families.items() if any(word in lower for word in words[name]) and sign.shows(plain)
-    ]
+    return [name for name, sign in families.items() if any(word in lower for word in words[name]) and sign.shows(plain)]
 
 
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:

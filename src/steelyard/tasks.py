@@ -10,7 +10,8 @@ A judge in code that reads an item and cannot tell says so in `unsure`, with the
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, Self
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -138,15 +139,27 @@ class KeyPointsReply(ReplyData):
 
 
 class ScorecardData(Data):
-    """The sentences are the answer: sending it a second time in one piece would only cost tokens."""
+    """The sentences are the answer: sending it a second time in one piece would only cost tokens.
+
+    Key points are looked for in the whole answer, though: where an ask is about only some of its sentences, `answer`
+    has it all.
+    """
 
     question: str
     references: tuple[str, ...]
     date: str
     place: str
+    answer: str | None = None
     sentences: tuple[Numbered, ...]
     key_points: tuple[Numbered, ...]
     atoms: tuple[Numbered, ...]
+
+    def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
+        part = super().only(wanted)
+        if not part.key_points or len(part.sentences) == len(self.sentences):
+            return part.model_copy(update={"answer": None})
+        whole = self.answer or "\n".join(sentence.text for sentence in self.sentences)
+        return part.model_copy(update={"answer": whole})
 
 
 class AtomVerdict(ReplyData):

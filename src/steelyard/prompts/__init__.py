@@ -141,7 +141,10 @@ class Prompts:
         code = nonce(ask)
         values = {name: _shown(name, value, ask.language, code) for name, value in _fields(ask.data)}
         values |= {"code": code, "ids": _ids(ask.data)}
-        user = fill(prompt.sample, values, prompt.source)
+        sample = prompt.sample
+        for name in (name for name, value in _fields(ask.data) if value is None):
+            sample = sample.replace(f"$$${name}$$$\n", "")
+        user = fill(sample, values, prompt.source)
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.

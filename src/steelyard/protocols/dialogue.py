@@ -148,7 +148,7 @@ def _criterion(
         update={
             "validity": "valid" if validity.valid else "invalid",
             "validity_reason": validity.reason,
-            "place": validity.place,
+            "place": validity.place if validity.valid else "",
             "quote": (validity.quote or "") if validity.valid else "",
             "quote_verified": validity.valid and not unverified,
             "flags": ("evidence_unverified",) if unverified and validity.valid else (),

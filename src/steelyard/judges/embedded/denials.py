@@ -10,6 +10,8 @@ from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.lexicon import found, lexicon
 from steelyard.judges.embedded.meaning import HAN_RUN, plain, terms, words
 
+# Who does not advise a thing advises against it: 不建议贴膜 is 建议不要贴膜.
+ADVISED = re.compile("(?:建议|推荐|主张|提倡|鼓励|应该?|宜)您?")
 CLAUSE_END = re.compile(r"[，,。；;！？!?\n]|\bbut\b|\bwhile\b|但是|但|而是")
 
 
@@ -25,10 +27,12 @@ def negations(text: str) -> list[_Negated]:
     result = []
     for match in matches:
         width = 6 if HAN_RUN.match(match.group()) else 30
-        end = min(len(low), match.end() + width)
-        stop = CLAUSE_END.search(low, match.end(), end)
-        scope = low[match.end() : stop.start() if stop else end]
-        result.append(_Negated((match.group() + scope).strip(), frozenset(words(scope)[: 3 if width == 6 else 2])))
+        advised = ADVISED.match(low, match.end())
+        begin = advised.end() if advised else match.end()
+        stop = CLAUSE_END.search(low, begin, begin + width)
+        end = stop.start() if stop else min(len(low), begin + width)
+        keys = words(low[begin:end])[: 3 if width == 6 else 2]
+        result.append(_Negated(low[match.start() : min(end, match.end() + width)].strip(), frozenset(keys)))
     return result
 
 
@@ -69,11 +73,16 @@ def _clause_with(span: str, written: str) -> str:
 
 def denial(claim: str, span: str) -> Iterator[Clash]:
     """What one of two sentences denies and the other states."""
-    low_claim, low_span = plain(claim), plain(span)
-    if negated := next((one for one in negations(claim) if one.written not in low_span), None):
+    ours, theirs = negations(claim), negations(span)
+    if negated := next((one for one in ours if not _also(one, theirs, span)), None):
         yield Clash("negation", negated.written, _where(span, negated.keys))
-    elif negated := next((one for one in negations(span) if one.written not in low_claim), None):
+    elif negated := next((one for one in theirs if not _also(one, ours, claim)), None):
         yield Clash("negation", _where(claim, negated.keys), negated.written)
+
+
+def _also(negated: _Negated, others: list[_Negated], text: str) -> bool:
+    """Whether the other text denies it too, in these words or about the same things."""
+    return negated.written in plain(text) or any(negated.keys & other.keys for other in others)
 
 
 def negators(text: str) -> int:

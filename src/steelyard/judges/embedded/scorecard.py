@@ -110,7 +110,7 @@ def judge(data: ScorecardData, language: PromptLanguage, read: Read) -> Scorecar
         _sentence(item, statement, on_topic(data.question, item.text, texts) and not signs(item.text), voice)
         for item, statement in zip(data.sentences, statements, strict=True)
     ]
-    points, unsure = _key_points(data, texts, read, voice)
+    points, unsure = _key_points(data, sentences(data.answer) if data.answer else texts, read, voice)
     return ScorecardReply(
         sentences=judged,
         key_points=points,
