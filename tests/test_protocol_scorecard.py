@@ -58,7 +58,7 @@ def test_three_asks_in_two_rounds_with_derived_ones() -> None:
 
 
 def test_key_points_are_looked_for_in_the_whole_answer() -> None:
-    """An ask about key points that does not hold every sentence shows the answer beside them; no other ask pays for it."""
+    """An ask about key points that does not hold every sentence shows the answer too; no other ask pays for it."""
     for options in ({"thorough": True}, {"items_per_ask": 2}):
         fed = judge("scorecard", THREE, **options)
         parts = [ask.data for ask in fed.asks if isinstance(ask.data, ScorecardData)]
