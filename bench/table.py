@@ -112,15 +112,14 @@ def markdown(results: dict[str, Any]) -> str:
         "Made by `python bench/run.py` ([how](../bench/README.md)) against a stub endpoint on loopback. "
         "Compare within one table only: all its rows come from one run on one machine.\n"
     )
-    parts.append("".join(f"- {name}: {value}\n" for name, value in machine.items()))
-    parts.append("- versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "\n")
+    facts = [*machine.items(), ("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))]
     if results["missing"]:
-        missing = "; ".join(f"{name} ({why})" for name, why in results["missing"].items())
-        parts.append(f"- not measured: {missing}\n")
+        facts.append(("not measured", "; ".join(f"{name} ({why})" for name, why in results["missing"].items())))
+    parts.append("\n".join(f"- {name}: {value}" for name, value in facts))
     for name, rows in results["figures"].items():
         title, explained, columns = SHOWN[name]
-        parts.append(f"\n## {title}\n\n{explained}\n\n{_table(rows, columns)}")
-    return "\n".join(part.rstrip("\n") for part in parts) + "\n"
+        parts.append(f"## {title}\n\n{explained}\n\n{_table(rows, columns)}")
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def _table(rows: list[Row], columns: dict[str, str]) -> str:
