@@ -75,7 +75,7 @@ class Data(Record):
 
     def items(self) -> dict[str, tuple[Numbered, ...]]:
         """The fields that hold items, with their items."""
-        return {name: items for name in _item_fields(type(self)) if (items := getattr(self, name))}
+        return {name: items for name in item_fields(type(self)) if (items := getattr(self, name))}
 
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
@@ -88,7 +88,8 @@ class Data(Record):
 
 
 @cache
-def _item_fields(data: type[Data]) -> tuple[str, ...]:
+def item_fields(data: type[Data]) -> tuple[str, ...]:
+    """The fields that hold items to label."""
     return tuple(name for name, field in data.model_fields.items() if field.annotation == tuple[Numbered, ...])
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, NamedTuple, Self, get_args
+from typing import Literal, NamedTuple, Self
 
 from steelyard.errors import PromptError
-from steelyard.records import Again, Ask, Data, Numbered
+from steelyard.records import Again, Ask, Data, Numbered, item_fields
 from steelyard.tasks import TASKS
 
 Message = dict[str, str]
@@ -91,7 +91,7 @@ class Prompt(NamedTuple):
         if unknown:
             known = ", ".join(sorted([*fields, "code", "ids"]))
             raise PromptError(f"{self.source}: $$${unknown[0]}$$$ has no value in {self.task}; known are {known}")
-        hidden = sorted(set(_item_fields(TASKS[self.task][0])) - used)
+        hidden = sorted(set(item_fields(TASKS[self.task][0])) - used)
         if hidden:
             raise PromptError(f"{self.source}: must show the items to judge; add $$${hidden[0]}$$$")
 
@@ -215,15 +215,9 @@ def _fields(data: Data) -> Iterable[tuple[str, object]]:
     return iter(data)
 
 
-@cache
-def _item_fields(data: type[Data]) -> tuple[str, ...]:
-    """The fields that hold items to label."""
-    return tuple(name for name, field in data.model_fields.items() if get_args(field.annotation)[:1] == (Numbered,))
-
-
 def _ids(data: Data) -> str:
     """What is to be labelled, by list and id: small models otherwise label as many items as the example has."""
-    return "; ".join(f"{name} {_listed(getattr(data, name))}" for name in _item_fields(type(data)))
+    return "; ".join(f"{name} {_listed(getattr(data, name))}" for name in item_fields(type(data)))
 
 
 def _listed(items: tuple[Numbered, ...]) -> str:
