@@ -277,3 +277,16 @@ async def test_a_recording_changes_no_key_and_holds_all_that_was_told(store: Sto
     await recorder.aclose()
     assert judge.calls == 2
     assert len((tmp_path / "replies.jsonl").read_text("utf-8").splitlines()) == 2
+
+
+async def test_a_follow_up_is_another_ask(store: Store) -> None:
+    """An ask that was made from an answered one has a key of its own, so what was missing is really asked for."""
+    judge = Slow()
+    journalled = JournalledJudge(judge, store, "run-a")
+    first = ask()
+    await journalled.answer(first)
+    follow_up = first.model_copy(update={"again": Again(missing=("atoms 2",))})
+    assert follow_up.key != first.key
+    assert follow_up.key == ask(again=Again(missing=("atoms 2",))).key
+    await journalled.answer(follow_up)
+    assert judge.calls == 2

@@ -131,6 +131,12 @@ class Ask(Record):
             digest.update(b"\x00")
         return digest.hexdigest()[:32]
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Another ask has another key: pydantic copies what was computed with the fields."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("key", None)
+        return copied
+
 
 class Usage(Record):
     """What answering cost. `cost` is in US dollars, null where no price is known."""
