@@ -90,7 +90,7 @@ def test_the_replies_are_of_about_the_size_of_real_ones(protocol: str, file: str
     rows = Input([file]).rows
     runner = Runner(chosen, options, Weighing(EXAMPLES / "replies.jsonl"))
     asyncio.run(runner.run(rows(chosen), lambda *_: None))
-    expected = asyncio.run(estimate(rows(chosen), chosen, options, Prompts.shipped(), None, None))
+    expected = asyncio.run(estimate(rows(chosen), chosen, options, StandIn(Prompts.shipped(), None), None))
     assert sum(said) / 3 <= expected.completion_tokens <= 3 * sum(said)
 
 
@@ -127,7 +127,7 @@ def estimated(count: int, total: int | None, read: list[int]) -> Estimate:
     protocol = get_protocol("atomic")
     options = protocol.parse_options({"date": "2026-03-02"})
     price = Price(prompt=1, completion=1)
-    return asyncio.run(estimate(rows(count, read), protocol, options, Prompts.shipped(), price, total))
+    return asyncio.run(estimate(rows(count, read), protocol, options, StandIn(Prompts.shipped(), price), total))
 
 
 @pytest.mark.parametrize("total", [200, None])
@@ -204,5 +204,6 @@ def test_rows_after_an_unreadable_one_still_count() -> None:
         raise InputError("is cut off", file="a.jsonl")
 
     protocol = get_protocol("atomic")
+    options = protocol.parse_options({"date": "x"})
     with pytest.raises(InputError, match="cut off"):
-        asyncio.run(estimate(broken(), protocol, protocol.parse_options({"date": "x"}), Prompts.shipped(), None, None))
+        asyncio.run(estimate(broken(), protocol, options, StandIn(Prompts.shipped(), None), None))

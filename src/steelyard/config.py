@@ -8,6 +8,7 @@ The only reader of both. A judge is named on the command line or in Python by on
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
     recorded:FILE|RUN    replies of an earlier run
     NAME[:REST]          an entry point of the group steelyard.judges
+    ONE+TWO+THREE        a panel of these
 
 Whoever names none gets the endpoint whose key is in the environment, else `embedded`.
 """
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -28,6 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
+
+if TYPE_CHECKING:
+    from steelyard.judges.jury import Jury
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
@@ -127,14 +131,51 @@ class Config:
             return Choice(f"openai:{model}", "no judge is named and OPENAI_API_KEY is set")
         return Choice("embedded", "no judge is named, and OPENAI_MODEL does not say what to ask at OPENAI_BASE_URL")
 
-    def judge(self, name: str | None, prompts: Prompts, gate: Gate | None = None, store: Path | None = None) -> Judge:
-        """The judge a user named, or the one who judges when none is named."""
+    def judge(
+        self,
+        name: str | None,
+        prompts: Prompts,
+        gate: Gate | None = None,
+        store: Path | None = None,
+        together: Mapping[str, Any] | None = None,
+    ) -> Judge:
+        """The judge a user named, or the one who judges when none is named. `together` is what flags say of how it is
+        asked: repeats, escalate, verify."""
         name = self.choose(name).name
+        if jury := self._jury(name, together or {}):
+            return jury.make(lambda member, warmth: self._judge(member, prompts, gate, store, warmth))
+        return self._judge(name, prompts, gate, store)
+
+    def _jury(self, name: str, together: Mapping[str, Any]) -> Jury | None:
+        """The settings of a panel, where the name or the flags ask for one."""
+        from steelyard.judges.jury import Jury
+
+        table = dict(self.settings.judges.get(name, {}))
+        if table.pop("kind", None) == "panel":
+            where = f"{self.source}: judges.{name}."
+        elif "+" in name and name not in self.settings.judges and not Path(name.removeprefix("recorded:")).exists():
+            where, table = f"-j {name}: ", {"members": name.split("+")}
+        elif together:
+            where, table = f"-j {name}: ", {"members": [name]}
+        else:
+            return None
+        try:
+            return Jury.model_validate({**table, **together})
+        except ValidationError as error:
+            raise ConfigError(where + _first(error).removeprefix(": ").removeprefix("Value error, ")) from error
+
+    def _judge(
+        self, name: str, prompts: Prompts, gate: Gate | None, store: Path | None, warmth: float | None = None
+    ) -> Judge:
+        """A judge that is named by itself; `warmth` is the temperature for one that would otherwise have none."""
         if name in self.settings.judges:
-            return self._from_table(name, dict(self.settings.judges[name]), prompts, gate, store)
+            if self.settings.judges[name].get("kind") == "panel":
+                return self.judge(name, prompts, gate, store)
+            return self._from_table(name, dict(self.settings.judges[name]), prompts, gate, store, warmth)
         kind, _, rest = name.partition(":")
         if kind == "openai":
-            return self._from_table("openai", {"kind": "openai", "model": rest or None}, prompts, gate, store)
+            table = {"kind": "openai", "model": rest or None}
+            return self._from_table("openai", table, prompts, gate, store, warmth)
         if kind == "recorded":
             return self._recorded(rest, store)
         if kind in ("embedded", "local"):
@@ -146,7 +187,13 @@ class Config:
         raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
     def _from_table(
-        self, name: str, table: dict[str, Any], prompts: Prompts, gate: Gate | None, store: Path | None
+        self,
+        name: str,
+        table: dict[str, Any],
+        prompts: Prompts,
+        gate: Gate | None,
+        store: Path | None,
+        warmth: float | None = None,
     ) -> Judge:
         kind = table.pop("kind", "openai")
         if kind == "recorded":
@@ -180,6 +227,9 @@ class Config:
             raise ConfigError(f"{self.source}: {error}") from None
         if not table.get("model"):
             raise ConfigError("the openai judge needs a model: -j openai:MODEL, for example -j openai:gpt-4o-mini")
+        body = table.get("body", {})
+        if warmth is not None and isinstance(body, Mapping) and not body.get("temperature"):
+            table["body"] = {**body, "temperature": warmth}
         try:
             endpoint = Endpoint.model_validate({"name": name, **table, "key_env": key_env})
         except ValidationError as error:
@@ -206,12 +256,12 @@ class Config:
             raise ConfigError("recorded needs a file of replies or a run: -j recorded:replies.jsonl")
         if Path(source).exists():
             return RecordedJudge(Path(source))
-        from steelyard.journal import StoredJudge
+        from steelyard.journal import judge_of_stored_run
         from steelyard.store import is_run_name
 
         if not is_run_name(source):
             raise ConfigError(f"there is no file {source} of recorded replies")
-        return StoredJudge.of_run(source, self.store_path(store))
+        return judge_of_stored_run(source, self.store_path(store))
 
 
 def _installed_names() -> list[str]:

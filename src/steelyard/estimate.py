@@ -6,10 +6,14 @@ import types
 from collections.abc import Iterable
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from steelyard.errors import InputError
+from steelyard.judges.base import Judge
+from steelyard.judges.composed import Voice, described, exchanged, voices_of
 from steelyard.judges.endpoint import Price
+from steelyard.judges.panel import PanelJudge
+from steelyard.judges.verifying import VerifyingJudge
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
@@ -38,18 +42,26 @@ class Estimate(Record):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    further: int = Field(default=0, description="calls at most on top, for splits and second looks")
 
 
 class StandIn:
-    """A judge that sends nothing: it weighs the prompt and answers something of the right shape."""
+    """A judge that sends nothing: it weighs the prompt and answers something of the right shape.
+
+    One that stands in for a judge on this machine (`offline`) has nothing to send.
+    """
 
     name = "estimate"
 
-    def __init__(self, prompts: Prompts, price: Price | None) -> None:
-        self._prompts, self._price = prompts, price
+    def __init__(self, prompts: Prompts, price: Price | None, *, offline: bool = False) -> None:
+        self._prompts, self._price, self._offline = prompts, price, offline
+        self.labelled = 0
 
     async def answer(self, ask: Ask) -> Reply:
+        self.labelled += bool(ask.data.items())
         data = ask.reply.model_validate(example(ask))
+        if self._offline:
+            return Reply(data=data)
         prompt = "".join(message["content"] for message in self._prompts.messages(ask))
         usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(data.model_dump_json()))
         if self._price:
@@ -60,11 +72,21 @@ class StandIn:
         """Nothing to give back."""
 
 
+def standing_in(judge: Judge, prompts: Prompts) -> Judge:
+    """The judge with a stand-in for each of its voices: a panel of three takes three times the calls."""
+
+    def stand_in(voice: Voice) -> Judge:
+        price = getattr(getattr(voice.judge, "endpoint", None), "price", None)
+        return StandIn(prompts, price, offline=bool(described(voice.judge).get("offline")))
+
+    return exchanged(judge, stand_in)
+
+
 async def estimate(
-    rows: Iterable[Row], protocol: Protocol, options: Options, prompts: Prompts, price: Price | None, total: int | None
+    rows: Iterable[Row], protocol: Protocol, options: Options, judge: Judge, total: int | None
 ) -> Estimate:
-    """Go through the first samples and scale up to all of them."""
-    runner = Runner(protocol, options, StandIn(prompts, price), workers=1)
+    """Go through the first samples with stand-ins and scale up to all of them."""
+    runner = Runner(protocol, options, judge, workers=1)
     good = bad = beyond = 0
 
     def looked_at() -> Iterable[Row]:
@@ -91,7 +113,20 @@ async def estimate(
         prompt_tokens=round(tally.usage.prompt_tokens * scale),
         completion_tokens=round(tally.usage.completion_tokens * scale),
         cost=None if tally.usage.cost is None else tally.usage.cost * scale,
+        further=round(_further(judge) * scale),
     )
+
+
+def _further(judge: Judge) -> int:
+    """How many more calls it would be if every ask that labels items had a split and a finding in it."""
+    first = voices_of(judge)[0].judge
+    labelled = first.labelled if isinstance(first, StandIn) else 0
+    calls = 0
+    if isinstance(judge, VerifyingJudge):
+        calls, judge = calls + labelled * len(voices_of(judge.verifier)), judge.judge
+    if isinstance(judge, PanelJudge) and judge.escalate:
+        calls += labelled * len(voices_of(judge.escalate))
+    return calls
 
 
 def example(ask: Ask) -> dict[str, Any]:
@@ -106,7 +141,8 @@ def _value(annotation: Any, name: str, ask: Ask) -> Any:
         # What is optional is rare, apart from evidence and depth.
         return _value(inner, name, ask) if name in ("quote", "reference", "depth", "source") else None
     if origin is Literal:
-        return arguments[0]
+        # All is well: what is found amiss would be asked about again.
+        return 1 if arguments == (0, 1) else arguments[0]
     if origin is list:
         return _rows(arguments[0], name, ask)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from pydantic import ValidationError
 
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge
+from steelyard.judges.composed import Voice, exchanged
+from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
-from steelyard.store import Store, StoredReply
+from steelyard.store import RunRow, Store, StoredReply
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
@@ -28,6 +32,7 @@ def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = No
 class JournalledJudge:
     """Answers from the store where it can, else from the judge, and keeps the answer.
 
+    `repeat` counts how often the same judge is asked the same, `place` the voices of the run: a panel has several.
     `fresh` trusts only what this very run was answered; `retrying` only replies that left nothing out.
     `continued` says that this run was at work before: what it paid then is counted with the samples it finishes now.
     `spent` is what the judge was paid since this object was made.
@@ -42,8 +47,10 @@ class JournalledJudge:
         *,
         fresh: bool = False,
         continued: bool = False,
+        place: int | None = None,
     ) -> None:
         self.judge, self.store, self.run, self.repeat = judge, store, run, repeat
+        self.place = repeat if place is None else place
         self.fresh, self.continued = fresh, continued
         self.retrying = False
         self.spent = Usage()
@@ -93,12 +100,13 @@ class JournalledJudge:
         if self.retrying and _leaves_out(ask, data):
             return None
         own = stored.run == self.run
-        if self.run is not None and not own:
-            self.store.use_reply(self.run, ask.key, key, self.repeat)
+        # What another voice of this run was answered is used here for the first time.
+        if self.run is not None and (not own or self.place):
+            self.store.use_reply(self.run, ask.key, key, self.place)
         return Reply(data=data, raw=stored.raw, usage=stored.usage if own and self.continued else Usage())
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
-        self.store.journal([(key, self._stored(ask, reply))], self.repeat)
+        self.store.journal([(key, self._stored(ask, reply))], self.place)
 
     def _stored(self, ask: Ask, reply: Reply) -> StoredReply:
         data = reply.data.model_dump_json()
@@ -118,7 +126,7 @@ class JournalledJudge:
         arrived, self._arrived = self._arrived, []
         error: BaseException | None = None
         try:
-            self.store.journal(replies, self.repeat)
+            self.store.journal(replies, self.place)
         except BaseException as raised:
             error = raised
         for future in arrived:
@@ -133,6 +141,32 @@ class JournalledJudge:
         await self.judge.aclose()
 
 
+class Memory:
+    """The journal around a whole judge: each of its voices remembers for itself, so that nobody is paid twice."""
+
+    def __init__(self, judge: Judge, store: Store, run: str, *, fresh: bool = False, continued: bool = False) -> None:
+        self.continued = continued
+        self.voices: list[JournalledJudge] = []
+
+        def remembering(voice: Voice) -> Judge:
+            place = len(self.voices)
+            self.voices.append(
+                JournalledJudge(voice.judge, store, run, voice.repeat, fresh=fresh, continued=continued, place=place)
+            )
+            return self.voices[-1]
+
+        self.judge = exchanged(judge, remembering)
+
+    @property
+    def spent(self) -> Usage:
+        """What all voices were paid since this object was made."""
+        return sum((voice.spent for voice in self.voices), start=Usage())
+
+    def retry(self, retrying: bool) -> None:
+        for voice in self.voices:
+            voice.retrying = retrying
+
+
 def _leaves_out(ask: Ask, data: ReplyData) -> bool:
     """Whether an item of the ask has no label in the reply; one that the judge says it cannot tell is answered."""
     open_ = {(doubt.items, doubt.id) for doubt in getattr(data, "unsure", ())}
@@ -143,23 +177,17 @@ def _leaves_out(ask: Ask, data: ReplyData) -> bool:
 class StoredJudge:
     """The replies that an earlier run used, and nothing else: what was not asked then is not answered now."""
 
-    def __init__(self, store: Store, judge: str, run: str) -> None:
-        self._store, self._judge, self._run = store, judge, run
+    def __init__(self, store: Store, judge: str, run: str, place: int = 0, model: str | None = None) -> None:
+        self._store, self._judge, self._run, self._place, self._model = store, judge, run, place, model
         self._exact = next(store.used_replies(run), None) is not None
-
-    @classmethod
-    def of_run(cls, run: str, path: Path) -> Self:
-        store = Store.open(path, create=False)
-        try:
-            row = store.run(run)
-        except StoreError:
-            store.close()
-            raise
-        return cls(store, row.judge, row.id)
 
     @property
     def name(self) -> str:
         return self._judge
+
+    def describe(self) -> dict[str, Any]:
+        """Which model it was that replied, where the run says so."""
+        return {"model": self._model} if self._model else {}
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         for stored in self._candidates(ask):
@@ -170,7 +198,7 @@ class StoredJudge:
         return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
 
     def _candidates(self, ask: Ask) -> list[StoredReply]:
-        if used := self._store.used_reply(self._run, ask.key):
+        if used := self._store.used_reply(self._run, ask.key, self._place):
             return [used]
         if self._exact:
             return []
@@ -180,3 +208,38 @@ class StoredJudge:
 
     async def aclose(self) -> None:
         self._store.close()
+
+
+def judge_of_run(store: Store, row: RunRow) -> Judge:
+    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome."""
+    places = count()
+    then: Mapping[str, Any] = {"name": row.judge, **row.manifest.get("judge", {})}
+
+    def stored(voice: Voice) -> Judge:
+        model = getattr(voice.judge, "model", None)
+        return StoredJudge(store, voice.judge.name, row.id, next(places), model)
+
+    return exchanged(rebuilt(then, _Gone), stored)
+
+
+def judge_of_stored_run(run: str, path: Path) -> Judge:
+    """The same for a run that is named."""
+    store = Store.open(path, create=False)
+    try:
+        return judge_of_run(store, store.run(run))
+    except StoreError:
+        store.close()
+        raise
+
+
+class _Gone:
+    """A judge of an earlier run: who it was is known, but it cannot be asked any more."""
+
+    def __init__(self, described: Mapping[str, Any]) -> None:
+        self.name, self.model = str(described["name"]), described.get("model")
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        return Unjudged(reason="not_recorded", detail=f"{self.name} judged an earlier run")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""

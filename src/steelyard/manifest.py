@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.judges.base import Judge
+from steelyard.judges.composed import described
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
@@ -32,7 +33,8 @@ def make_manifest(
     fields: Mapping[str, str],
     encoding: str,
 ) -> dict[str, Any]:
-    describe = getattr(judge, "describe", None)
+    judge_described = described(judge)
+    is_verified = judge_described.get("kind") == "verifying"
     return {
         "protocol": {"name": protocol.name, "version": protocol.version},
         "options": options.model_dump(mode="json"),
@@ -40,9 +42,10 @@ def make_manifest(
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
             if prompt.task.startswith((f"{protocol.name}.", "again"))
+            or (prompt.task == "verify" and is_verified)
             or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },
-        "judge": {"name": judge.name, **(describe() if describe else {})},
+        "judge": judge_described,
         "data": [_data_file(source) for source in sources],
         "fields": dict(fields),
         "encoding": encoding,

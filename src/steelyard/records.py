@@ -110,7 +110,7 @@ class Again(Record):
 class Ask(Record):
     """One question to a judge: which task, about what, and the shape of the reply.
 
-    `again` is part of the key, so a second try is never answered by the record of the first.
+    `again` and `verify` are part of the key, so a second try is never answered by the record of the first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -120,6 +120,7 @@ class Ask(Record):
     data: Data
     reply: type[ReplyData]
     again: Again | None = None
+    verify: tuple[str, ...] = Field(default=(), description="what an earlier reply found amiss, to be looked at afresh")
 
     @cached_property
     def key(self) -> str:
@@ -128,6 +129,10 @@ class Ask(Record):
         again = self.again.model_dump_json() if self.again else ""
         for part in (self.task, self.language, self.data.model_dump_json(), again):
             digest.update(part.encode())
+            digest.update(b"\x00")
+        # Only where there is something to verify: the keys of all other asks are in recordings already.
+        for finding in self.verify:
+            digest.update(finding.encode())
             digest.update(b"\x00")
         return digest.hexdigest()[:32]
 
@@ -167,14 +172,30 @@ class Usage(Record):
         )
 
 
+class Mark(Record):
+    """What stands beside the labels of one item that several voices had a part in; keys are fields of the label."""
+
+    shares: Mapping[str, float] = Field(default_factory=dict, description="the share of votes the label got")
+    votes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict, description="what each voice said, in order")
+    open: tuple[str, ...] = Field(default=(), description="where the vote was split and nobody decided")
+    first: Mapping[str, Any] = Field(default_factory=dict, description="what a second pass did not confirm")
+    flags: tuple[str, ...] = ()
+
+
+Marks = Mapping[str, Mapping[int, Mark]]
+"""By list and id, as the labels are."""
+
+
 class Reply(Record):
-    """A usable answer to an ask: `data` satisfies `ask.reply`; `raw` is what the judge literally said."""
+    """A usable answer to an ask: `data` satisfies `ask.reply`; `raw` is what the judge literally said; `marks` say how
+    several judges came to it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     data: Any
     raw: str = ""
     usage: Usage = Usage()
+    marks: Marks = Field(default_factory=dict)
 
 
 class Unjudged(Record):
@@ -212,14 +233,25 @@ class Evidence(Record):
     source: Source = "reference"
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Item(Record):
-    """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn)."""
+    """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn).
+
+    `confidence` is there where several judges voted, `first` where a second pass did not confirm a label.
+    """
 
     kind: str
     id: int
     text: str
     reason: str = ""
     flags: tuple[str, ...] = ()
+    confidence: float | None = Field(default=None, exclude_if=_is_none, description="share of votes for its label")
+    first: Mapping[str, str | int] | None = Field(
+        default=None, exclude_if=_is_none, description="what its labels were before the second pass"
+    )
 
 
 class Atom(Item):

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import ConfigError, InputError, StoreError
-from steelyard.journal import JournalledJudge, StoredJudge
+from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
+from steelyard.judges.composed import described
 from steelyard.judges.gate import Gate
 from steelyard.judges.recorded import Recorder
 from steelyard.manifest import file_sha256, make_manifest, now
@@ -27,6 +28,8 @@ from steelyard.store import RunRow, Store
 OnVerdict = Callable[[Sample, Verdict], None]
 # What a judge says of itself that shapes its answers; time limits and prices do not.
 SHAPING = ("base_url", "model", "body", "structured")
+TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed")
+PARTS = ("members", "escalate", "judge", "verifier")
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class Run:
         continued: bool = False,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
-        self.judge = JournalledJudge(judge, store, row.id, fresh=how.fresh, continued=continued)
+        self.memory = Memory(judge, store, row.id, fresh=how.fresh, continued=continued)
+        self.judge = self.memory.judge
         self.runner = Runner(
             protocol,
             options,
@@ -93,7 +97,7 @@ class Run:
             workers=how.workers,
             budget=how.budget,
             # What the journal answers was paid for before; it must not use up the budget a second time.
-            spent=lambda: self.judge.spent,
+            spent=lambda: self.memory.spent,
             gate=how.gate,
             in_order=False,
         )
@@ -111,7 +115,7 @@ class Run:
 
     async def _drive(self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], retry: bool) -> Tally:
         self.store.update_run(self.row.id, state="running", finished=None, manifest=self.row.manifest)
-        self.judge.retrying = retry
+        self.memory.retry(retry)
         done = self.store.finished(self.row.id, retry=retry)
         self.store.clear_bad_rows(self.row.id)
 
@@ -142,6 +146,9 @@ class Run:
             return tally
         finally:
             manifest = {**self.row.manifest, "stopped": self.tally.stopped}
+            if len(self.memory.voices) > 1:
+                spent = self.store.spent_by_judge(self.row.id)
+                manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
             self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
 
 
@@ -192,10 +199,13 @@ def start(
     prompts: Prompts,
     data: Input,
     how: How,
+    together: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A new run over the given input."""
+    """A new run over the given input. `judge_spec` and `together` make the same judge again when it is resumed."""
     manifest = make_manifest(protocol, options, judge, prompts, data.sources, data.fields, data.encoding)
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": how.fresh}
+    if together:
+        manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
     return Run(row, store, protocol, options, judge, data, how)
 
@@ -216,10 +226,9 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
         raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
     if not hasattr(judge, "fingerprint"):
         return
-    described = judge.describe() if hasattr(judge, "describe") else {}
-    then = row.manifest.get("judge", {})
+    then, today = row.manifest.get("judge", {}), described(judge)
     words = {prompt.id: prompt.sha256 for prompt in prompts}
-    changed = [name for name in SHAPING if name in then and then[name] != described.get(name)]
+    changed = differing(then, today)
     changed += [
         f"the prompt {id}"
         for id, prompt in row.manifest.get("prompts", {}).items()
@@ -230,6 +239,22 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
             f"{changed[0]} is not what it was when run {row.id} began; put it back (--prompts, steelyard.toml), "
             "or start a new run"
         )
+
+
+def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
+    """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
+    found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]
+    for name in PARTS:
+        before, after = (_listed(side.get(name)) for side in (then, today))
+        if len(before) != len(after):
+            found.append(name)
+        for one, other in zip(before, after, strict=False):
+            found += [f"{part} of {one.get('name', name)}" for part in differing(one, other)]
+    return found
+
+
+def _listed(part: Any) -> list[Mapping[str, Any]]:
+    return list(part) if isinstance(part, list | tuple) else [part] if part else []
 
 
 def input_of(row: RunRow) -> Input:
@@ -258,6 +283,6 @@ async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdic
     row = store.run(name)
     protocol = get_protocol(row.protocol)
     chosen = protocol.parse_options({**row.manifest["options"], **options})
-    runner = Runner(protocol, chosen, StoredJudge(store, row.judge, row.id), workers=1)
+    runner = Runner(protocol, chosen, judge_of_run(store, row), workers=1)
     stored = ((seq, sample) for seq, (sample, _) in enumerate(store.verdicts(row.id)))
     return await runner.run(stored, lambda _, sample, verdict: on_verdict(sample, verdict))

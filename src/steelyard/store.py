@@ -312,9 +312,10 @@ class Store:
         """All replies to one ask, whoever judged."""
         return [_stored_reply(row) for row in self._read(f"{GET_REPLY} WHERE ask = ?", ask)]
 
-    def journal(self, replies: Sequence[tuple[str, StoredReply]], repeat: int = 0) -> None:
-        """Keep replies under their keys, and that their runs used them: all or none."""
-        used = [(stored.run, stored.ask, repeat, key) for key, stored in replies if stored.run is not None]
+    def journal(self, replies: Sequence[tuple[str, StoredReply]], place: int = 0) -> None:
+        """Keep replies under their keys, and that their runs used them: all or none. A panel's voices have each a place
+        of their own; the column is called `repeat`."""
+        used = [(stored.run, stored.ask, place, key) for key, stored in replies if stored.run is not None]
         with self.all_or_nothing():
             self._db.executemany(ADD_REPLY, [_reply_row(key, stored) for key, stored in replies])
             self._db.executemany(USE_REPLY, used)
@@ -322,20 +323,27 @@ class Store:
     def add_reply(self, key: str, stored: StoredReply) -> None:
         self._write(ADD_REPLY, _reply_row(key, stored))
 
-    def use_reply(self, run: str, ask: str, key: str, repeat: int = 0) -> None:
+    def use_reply(self, run: str, ask: str, key: str, place: int = 0) -> None:
         """Note which reply a run was given, whoever paid for it: rescoring takes exactly that one."""
-        self._write(USE_REPLY, (run, ask, repeat, key))
+        self._write(USE_REPLY, (run, ask, place, key))
 
-    def used_reply(self, run: str, ask: str, repeat: int = 0) -> StoredReply | None:
-        for (key,) in self._read("SELECT key FROM used WHERE run = ? AND ask = ? AND repeat = ?", run, ask, repeat):
+    def used_reply(self, run: str, ask: str, place: int = 0) -> StoredReply | None:
+        for (key,) in self._read("SELECT key FROM used WHERE run = ? AND ask = ? AND repeat = ?", run, ask, place):
             return self.reply(key)
         return None
 
     def used_replies(self, run: str) -> Iterator[tuple[str, int, StoredReply]]:
-        """All replies that a run used, with their keys and repeat numbers."""
-        for key, repeat in self._read("SELECT key, repeat FROM used WHERE run = ?", run):
+        """All replies that a run used, with their keys and the places of the voices they were for."""
+        for key, place in self._read("SELECT key, repeat FROM used WHERE run = ?", run):
             if stored := self.reply(key):
-                yield key, repeat, stored
+                yield key, place, stored
+
+    def spent_by_judge(self, run: str) -> dict[str, Usage]:
+        """What a run paid whom: its own replies, by the judge that gave them."""
+        parts = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
+        sums = ", ".join(f"sum(json_extract(usage, '$.{part}'))" for part in parts)
+        rows = self._read(f"SELECT judge, {sums} FROM replies WHERE run = ? GROUP BY judge ORDER BY judge", run)
+        return {judge: Usage(**dict(zip(parts, found, strict=True))) for judge, *found in rows}
 
     def add_unusable(self, run: str, key: str, unjudged: Unjudged) -> None:
         self._write("INSERT OR REPLACE INTO unusable VALUES (?, ?, ?)", (run, key, unjudged.model_dump_json()))

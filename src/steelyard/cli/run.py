@@ -28,10 +28,13 @@ from steelyard.cli.common import (
 if TYPE_CHECKING:
     from steelyard.config import Config
     from steelyard.estimate import Estimate
+    from steelyard.judges.base import Judge
     from steelyard.judges.endpoint import Price
+    from steelyard.prompts import Prompts
     from steelyard.protocols import Protocol
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
+    from steelyard.runs import Input
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -48,6 +51,16 @@ ProgressOption = Annotated[ProgressStyle, typer.Option(help="How progress is tol
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
+RepeatsOption = Annotated[
+    int | None, typer.Option("--repeats", min=1, help="Ask each judge so often and take every label by vote.")
+]
+EscalateOption = Annotated[
+    str | None, typer.Option("--escalate", metavar="JUDGE", help="Who decides where a vote is split.")
+]
+VerifyOption = Annotated[
+    str | None,
+    typer.Option("--verify", metavar="JUDGE", help="Who looks a second time at what was found amiss, or itself."),
+]
 OptionOption = Annotated[
     list[str] | None, typer.Option("--option", "-O", metavar="NAME=VALUE", help="Any option of the protocol.")
 ]
@@ -67,6 +80,9 @@ def run(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
     protocol: ProtocolName,
     judge: JudgeOption = None,
+    repeats: RepeatsOption = None,
+    escalate: EscalateOption = None,
+    verify: VerifyOption = None,
     out: OutOption = None,
     map: MapOption = None,
     option: OptionOption = None,
@@ -125,24 +141,16 @@ def run(
         out=out,
         store=store,
     )
-    made = session.judge(judge, known_prompts)
-    known: dict[str, Any] = getattr(made, "describe", dict)()
-    if dry_run and known.get("offline"):
-        print(f"{made.name} judges on this machine: nothing is sent and nothing is paid")
-        return
+    flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify}
+    together = {name: value for name, value in flags.items() if value is not None}
+    made = session.judge(judge, known_prompts, together)
     if dry_run:
-        from steelyard.cli.session import count_lines
-        from steelyard.estimate import estimate
-
-        price = getattr(getattr(made, "endpoint", None), "price", None)
-        total = count_lines(files, format)
-        expected = asyncio.run(estimate(data.rows(chosen), chosen, options, known_prompts, price, total))
-        _print_estimate(expected, price)
+        _dry_run(made, data, chosen, options, known_prompts)
         return
     with Store.open(settings.store_path(store)) as opened:
         how = session.how(fresh=fresh, record=record)
         spec = settings.choose(judge).name
-        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, how))
+        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, how, together))
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
@@ -197,7 +205,8 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             row = opened.run(name)
             check_out(out, [data["path"] for data in row.manifest["data"]])
             known = settings.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts or [])
-            made = session.judge(judge or row.manifest.get("judge_spec") or None, known)
+            spec = judge or row.manifest.get("judge_spec") or None
+            made = session.judge(spec, known, row.manifest.get("together", {}))
             session.finish(runs.continue_(opened, row.id, made, known, session.how()), retrying=retrying)
 
     command.__doc__ = help
@@ -254,22 +263,41 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
     return values
 
 
-def _print_estimate(expected: Estimate, price: Price | None) -> None:
+def _dry_run(judge: Judge, data: Input, protocol: Protocol, options: Options, prompts: Prompts) -> None:
+    from steelyard.cli.session import count_lines
+    from steelyard.estimate import estimate, standing_in
+    from steelyard.judges.composed import described, voices_of
+
+    paid = [voice.judge for voice in voices_of(judge) if not described(voice.judge).get("offline")]
+    if not paid:
+        print(f"{judge.name} judges on this machine: nothing is sent and nothing is paid")
+        return
+    total = count_lines(data.sources, data.format)
+    expected = asyncio.run(estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), total))
+    prices = {one.name: getattr(getattr(one, "endpoint", None), "price", None) for one in paid}
+    _print_estimate(expected, prices)
+
+
+def _print_estimate(expected: Estimate, prices: dict[str, Price | None]) -> None:
     from steelyard.prices import shipped
 
     print(
         f"samples            {expected.samples:>14,}" + (f"  ({expected.bad_rows} bad rows)" * bool(expected.bad_rows))
     )
     print(f"calls              {expected.calls:>14,}")
+    if expected.further:
+        print(f"  and at most      {expected.further:>14,}  for splits and second looks; not counted below")
     print(f"prompt tokens      {expected.prompt_tokens:>14,}")
     print(f"completion tokens  {expected.completion_tokens:>14,}")
-    if expected.cost is None:
-        print('cost                      unknown  (no price is known; set [prices."MODEL"] in steelyard.toml)')
-    elif price:
+    unpriced = [name for name, price in prices.items() if price is None]
+    if unpriced or expected.cost is None:
+        whose = f" for {unpriced[0]}" if len(prices) > 1 else ""
+        print(f'cost                      unknown  (no price is known{whose}; set [prices."MODEL"] in steelyard.toml)')
+    else:
         as_of, known = shipped()
-        dated = f"; shipped prices, of {as_of}" if price in known.values() else ""
-        rates = f"${price.prompt:g} and ${price.completion:g} a million tokens{dated}"
-        print(f"cost               {f'${expected.cost:,.4f}':>14}  ({rates})")
+        dated = f"; shipped prices, of {as_of}" if any(price in known.values() for price in prices.values()) else ""
+        rates = ", ".join(f"${p.prompt:g} and ${p.completion:g}" for p in dict.fromkeys(prices.values()) if p)
+        print(f"cost               {f'${expected.cost:,.4f}':>14}  ({rates} a million tokens{dated})")
     if expected.looked_at < expected.samples:
         print(f"estimated from the first {expected.looked_at} samples")
     print("nothing was sent")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
 from steelyard.errors import ConfigError, SteelyardError
 from steelyard.judges.base import Judge
+from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Limits
 from steelyard.progress import Progress
 from steelyard.prompts import Prompts
@@ -56,17 +57,18 @@ class Session:
         )
         self.gate = self.limits.gate()
 
-    def judge(self, spec: str | None, prompts: Prompts) -> Judge:
+    def judge(self, spec: str | None, prompts: Prompts, together: Mapping[str, Any] | None = None) -> Judge:
         choice = self.config.choose(spec)
         if choice.why:
             print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
-        made = self.config.judge(choice.name, prompts, self.gate, self.store)
-        known: dict[str, Any] = getattr(made, "describe", dict)()
-        if self.budget.max_cost is not None and "price" in known and known["price"] is None:
-            raise ConfigError(
-                f'--max-cost needs the prices of {made.name}: set [prices."{known.get("model")}"] in steelyard.toml '
-                "(US dollars for a million tokens), or use --max-tokens"
-            )
+        made = self.config.judge(choice.name, prompts, self.gate, self.store, together)
+        for known in (described(voice.judge) for voice in voices_of(made)):
+            if self.budget.max_cost is not None and "price" in known and known["price"] is None:
+                raise ConfigError(
+                    f"--max-cost needs the prices of {known['name']}: set "
+                    f'[prices."{known.get("model")}"] in steelyard.toml '
+                    "(US dollars for a million tokens), or use --max-tokens"
+                )
         return made
 
     def how(self, *, fresh: bool = False, record: Path | None = None) -> How:
@@ -84,7 +86,7 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            if run.judge.spent.calls:
+            if run.memory.spent.calls:
                 print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise
         self._write_lines(run)
@@ -105,7 +107,7 @@ class Session:
     def _report(self, run: Run, builder: ReportBuilder) -> Report:
         """The report of the whole run: as it was gathered on the way, or, for one that was at work before, from the
         store."""
-        if run.judge.continued:
+        if run.memory.continued:
             builder = ReportBuilder(run.protocol.name, self.language)
             for sample, verdict in run.store.verdicts(run.row.id):
                 builder.add(verdict, sample)

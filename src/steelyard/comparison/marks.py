@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.comparison.rows import Judged, Row
-from steelyard.runs import SHAPING
+from steelyard.runs import differing
 
 Mark = tuple[str, str]
 """A code of the wording (`compare.mark.*`) and a detail: names, ids or numbers."""
@@ -45,7 +45,7 @@ def _both(code: str, a: Iterable[str], b: Iterable[str]) -> Iterator[Mark]:
 
 def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Mark]:
     one, other = a.get("judge", {}), b.get("judge", {})
-    if changed := [name for name in SHAPING if one.get(name) != other.get(name)]:
+    if changed := list(dict.fromkeys([*differing(one, other), *differing(other, one)])):
         yield "judge", ", ".join(changed)
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
     if prompts := [id for id in sorted({*words[0], *words[1]}) if words[0].get(id) != words[1].get(id)]:
@@ -55,8 +55,8 @@ def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Mark]:
         yield "protocol", f"{versions[0]} / {versions[1]}"
     options = [side.get("options", {}) for side in (a, b)]
     names = sorted({*options[0], *options[1]} - HARMLESS_OPTIONS)
-    if differing := [name for name in names if options[0].get(name) != options[1].get(name)]:
-        yield "options", ", ".join(differing)
+    if others := [name for name in names if options[0].get(name) != options[1].get(name)]:
+        yield "options", ", ".join(others)
 
 
 def _differ(a: str | None, b: str | None) -> bool:

@@ -42,9 +42,16 @@ class RecordedJudge:
                 detail=f"{self._path.name} has no reply to this {ask.task} (key {ask.key}); record one with "
                 "steelyard run … --record FILE (in Python: steelyard.judges.Recorder around a live judge)",
             )
-        reply = json.loads(line)["reply"]
+        entry = json.loads(line)
+        reply = entry["reply"]
         try:
-            return Reply(data=ask.reply.model_validate(reply), raw=json.dumps(reply, ensure_ascii=False))
+            return Reply.model_validate(
+                {
+                    "data": ask.reply.model_validate(reply),
+                    "raw": json.dumps(reply, ensure_ascii=False),
+                    "marks": entry.get("marks", {}),
+                }
+            )
         except ValidationError as error:
             return Unjudged(reason="invalid_reply", detail=f"{self._path.name}:{number}: {error}")
 
@@ -89,12 +96,15 @@ class Recorder:
 
 
 def _entry(ask: Ask, reply: Reply, judge: str) -> dict[str, Any]:
+    # How a panel came to it, where one did.
+    marks = {"marks": reply.model_dump(mode="json", include={"marks"})["marks"]} if reply.marks else {}
     return {
         "key": ask.key,
         "task": ask.task,
         "judge": judge,
         "reply": reply.data.model_dump(mode="json"),
         "usage": reply.usage.model_dump(mode="json"),
+        **marks,
     }
 
 

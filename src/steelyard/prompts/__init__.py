@@ -133,7 +133,8 @@ class Prompts:
     def identity(self, ask: Ask) -> str:
         """The hash of the files this ask is worded by: with the ask's key it stands for the rendered prompt."""
         again = self.get("again", ask.language).sha256 if ask.again else ""
-        return self.get(ask.task, ask.language).sha256 + again
+        verify = self.get("verify", ask.language).sha256 if ask.verify else ""
+        return self.get(ask.task, ask.language).sha256 + again + verify
 
     def messages(self, ask: Ask) -> list[Message]:
         """The ask as a system and a user message."""
@@ -147,6 +148,9 @@ class Prompts:
         user = fill(sample, values, prompt.source)
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
+        if ask.verify:
+            told = self.get("verify", ask.language)
+            user += "\n\n" + fill(told.sample, {"findings": "; ".join(ask.verify)}, told.source)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.
         static = prompt.static
         if "$$$" in static:

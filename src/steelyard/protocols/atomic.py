@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steelyard.protocols.atoms import atom_item, finish_split, lacks_evidence, split_ask
 from steelyard.protocols.common import (
+    WHOLE,
     Options,
     collect,
     has_text,
@@ -68,7 +69,12 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     fallback = int(replies[0].fallback) if replies else None
     if fallback is None and collected.failures:
         flags.append(f"unjudged:fallback:{collected.failures[0].reason}")
+    if "fallback" in collected.mark(WHOLE, 0).open:
+        fallback = None
+        flags.append("unjudged:fallback:split")
     notes: dict[str, object] = {}
+    if votes := collected.votes():
+        notes["votes"] = votes
     # A refusal has no atoms, and should have none.
     if split.uncovered and (split.atoms or not fallback):
         flags.append("answer_not_covered")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Sequence
 
-from steelyard.protocols.common import Collected, PromptLanguage, has_text, same_words
+from steelyard.protocols.common import Collected, PromptLanguage, has_text, marked, same_words, why_open
 from steelyard.quantities import dates_agree, quantities_agree
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
 from steelyard.suspicion import signs
@@ -109,23 +109,26 @@ def atom_item(
     if label is None:
         reason = collected.reason("atoms", atom.id)
         return Atom(id=atom.id, text=atom.text, label="unjudged", reason=reason, causal_of=causal_of)
-    final, flags = _decided(label, references, strict=strict)
+    mark = collected.mark("atoms", atom.id)
+    is_open = "label" in mark.open
+    final, flags = ("undetermined", ()) if is_open else _decided(label, references, strict=strict)
     evidence: Evidence | None = None
     if final in ("correct", "wrong"):
         evidence = evidence_of(label.quote, _named(label), references, label.source)
         if atom.id in collected.unverified.get("atoms", ()):
             flags = (*flags, "evidence_unverified")
-    return Atom(
+    item = Atom(
         id=atom.id,
         text=atom.text,
         label=final,
         level=label.level if isinstance(label, GradedAtomVerdict) else None,
         level_reason=label.level_reason if isinstance(label, GradedAtomVerdict) else "",
-        reason=label.reason,
+        reason=why_open(mark) if is_open else label.reason,
         evidence=evidence,
         causal_of=causal_of,
         flags=flags,
     )
+    return marked(item, mark)
 
 
 def _decided(label: AnyAtomVerdict, references: Sequence[str], *, strict: bool) -> tuple[AtomLabel, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +13,8 @@ from steelyard.records import (
     Again,
     AnyItem,
     Ask,
+    Item,
+    Mark,
     Numbered,
     RagSample,
     Reply,
@@ -29,7 +31,12 @@ Asking = Generator[list[Ask], list[Reply | Unjudged], "Collected"]
 Problem = Callable[[str, Any], bool]
 """Given the field and the labelled item, whether its evidence does not hold."""
 
+Labelled = TypeVar("Labelled", bound=Item)
+
 MISSING = "missing_in_reply"
+UNMARKED = Mark()
+# Where the marks of what is about a reply as a whole stand: no list has this name.
+WHOLE = ""
 
 
 class Options(BaseModel):
@@ -98,6 +105,7 @@ class Collected:
     reasons: dict[str, dict[int, str]] = field(default_factory=dict)
     unverified: dict[str, set[int]] = field(default_factory=dict)
     replies: list[Any] = field(default_factory=list)
+    marks: dict[str, dict[int, Mark]] = field(default_factory=dict)
     failures: list[Unjudged] = field(default_factory=list)
     invented: int = 0
 
@@ -106,6 +114,18 @@ class Collected:
 
     def reason(self, name: str, id: int) -> str:
         return self.reasons.get(name, {}).get(id, MISSING)
+
+    def mark(self, name: str, id: int) -> Mark:
+        """How several judges came to the label; empty where one alone gave it."""
+        return self.marks.get(name, {}).get(id, UNMARKED)
+
+    def votes(self) -> dict[str, dict[str, Any]]:
+        """What each voice said, for the verdict's notes: by list, id and field."""
+        found = {
+            name: {str(id): dict(mark.votes) for id, mark in sorted(by_id.items()) if mark.votes}
+            for name, by_id in self.marks.items()
+        }
+        return {name or "reply": by_id for name, by_id in found.items() if by_id}
 
     def absorb(self, ask: Ask, reply: Reply | Unjudged) -> None:
         """Take over every label that answers an item of the ask exactly once; drop and count what was invented."""
@@ -116,6 +136,8 @@ class Collected:
                     self.reasons.setdefault(name, {}).setdefault(item.id, reply.reason)
             return
         self.replies.append(reply.data)
+        for id, mark in reply.marks.get(WHOLE, {}).items():
+            self.marks.setdefault(WHOLE, {}).setdefault(id, mark)
         for name, items in ask.data.items().items():
             wanted = {item.id for item in items}
             answered: dict[int, list[ReplyData]] = {}
@@ -128,6 +150,8 @@ class Collected:
                 # Said twice and differently is not said at all.
                 if len(labels) == 1 or all(label == labels[0] for label in labels):
                     self.labels.setdefault(name, {})[id] = labels[0]
+                    if found := reply.marks.get(name, {}).get(id):
+                        self.marks.setdefault(name, {})[id] = found
             for doubt in getattr(reply.data, "unsure", ()):
                 if doubt.items == name and doubt.id in wanted - answered.keys():
                     self.reasons.setdefault(name, {})[doubt.id] = doubt.reason
@@ -146,10 +170,11 @@ def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
     again = [follow_up for ask in asks if (follow_up := _follow_up(ask, collected, unproven))]
     if again:
         first = {name: dict(labels) for name, labels in collected.labels.items()}
+        marks = {name: dict(by_id) for name, by_id in collected.marks.items()}
         for ask, reply in zip(again, (yield again), strict=True):
             collected.absorb(ask, reply)
         if unproven:
-            _keep_proven(first, collected, unproven)
+            _keep_proven(first, marks, collected, unproven)
     return collected
 
 
@@ -172,12 +197,43 @@ def _named(ids: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
     return tuple(f"{name} {id}" for name, found in ids.items() for id in found)
 
 
-def _keep_proven(first: dict[str, dict[int, Any]], collected: Collected, unproven: Problem) -> None:
+def _keep_proven(
+    first: dict[str, dict[int, Any]], marks: dict[str, dict[int, Mark]], collected: Collected, unproven: Problem
+) -> None:
     for name, labels in collected.labels.items():
         for id, label in labels.items():
             if unproven(name, label):
                 labels[id] = first.get(name, {}).get(id, label)
+                if id in first.get(name, {}) and id in marks.get(name, {}):
+                    collected.marks[name][id] = marks[name][id]
                 collected.unverified.setdefault(name, set()).add(id)
+
+
+def marked(item: Labelled, *marks: Mark, fields: Mapping[str, str] | None = None) -> Labelled:
+    """The item with what several judges have to say about its labels: how far they agreed, what a second pass changed.
+
+    `fields` maps the judge's fields to those of the item; `{"label": "label"}` where nothing is said.
+    """
+    if all(mark is UNMARKED for mark in marks):
+        return item
+    fields = fields or {"label": "label"}
+    shares = [share for mark in marks for field, share in mark.shares.items() if field in fields]
+    first = {fields[field]: said for mark in marks for field, said in mark.first.items() if field in fields}
+    flags = [flag for mark in marks for flag in mark.flags]
+    flags += ["split" for mark in marks if mark.open and "not_confirmed" not in mark.flags]
+    return item.model_copy(
+        update={
+            # A sentence or a criterion has two labels; the one they agree on less is how sure they are of it.
+            "confidence": round(min(shares), 4) if shares else None,
+            "first": first or None,
+            "flags": tuple(dict.fromkeys((*item.flags, *flags))),
+        }
+    )
+
+
+def why_open(mark: Mark) -> str:
+    """Why a label is left open: a split vote, or a finding that was not found again."""
+    return "not_confirmed" if "not_confirmed" in mark.flags else "split"
 
 
 def too_long(

@@ -10,10 +10,12 @@ from steelyard.protocols.common import (
     PromptLanguage,
     collect,
     in_parts,
+    marked,
     numbered,
     prompt_language,
     status_of,
     too_long,
+    why_open,
 )
 from steelyard.protocols.rules import Ruling, rule_on
 from steelyard.records import (
@@ -73,7 +75,11 @@ def dialogue(sample: DialogueSample, options: DialogueOptions) -> Rounds:
         in_parts(validity_ask, options.part_size),
         lambda _, label: label.valid and not contains_quote(sample.system_prompt, label.quote or ""),
     )
-    valid = {text for text, id in number.items() if (label := validity.label("criteria", id)) and label.valid}
+    valid = {
+        text
+        for text, id in number.items()
+        if (label := validity.label("criteria", id)) and label.valid and not validity.mark("criteria", id).open
+    }
 
     # Step 2: code first, then the judge about what code leaves open. Ids run through all turns, so that
     # one collection holds them.
@@ -140,9 +146,23 @@ def _criterion(
     blank: Criterion, validities: Collected, id: int, ruling: Ruling | None, compliances: Collected, question: int
 ) -> Criterion:
     """One criterion of one turn, from what the judge said of it (under these ids) and the rules."""
+    item = _decided(blank, validities, id, ruling, compliances, question)
+    marks = [validities.mark("criteria", id)]
+    if item.validity == "valid" and item.decided_by == "judge":
+        compliance = compliances.mark("criteria", question)
+        first = {"complies": "violated"} if "complies" in compliance.first else {}
+        marks.append(compliance.model_copy(update={"first": first}) if first else compliance)
+    return marked(item, *marks, fields={"valid": "validity", "complies": "label"})
+
+
+def _decided(
+    blank: Criterion, validities: Collected, id: int, ruling: Ruling | None, compliances: Collected, question: int
+) -> Criterion:
     validity: ValidityVerdict | None = validities.label("criteria", id)
     if validity is None:
         return blank.model_copy(update={"reason": validities.reason("criteria", id)})
+    if (mark := validities.mark("criteria", id)).open:
+        return blank.model_copy(update={"reason": why_open(mark)})
     unverified = id in validities.unverified.get("criteria", ())
     known = blank.model_copy(
         update={
@@ -162,6 +182,8 @@ def _criterion(
     compliance: ComplianceVerdict | None = compliances.label("criteria", question)
     if compliance is None:
         return known.model_copy(update={"reason": compliances.reason("criteria", question)})
+    if (mark := compliances.mark("criteria", question)).open:
+        return known.model_copy(update={"reason": why_open(mark)})
     if not compliance.triggered:
         vacuous = known.model_copy(update={"flags": (*known.flags, "vacuous")})
         return _labelled(vacuous, "satisfied", compliance.reason)
@@ -186,6 +208,9 @@ def _verdict(
     invented = sum(collected.invented for collected in collections)
     failures = [failure for collected in collections for failure in collected.failures]
     notes: dict[str, object] = {"turns": len(sample.turns)}
+    steps = zip(("validity", "compliance"), collections, strict=False)
+    if votes := {step: found["criteria"] for step, collected in steps if (found := collected.votes())}:
+        notes["votes"] = votes
     if invented:
         notes["invented"] = invented
     if failures:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from steelyard.protocols.common import (
+    UNMARKED,
     Collected,
     Options,
     collect,
     has_text,
     in_parts,
+    marked,
     numbered,
     prompt_language,
     rag_size,
     status_of,
     too_long,
+    why_open,
 )
-from steelyard.records import Ask, Check, Numbered, Part, RagSample, Rounds, Verdict
+from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
 from steelyard.scoring import conjunction, grounded_scores
 from steelyard.suspicion import suspected
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
@@ -72,6 +75,8 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
 
     parts = tuple(_part(sentence, collected) for sentence in data.sentences)
     found = {name: _check(id, collected) for id, name in enumerate(ASKED, start=1)}
+    marks = {name: collected.mark("checks", id) for id, name in enumerate(ASKED, start=1)}
+    marks["from_background"] = _mark_of_parts(parts, collected, strict=options.strict)
     found["from_background"] = _from_background(parts, strict=options.strict)
     if not background:
         found["from_background"] = found["conclusion_correct"] = (0, "no_background")
@@ -84,24 +89,50 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     notes: dict[str, object] = {}
     if replies:
         notes = {"own_answer": replies[0].own_answer, "answerable": answerable}
+    if votes := collected.votes():
+        notes["votes"] = votes
     if collected.invented:
         flags.append("invented_items")
         notes["invented"] = collected.invented
     if collected.failures:
         notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
-    return _verdict(sample, found, parts, flags, notes)
+    return _verdict(sample, found, parts, flags, notes, marks)
 
 
 def _check(id: int, collected: Collected) -> tuple[Label, str]:
-    label = collected.label("checks", id)
-    return ("unjudged", collected.reason("checks", id)) if label is None else (label.label, label.reason)
+    label, mark = collected.label("checks", id), collected.mark("checks", id)
+    if label is None:
+        return "unjudged", collected.reason("checks", id)
+    return ("unjudged", why_open(mark)) if mark.open else (label.label, label.reason)
 
 
 def _part(sentence: Numbered, collected: Collected) -> Part:
     source: SentenceSource | None = collected.label("sentences", sentence.id)
     if source is None:
         return Part(text=sentence.text, label="unjudged", reason=collected.reason("sentences", sentence.id))
+    if (mark := collected.mark("sentences", sentence.id)).open:
+        return Part(text=sentence.text, label="unjudged", reason=why_open(mark))
     return Part(text=sentence.text, label=source.label, reason=source.reason)
+
+
+def _mark_of_parts(parts: Sequence[Part], collected: Collected, *, strict: bool) -> Mark:
+    """The marks of the sentences as one: as sure as the least sure, and what the check was before a second pass."""
+    marks = [collected.mark("sentences", id) for id in range(1, len(parts) + 1)]
+    if all(mark is UNMARKED for mark in marks):
+        return UNMARKED
+    shares = [mark.shares["label"] for mark in marks if "label" in mark.shares]
+    before = [
+        part.model_copy(update={"label": mark.first["label"]}) if mark.first else part
+        for part, mark in zip(parts, marks, strict=True)
+    ]
+    first, now = (_from_background(given, strict=strict)[0] for given in (before, parts))
+    changed = first != now
+    return Mark(
+        shares={"label": min(shares)} if shares else {},
+        open=("label",) if now == "unjudged" and any(mark.open for mark in marks) else (),
+        first={"label": first} if changed else {},
+        flags=tuple(flag for mark in marks for flag in mark.flags if flag != "not_confirmed" or changed),
+    )
 
 
 def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str]:
@@ -123,10 +154,12 @@ def _verdict(
     parts: tuple[Part, ...],
     flags: list[str],
     notes: dict[str, object],
+    marks: Mapping[str, Mark] | None = None,
 ) -> Verdict:
     language = language_of(sample.question, sample.answer)
-    checks = tuple(
-        Check(
+
+    def check(id: int, group: str, name: str) -> Check:
+        item = Check(
             id=id,
             name=name,
             group=group,
@@ -135,14 +168,15 @@ def _verdict(
             reason=found[name][1],
             parts=parts if name == "from_background" else (),
         )
-        for id, (group, name) in enumerate(CHECKS, start=1)
-    )
+        return marked(item, (marks or {}).get(name, UNMARKED))
+
+    checks = tuple(check(id, group, name) for id, (group, name) in enumerate(CHECKS, start=1))
     return Verdict(
         id=sample.id,
         protocol="grounded",
         status=status_of(checks),
         scores=grounded_scores(checks),
         items=checks,
-        flags=tuple(flags),
+        flags=(*flags, *(flag for check in checks for flag in check.flags)),
         notes=notes,
     )

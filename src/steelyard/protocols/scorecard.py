@@ -17,12 +17,14 @@ from steelyard.protocols.common import (
     collect,
     has_text,
     in_parts,
+    marked,
     numbered,
     prompt_language,
     rag_size,
     same_words,
     status_of,
     too_long,
+    why_open,
 )
 from steelyard.records import (
     AnyItem,
@@ -35,6 +37,7 @@ from steelyard.records import (
     Rounds,
     Sentence,
     SupportLabel,
+    TopicLabel,
     Unjudged,
     Verdict,
 )
@@ -135,6 +138,8 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
         ),
     )
     notes: dict[str, Any] = {}
+    if votes := collected.votes():
+        notes["votes"] = votes
     if summaries := [reply.summary for reply in collected.replies if reply.summary]:
         notes["summary"] = summaries[0]
     if data.key_points:
@@ -199,23 +204,28 @@ def _sentence(sentence: Numbered, collected: Collected, references: Sequence[str
     if label is None:
         reason = collected.reason("sentences", sentence.id)
         return Sentence(id=sentence.id, text=sentence.text, on_topic="unjudged", support="unjudged", reason=reason)
-    support: SupportLabel = label.support
+    mark = collected.mark("sentences", sentence.id)
+    support: SupportLabel = "unjudged" if "support" in mark.open else label.support
+    on_topic: TopicLabel = "unjudged" if "on_topic" in mark.open else "on_topic" if label.on_topic else "off_topic"
     flags: tuple[str, ...] = ()
     evidence: Evidence | None = None
-    if support != "no_claim" and not has_text(references):
+    if support not in ("no_claim", "unjudged") and not has_text(references):
         support, flags = "unsupported", ("no_references",)
     if support in ("supported", "partial"):
         evidence = evidence_of(label.quote, None, references)
         flags = () if evidence.verified else ("evidence_unverified",)
-    return Sentence(
+    item = Sentence(
         id=sentence.id,
         text=sentence.text,
-        on_topic="on_topic" if label.on_topic else "off_topic",
+        on_topic=on_topic,
         support=support,
-        reason=label.reason,
+        reason=why_open(mark) if mark.open else label.reason,
         evidence=evidence,
         flags=flags,
     )
+    if "on_topic" in mark.first:
+        mark = mark.model_copy(update={"first": {**mark.first, "on_topic": "off_topic"}})
+    return marked(item, mark, fields={"on_topic": "on_topic", "support": "support"})
 
 
 def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -> KeyPoint:
@@ -228,14 +238,16 @@ def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -
             reason=collected.reason("key_points", point.id),
             keypoints_source=source,
         )
-    return KeyPoint(
+    mark = collected.mark("key_points", point.id)
+    item = KeyPoint(
         id=point.id,
         text=point.text,
-        label=label.label,
-        depth=label.depth if label.label != "missing" else None,
-        reason=label.reason,
+        label="unjudged" if mark.open else label.label,
+        depth=label.depth if label.label != "missing" and not mark.open else None,
+        reason=why_open(mark) if mark.open else label.reason,
         keypoints_source=source,
     )
+    return marked(item, mark)
 
 
 def _score_names(options: ScorecardOptions) -> tuple[str, ...]:

@@ -1,0 +1,170 @@
+"""A second look at what was found amiss. Judges over-flag, so a finding stands only if it is found again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from steelyard.judges.base import Judge
+from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
+from steelyard.records import Ask, Mark, Reply, ReplyData, Unjudged
+
+Unconfirmed = Literal["second", "undetermined"]
+
+# By field of a label, what speaks against the answer. Whether a criterion is valid says nothing about the answer.
+AMISS: Mapping[str, tuple[Any, ...]] = {
+    "label": ("wrong", "missing", "outside", 0),
+    "support": ("unsupported",),
+    "on_topic": (False,),
+    "complies": ("partly", "no"),
+}
+
+
+class VerifyingJudge:
+    """Asks `judge`; what it finds amiss is asked once more, of `verifier` or of the same judge, with only those items.
+
+    A finding that is not found again gives way to the second label and is flagged `not_confirmed`; with
+    `unconfirmed="undetermined"` it is left open instead. Where the second look fails, the first label stands.
+    """
+
+    def __init__(self, judge: Judge, verifier: Judge | None = None, *, unconfirmed: Unconfirmed = "second") -> None:
+        self.judge, self.verifier, self.unconfirmed = judge, verifier or judge, unconfirmed
+
+    @property
+    def name(self) -> str:
+        by = "itself" if self.verifier is self.judge else self.verifier.name
+        left_open = ", unconfirmed left open" if self.unconfirmed == "undetermined" else ""
+        return f"{self.judge.name}, verified by {by}{left_open}"
+
+    def describe(self) -> dict[str, Any]:
+        """For a run's manifest; a null `verifier` is the judge itself."""
+        return {
+            "kind": "verifying",
+            "judge": described(self.judge),
+            "verifier": None if self.verifier is self.judge else described(self.verifier),
+            "unconfirmed": self.unconfirmed,
+        }
+
+    def fingerprint(self, ask: Ask) -> str:
+        parts = (fingerprint_of(self.judge, ask), fingerprint_of(self.verifier, ask), self.unconfirmed)
+        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+
+    def voices(self) -> Iterator[Voice]:
+        yield from voices_of(self.judge)
+        if self.verifier is not self.judge:
+            yield from voices_of(self.verifier)
+
+    def exchanged(self, exchange: Exchange) -> VerifyingJudge:
+        judge = exchanged(self.judge, exchange)
+        verifier = None if self.verifier is self.judge else exchanged(self.verifier, exchange)
+        return VerifyingJudge(judge, verifier, unconfirmed=self.unconfirmed)
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        first = await self.judge.answer(ask)
+        if isinstance(first, Unjudged):
+            return first
+        found = {name: findings for name in ask.data.items() if (findings := amiss(first, name))}
+        if not found:
+            return first
+        second = await self.verifier.answer(
+            ask.model_copy(
+                update={
+                    "data": ask.data.only({name: tuple(findings) for name, findings in found.items()}),
+                    "verify": tuple(
+                        f"{name} {id}: {', '.join(_word(field, said) for field, said in fields.items())}"
+                        for name, findings in found.items()
+                        for id, fields in findings.items()
+                    ),
+                }
+            )
+        )
+        usage = first.usage + second.usage
+        if isinstance(second, Unjudged):
+            return first.model_copy(update={"usage": usage})
+        data, marks = self._weighed(first, second, found)
+        return first.model_copy(update={"data": data, "marks": marks, "usage": usage})
+
+    async def aclose(self) -> None:
+        await close_all([self.judge, self.verifier])
+
+    def _weighed(
+        self, first: Reply, second: Reply, found: Mapping[str, Mapping[int, Mapping[str, Any]]]
+    ) -> tuple[ReplyData, dict[str, dict[int, Mark]]]:
+        """First and second look as one reply."""
+        marks = {name: dict(by_id) for name, by_id in first.marks.items()}
+        changed: dict[str, list[Any]] = {}
+        for name, findings in found.items():
+            again = _once(second.data, name)
+            labels: list[Any] = []
+            for label in getattr(first.data, name):
+                other = again.get(label.id)
+                open_there = _mark(second.marks, name, label.id).open
+                gone = {
+                    field: said
+                    for field, said in findings.get(label.id, {}).items()
+                    if other is not None and field not in open_there and not _is_amiss(other, field)
+                }
+                labels.append(self._label(label, other, gone))
+                if gone:
+                    before, after = _mark(first.marks, name, label.id), _mark(second.marks, name, label.id)
+                    marks.setdefault(name, {})[label.id] = self._marked(before, after, gone)
+            changed[name] = labels
+        data: ReplyData = first.data.model_copy(update=changed)
+        return data, marks
+
+    def _label(self, label: Any, other: Any, gone: Mapping[str, Any]) -> Any:
+        if not gone or self.unconfirmed == "undetermined":
+            return label
+        # Reason and quote come with the label they speak for; what was not in doubt stays.
+        kept = {field: getattr(label, field) for field in AMISS if hasattr(label, field) and field not in gone}
+        return other.model_copy(update=kept)
+
+    def _marked(self, before: Mark, after: Mark, gone: Mapping[str, Any]) -> Mark:
+        left_open = tuple(gone) if self.unconfirmed == "undetermined" else ()
+        return Mark(
+            # Votes for what did not stand say nothing about what does.
+            shares={
+                **{field: share for field, share in before.shares.items() if field not in gone},
+                **{field: share for field, share in after.shares.items() if field in gone},
+            },
+            votes=before.votes,
+            open=(*before.open, *left_open),
+            first=dict(gone),
+            flags=(*before.flags, "not_confirmed"),
+        )
+
+
+def amiss(reply: Reply, name: str) -> dict[int, dict[str, Any]]:
+    """What a reply found amiss in one of its lists: by id, the fields with what they say. What is open is none."""
+    found: dict[int, dict[str, Any]] = {}
+    for id, label in _once(reply.data, name).items():
+        left_open = _mark(reply.marks, name, id).open
+        fields = {field: getattr(label, field) for field in AMISS if _is_amiss(label, field) and field not in left_open}
+        if fields:
+            found[id] = fields
+    return found
+
+
+def _is_amiss(label: Any, field: str) -> bool:
+    if field == "complies" and not getattr(label, "triggered", True):
+        return False
+    said = getattr(label, field, None)
+    return said is not None and any(said is bad or (said == bad and type(said) is type(bad)) for bad in AMISS[field])
+
+
+def _word(field: str, said: Any) -> str:
+    return {"on_topic": "off_topic", "complies": "violated"}.get(field, str(said))
+
+
+def _once(data: ReplyData, name: str) -> dict[int, Any]:
+    labels: list[Any] = getattr(data, name)
+    times: dict[int, int] = {}
+    for label in labels:
+        times[label.id] = times.get(label.id, 0) + 1
+    return {label.id: label for label in labels if times[label.id] == 1}
+
+
+def _mark(marks: Any, name: str, id: int) -> Mark:
+    found: Mark = marks.get(name, {}).get(id, Mark())
+    return found
