@@ -24,6 +24,7 @@ from steelyard.judges.chat import ChatJudge
 from steelyard.manifest import now
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Record, Reply, Sample, Unjudged, Usage, Verdict
+from steelyard.runner import signed
 from steelyard.runs import Input
 from steelyard.store import RunRow, Store
 
@@ -165,8 +166,7 @@ class _Walker:
                 usage = sum((reply.usage for reply in known), start=usage)
                 asks = rounds.send(known)
         except StopIteration as end:
-            verdict: Verdict = end.value
-            return verdict.model_copy(update={"judge": self._judge.name, "usage": usage})
+            return signed(end.value, sample, self._judge, usage)
 
     def _answer(self, ask: Ask) -> Reply | Unjudged | None:
         key = self._journal.key(ask)

@@ -103,6 +103,8 @@ def _flat(name: str, value: Any) -> Any:
     """A cell: lists joined, and labels always words, since a check's 0 and 1 share their column with `unjudged`."""
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
+    if isinstance(value, dict):
+        return ",".join(f"{key}={part}" for key, part in value.items())
     return str(value) if name == "label" else value
 
 

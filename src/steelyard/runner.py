@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from steelyard.errors import InputError, StoreError
+from steelyard.families import judges_itself
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Stopped
 from steelyard.protocols import Protocol
@@ -29,11 +30,13 @@ class Tally:
     statuses: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
+    self_judged: int = 0
     stopped: str | None = None
 
     def count(self, verdict: Verdict) -> None:
         self.done += 1
         self.statuses[verdict.status] += 1
+        self.self_judged += "self_judged" in verdict.flags
 
 
 @dataclass(frozen=True)
@@ -176,8 +179,7 @@ class Runner:
                     usage += reply.usage
                 asks = rounds.send(replies)
         except StopIteration as finished:
-            verdict: Verdict = finished.value
-            return verdict.model_copy(update={"judge": self.judge.name, "usage": usage})
+            return signed(finished.value, sample, self.judge, usage)
 
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
         self._mind_budget()
@@ -209,6 +211,12 @@ class Runner:
             return None
         reason = self.budget.exceeded(Usage(), seconds) or ""
         return asyncio.get_running_loop().call_later(seconds, self.stop, reason)
+
+
+def signed(verdict: Verdict, sample: Sample, judge: Judge, usage: Usage) -> Verdict:
+    """The verdict with who gave it and for how much; flagged where that was one of the answer's own kind."""
+    flags = (*verdict.flags, "self_judged") if judges_itself(judge.name, sample.model) else verdict.flags
+    return verdict.model_copy(update={"judge": judge.name, "usage": usage, "flags": flags})
 
 
 async def _all(answers: Iterable[asyncio.Future[Reply | Unjudged] | object]) -> list[Reply | Unjudged]:

@@ -146,6 +146,8 @@ class Run:
             return tally
         finally:
             manifest = {**self.row.manifest, "stopped": self.tally.stopped}
+            if self.tally.self_judged or "self_judged" in manifest:
+                manifest["self_judged"] = self.store.count_flagged(self.row.id, "self_judged")
             if len(self.memory.voices) > 1:
                 spent = self.store.spent_by_judge(self.row.id)
                 manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}

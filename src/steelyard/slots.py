@@ -9,9 +9,13 @@ from steelyard.labels import SAMPLE_KINDS
 from steelyard.records import AnyItem, Check, Criterion, Verdict
 from steelyard.reports.tally import labels_of
 
+# Labels that stand in a field of their own name.
+OWN_FIELDS = ("on_topic", "support", "validity")
+
 
 class Slot(NamedTuple):
-    """One place for a label: an item of a sample, and what the judge put there."""
+    """One place for a label: an item of a sample, and what the judge put there; `first` is what stood there before a
+    second look, where that changed it."""
 
     kind: str
     task: str
@@ -20,6 +24,7 @@ class Slot(NamedTuple):
     text: str
     judge: str
     reason: str
+    first: str | None = None
 
 
 def slots_of(verdict: Verdict) -> Iterator[Slot]:
@@ -31,7 +36,9 @@ def slots_of(verdict: Verdict) -> Iterator[Slot]:
                 continue
             seen.add(item.name)
         for kind, label in labels_of(item):
-            yield Slot(kind, _task(kind, item), _turn(item), item.id, item.text, label, item.reason)
+            first = (item.first or {}).get(kind if kind in OWN_FIELDS else "label")
+            before = None if first is None else str(first)
+            yield Slot(kind, _task(kind, item), _turn(item), item.id, item.text, label, item.reason, before)
     for kind in SAMPLE_KINDS:
         if (score := verdict.scores.get(kind)) is not None:
             yield Slot(kind, kind, None, None, "", str(int(score)), "")

@@ -282,6 +282,12 @@ class Store:
         """How many samples of a run have which status."""
         return dict(self._read("SELECT status, count(*) FROM samples WHERE run = ? GROUP BY status", run))
 
+    def count_flagged(self, run: str, flag: str) -> int:
+        """How many samples of a run carry a flag."""
+        sql = "SELECT count(*) FROM samples, json_each(verdict, '$.flags') AS flag WHERE run = ? AND flag.value = ?"
+        (n,) = next(self._read(sql, run, flag))
+        return int(n)
+
     def finished(self, run: str, *, retry: bool = False) -> bytearray:
         """One byte per place in the input: 1 where nothing is left to judge; with `retry`, only fully judged ones.
 

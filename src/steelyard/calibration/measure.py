@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 from steelyard.calibration.matching import Rated
-from steelyard.calibration.model import Dispute, DisputedItem, Figure, Group, LabelFigures, Pairing, Task
+from steelyard.calibration.model import Dispute, DisputedItem, Figure, Group, LabelFigures, Pairing, SecondLook, Task
 from steelyard.calibration.people import Majority
 from steelyard.labels import UNJUDGED, allowed
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled, gather
+from steelyard.stats.intervals import wilson
 from steelyard.stats.libraries import Array, np
 
 MOST_DISPUTES = 8
@@ -42,11 +43,63 @@ def measure(task: str, rated: Sequence[Rated], majority: Majority) -> Task:
         balanced_accuracy=_figure(against, agreement.balanced_accuracy),
         alpha=_alpha(tables.coincidences([[item.slot.judge, *item.people.values()] for item in both])),
         by_label=tuple(_by_label(against, both, people, labels)),
+        second_look=tuple(_second_look(rated, majority)),
         judge_person=_pairing(Resampled(tables.of([_with_each(i) for i in both]))) if len(names) > 1 else None,
         person_person=_pairing(alone) if several else None,
         alpha_people=_alpha(tables.coincidences([list(i.people.values()) for i in both])) if several else None,
         gap=_gap(tables, both) if several else None,
     )
+
+
+def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondLook]:
+    """Each label that a second look took away somewhere: precision and recall before and after, on the same items."""
+    first = Counter(item.slot.first for item in rated if item.slot.first is not None)
+    if not first:
+        return
+    # What was left open is a label like any other here: it was a finding before.
+    told = [item for item in rated if item.slot.first is not None or item.slot.judge != UNJUDGED]
+    labels = [*_labels_in_use(told), UNJUDGED]
+    labels += [label for label in first if label not in labels]
+    tables = _Tables(told, labels)
+    people = [majority.label(item.people) for item in told]
+    sides = (
+        tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
+        tables.of([[(i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
+    )
+    before, after = (Resampled(side) for side in sides)
+    both = Resampled(np.stack(sides, axis=1))
+    for label, n in first.most_common():
+        k = labels.index(label)
+        yield SecondLook(
+            label=label,
+            n_changed=n,
+            precision=(
+                _figure(before, _at(agreement.precision, k), _at(_by_judge, k)),
+                _figure(after, _at(agreement.precision, k), _at(_by_judge, k)),
+            ),
+            precision_change=_change(both, agreement.precision, _by_judge, k),
+            recall=(
+                _figure(before, _at(agreement.recall, k), _at(_by_people, k)),
+                _figure(after, _at(agreement.recall, k), _at(_by_people, k)),
+            ),
+            recall_change=_change(both, agreement.recall, _by_people, k),
+        )
+
+
+def _change(
+    both: Resampled, statistic: Callable[[Array, int], Array], counts: Callable[[Array, int], Array], label: int
+) -> Figure:
+    """After minus before, resampled together."""
+    found = both.figure(
+        lambda t: statistic(t[..., 1, :, :], label) - statistic(t[..., 0, :, :], label),
+        counts=lambda t: counts(t[..., 0, :, :], label),
+        bounds=ABOVE_CHANCE,
+    )
+    if found.value == 0 and found.interval == ABOVE_CHANCE:
+        # Nothing moved in any of so many samples: what that leaves room for, either way.
+        _, most = wilson(0, found.clusters) or ABOVE_CHANCE
+        found = found._replace(interval=(-most, most))
+    return Figure(**found._asdict())
 
 
 def _gap(tables: _Tables, rated: Sequence[Rated]) -> Figure:

@@ -36,6 +36,17 @@ class Pairing(Record):
     kappa: Figure
 
 
+class SecondLook(Record):
+    """A label that was given at first and not always confirmed: what that did to its precision and recall."""
+
+    label: str
+    n_changed: int
+    precision: tuple[Figure, Figure] = Field(description="before and after")
+    precision_change: Figure
+    recall: tuple[Figure, Figure]
+    recall_change: Figure
+
+
 class Task(Record):
     """Judge and people on one kind of label. Where several people labelled an item, their majority counts."""
 
@@ -51,6 +62,9 @@ class Task(Record):
     balanced_accuracy: Figure
     alpha: Figure = Field(description="Krippendorff's α of the judge and all people together")
     by_label: tuple[LabelFigures, ...]
+    second_look: tuple[SecondLook, ...] = Field(
+        default=(), description="empty where no label was changed by a second look"
+    )
     judge_person: Pairing | None = Field(description="null where one person labelled: then it is the same as above")
     person_person: Pairing | None = Field(description="the ceiling; null without items that two people labelled")
     alpha_people: Figure | None

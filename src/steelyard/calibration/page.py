@@ -72,6 +72,7 @@ class _Page:
         yield from self._agreement()
         yield from self._confusions()
         yield from self._by_label()
+        yield from self._second_look()
         yield from self._disputes()
         yield from self._groups()
         yield from self._rates()
@@ -245,6 +246,27 @@ class _Page:
             columns = (self.report("label"), self.say("figure"), self.report("value"), self.report("interval"), "n")
             yield Table(columns, "llrrr", tuple(rows), grouped=True)
         yield Lines((self.say("note_label"),))
+
+    def _second_look(self) -> Iterator[Block]:
+        rows: list[Row] = []
+        for task in self.found.tasks:
+            for look in task.second_look:
+                label = self.label(task.task, look.label)
+                for kind, (before, after), change in (
+                    ("precision", look.precision, look.precision_change),
+                    ("recall", look.recall, look.recall_change),
+                ):
+                    cells = (number(before.value, "ratio"), number(after.value, "ratio"))
+                    change_cells = (number(change.value, "ratio"), interval(change.interval, "ratio"))
+                    rows.append(
+                        (self.task(task.task), label, self.say(kind), *cells, *change_cells, str(look.n_changed))
+                    )
+        if not rows:
+            return
+        yield Heading(self.say("second_look"))
+        columns = (self.say("task"), self.report("label"), self.say("figure"), self.say("before"), self.say("after"))
+        yield Table((*columns, self.say("change"), self.report("interval"), "n"), "lllrrrrr", tuple(rows), grouped=True)
+        yield Lines((self.say("note_second"),))
 
     def _disputes(self) -> Iterator[Block]:
         if not self.found.disputes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,6 +74,8 @@ def list_(config: ConfigOption = None) -> None:
     for name, given in settings.settings.judges.items():
         kind = str(given.get("kind", "openai"))
         what = " · ".join(str(part) for part in (kind, given.get("model"), given.get("base_url")) if part)
+        if kind == "panel":
+            what = _panel(given)
         key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""
         table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
     key = _key(settings, "OPENAI_API_KEY")
@@ -85,6 +87,16 @@ def list_(config: ConfigOption = None) -> None:
     choice = settings.choose(None)
     print(f"by default: {choice.name} ({choice.why})")
     print("right in 100: mean balanced accuracy against people's labels on public sets, where 50 is chance")
+
+
+def _panel(given: Mapping[str, Any]) -> str:
+    """A panel's members, as its table names them."""
+    members = [one if isinstance(one, str) else str(one.get("judge")) for one in given.get("members", ())]
+    parts = [" + ".join(members) + (f" ×{given['repeats']}" if given.get("repeats", 1) != 1 else "")]
+    parts += [
+        f"{name}: {given[key]}" for key, name in (("escalate", "ties to"), ("verify", "verified by")) if key in given
+    ]
+    return f"panel: {', '.join(parts)}"
 
 
 def _key(settings: Config, variable: str) -> str:

@@ -23,6 +23,7 @@ from steelyard.progress import Progress
 from steelyard.prompts import Prompts
 from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
+from steelyard.reports.model import self_judged_note
 from steelyard.reports.terminal import render
 from steelyard.runner import Budget, Tally
 from steelyard.runs import How, Run
@@ -92,6 +93,8 @@ class Session:
         self._write_lines(run)
         report = self._report(run, builder)
         console().print(render(report, self.language))
+        if note := self_judged_note(report):
+            print(f"warning: {note}", file=sys.stderr)
         if tally.stopped:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from steelyard.judges.endpoint import Endpoint, Price
     from steelyard.judges.gate import Gate
     from steelyard.judges.local import LocalJudge
+    from steelyard.judges.panel import Member, PanelJudge
     from steelyard.judges.recorded import RecordedJudge, Recorder
     from steelyard.judges.scripted import ScriptedJudge
+    from steelyard.judges.verifying import VerifyingJudge
 
 __all__ = [
     "ChatJudge",
@@ -22,10 +24,13 @@ __all__ = [
     "Gate",
     "Judge",
     "LocalJudge",
+    "Member",
+    "PanelJudge",
     "Price",
     "RecordedJudge",
     "Recorder",
     "ScriptedJudge",
+    "VerifyingJudge",
 ]
 
 _HOMES = {
@@ -35,10 +40,13 @@ _HOMES = {
     "Gate": "gate",
     "Judge": "base",
     "LocalJudge": "local",
+    "Member": "panel",
+    "PanelJudge": "panel",
     "Price": "endpoint",
     "RecordedJudge": "recorded",
     "Recorder": "recorded",
     "ScriptedJudge": "scripted",
+    "VerifyingJudge": "verifying",
 }
 
 

@@ -26,6 +26,7 @@ from steelyard.reports.tally import (
     DialogueTally,
     DistributionTally,
     GroupTally,
+    VotesTally,
     count_bounded,
     labels_of,
 )
@@ -118,6 +119,7 @@ class ReportBuilder:
         self._flags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
         self._atoms = AtomsTally() if protocol == "atomic" else None
         self._checks = ChecksTally()
+        self._votes = VotesTally()
         self._bands = BandsTally() if protocol == "scorecard" else None
         self._dialogue = DialogueTally() if protocol == "dialogue" else None
         self._worst: list[Low] = []
@@ -132,7 +134,7 @@ class ReportBuilder:
         if verdict.judge:
             count_bounded(self._judges, verdict.judge)
         self._usage += verdict.usage
-        self._vote(verdict, sample)
+        self._count_language(verdict, sample)
         self._all.add(verdict, cluster)
         self._distributions.add(verdict)
         for tag in dict.fromkeys(sample.tags if sample else ()):
@@ -146,6 +148,7 @@ class ReportBuilder:
             for kind, label in labels_of(item):
                 self._labels.setdefault(kind, Counter())[label] += 1
         self._checks.add(verdict, cluster)
+        self._votes.add(verdict)
         if self._atoms:
             self._atoms.add(verdict, cluster)
         if self._bands:
@@ -182,6 +185,7 @@ class ReportBuilder:
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
             unjudged=dict(self._unjudged.most_common()),
+            votes=self._votes.summary(),
             worst=tuple(
                 LowSample(
                     id=low.id,
@@ -201,7 +205,7 @@ class ReportBuilder:
             manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),
         )
 
-    def _vote(self, verdict: Verdict, sample: Sample | None) -> None:
+    def _count_language(self, verdict: Verdict, sample: Sample | None) -> None:
         if self._language or self._languages.total() >= MOST_LANGUAGE_VOTES:
             return
         if isinstance(sample, RagSample):

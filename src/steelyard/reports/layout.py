@@ -19,7 +19,16 @@ from steelyard.reports.blocks import (
     score,
     share,
 )
-from steelyard.reports.model import OTHERS, Estimate, Group, Report, agreement_note, named
+from steelyard.reports.model import (
+    OTHERS,
+    Estimate,
+    Group,
+    Report,
+    agreement_note,
+    named,
+    self_judged_note,
+    votes_notes,
+)
 from steelyard.scoring import band_of_score
 from steelyard.wording import band_description, say
 
@@ -77,6 +86,9 @@ class Page:
         if judges:
             lines.append(self._pair("judge", self.say("comma").join(judges)))
             lines += [note for judge in r.judges if (note := agreement_note(judge, r.language))]
+        lines += votes_notes(r)
+        if note := self_judged_note(r):
+            lines.append(note)
         if r.n_bad_rows:
             lines.append(self._pair("bad_rows", str(r.n_bad_rows)))
         return Lines(tuple(lines))

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from steelyard.agreement import summary
+from steelyard.families import families
 from steelyard.records import Language, Record, Usage
 from steelyard.stats import Interval
 from steelyard.wording import band_description, say, words
@@ -159,6 +160,15 @@ class BadRow(Record):
     problem: str
 
 
+class Votes(Record):
+    """How far several judges, or repeats of one, agreed on items of one kind: their (self-)consistency."""
+
+    n: int
+    mean: float = Field(description="mean share of the votes that the label got")
+    unanimous: int
+    split: int = Field(description="left open")
+
+
 class Report(Record):
     """Everything that is said about a run."""
 
@@ -178,6 +188,7 @@ class Report(Record):
     tags: dict[str, Group]
     flags: dict[str, Group]
     unjudged: dict[str, int]
+    votes: dict[str, Votes] = Field(default_factory=dict, description="empty where one judge alone was asked once")
     worst: tuple[LowSample, ...]
     n_bad_rows: int
     bad_rows: tuple[BadRow, ...]
@@ -194,6 +205,30 @@ def agreement_note(judge: str, language: Language) -> str:
     gap = " " if language == "en" else ""
     small = gap + say(language, "agreement.small") if judge.partition(":")[0] in ("embedded", "local") else ""
     return found.fill(say(language, "agreement.measured")) + small
+
+
+def self_judged_note(report: Report) -> str:
+    """That the judge is of the family it judged, in a sentence; nothing where it is not."""
+    own = report.flags.get("self_judged")
+    if own is None:
+        return ""
+    kinds = sorted({family for judge in report.judges for family in families(judge)})
+    told = say(report.language, "report.comma").join(kinds)
+    return say(report.language, "report.self_judged").format(n=own.n, all=report.n, families=told)
+
+
+def votes_notes(report: Report) -> list[str]:
+    """How far several judges, or repeats of one, agreed: a sentence for each kind of item."""
+    return [
+        say(report.language, "report.votes").format(
+            kind=named(report.language, "kind", kind),
+            mean=f"{100 * votes.mean:.1f}%",
+            unanimous=f"{100 * votes.unanimous / votes.n:.1f}%",
+            n=votes.n,
+            split=votes.split,
+        )
+        for kind, votes in report.votes.items()
+    ]
 
 
 def reason_in(language: Language, reason: str) -> str:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from steelyard.records import (
+    AnyItem,
     Atom,
     Check,
     Criterion,
@@ -85,6 +86,15 @@ class SamplePage:
 
     def reason(self, text: str, key: str = "reason") -> tuple[tuple[str, str], ...]:
         return self.fact(key, reason_in(self.language, text))
+
+    def beside(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
+        """What stands beside an item's labels: how many of the judges gave them, what they were at first, its flags."""
+        votes = "" if item.confidence is None else f"{100 * item.confidence:.0f}%"
+        first = say(self.language, "report.comma").join(
+            named(self.language, f"label.{item.kind if field == 'label' else field}", str(label))
+            for field, label in (item.first or {}).items()
+        )
+        return self.fact("votes", votes) + self.fact("first", first) + self.flagged(item.flags)
 
     def flagged(self, flags: Iterable[str]) -> tuple[tuple[str, str], ...]:
         return tuple(pair for flag in flags for pair in self.fact("notes", self.flag(flag)))
@@ -187,7 +197,7 @@ class SamplePage:
                 self.reason(atom.reason)
                 + self.reason(atom.level_reason, "level_reason")
                 + self.evidence(atom.evidence)
-                + self.flagged(atom.flags),
+                + self.beside(atom),
             )
 
     def checks(self) -> Iterator[Block]:
@@ -208,7 +218,7 @@ class SamplePage:
                     check.id,
                     named(self.language, "check", check.name, check.text),
                     (self.label("check", check.label),),
-                    self.reason(check.reason) + parts + self.flagged(check.flags),
+                    self.reason(check.reason) + parts + self.beside(check),
                 )
 
     def sentences(self) -> Iterator[Block]:
@@ -220,7 +230,7 @@ class SamplePage:
                 sentence.id,
                 sentence.text,
                 (self.label("on_topic", sentence.on_topic), self.label("support", sentence.support)),
-                self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.flagged(sentence.flags),
+                self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.beside(sentence),
             )
 
     def key_points(self) -> Iterator[Block]:
@@ -235,7 +245,7 @@ class SamplePage:
                 point.id,
                 point.text,
                 (self.label("key_point", point.label), *depth),
-                self.reason(point.reason) + self.flagged(point.flags),
+                self.reason(point.reason) + self.beside(point),
             )
 
     def turns(self, sample: DialogueSample | None) -> Iterator[Block]:
@@ -266,7 +276,7 @@ class SamplePage:
             + self.reason(c.validity_reason, "validity")
             + (self.reason(c.reason) if c.reason != c.validity_reason else ())
             + (decided if c.label != "unjudged" else ())
-            + self.flagged(c.flags),
+            + self.beside(c),
         )
 
 

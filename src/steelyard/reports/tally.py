@@ -22,6 +22,7 @@ from steelyard.reports.model import (
     Group,
     Scale,
     TurnSummary,
+    Votes,
     described,
 )
 from steelyard.scoring import AtomCounts, band_of_score, turn_rates, turn_satisfied
@@ -30,6 +31,7 @@ from steelyard.stats import GROUPS, Cluster, Mean, Ratio
 MOST_GROUPS = 100
 GROUPS_PER_TAG = 512
 BANDED = ("relevance", "completeness", "accuracy", "faithfulness")
+REPEATED_CHECK = ("truthfulness", "not_fallback")
 UNJUDGED_LIST = "unjudged:"
 """Protocols flag a whole list that could not be had as `unjudged:LIST:REASON`."""
 
@@ -49,6 +51,29 @@ def labels_of(item: AnyItem) -> Iterator[tuple[str, str]]:
         case Criterion():
             yield "criterion", item.label
             yield "validity", item.validity
+
+
+class VotesTally:
+    """How far judges agreed, by kind of item. The two fallback checks of `grounded` are one fact."""
+
+    def __init__(self) -> None:
+        self._shares: dict[str, list[float]] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        for item in verdict.items:
+            if item.confidence is None or (isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK):
+                continue
+            sums = self._shares.setdefault(item.kind, [0, 0.0, 0, 0])
+            sums[0] += 1
+            sums[1] += item.confidence
+            sums[2] += item.confidence == 1
+            sums[3] += "split" in item.flags
+
+    def summary(self) -> dict[str, Votes]:
+        return {
+            kind: Votes(n=int(n), mean=total / n, unanimous=int(unanimous), split=int(split))
+            for kind, (n, total, unanimous, split) in self._shares.items()
+        }
 
 
 # --- which null scores are open rather than not applicable -----------------------------------------

@@ -61,7 +61,7 @@ class Items:
             text=cut(item.text),
             chips=chips,
             reason=cut(reason_in(self.language, item.reason)),
-            facts=facts + tuple((name, cut(text)) for name, text in self.page.flagged(item.flags)),
+            facts=facts + tuple((name, cut(text)) for name, text in self.page.beside(item)),
             quote=quote,
             quote_about=about,
             in_text=key in self.places,

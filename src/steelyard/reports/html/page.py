@@ -17,7 +17,16 @@ from steelyard.reports.html.selection import Chosen
 from steelyard.reports.html.tables import Tables
 from steelyard.reports.html.views import Limits, SampleView
 from steelyard.reports.html.words import LONGEST_NAME, Words
-from steelyard.reports.model import Estimate, Report, agreement_note, named, reason_in, why
+from steelyard.reports.model import (
+    Estimate,
+    Report,
+    agreement_note,
+    named,
+    reason_in,
+    self_judged_note,
+    votes_notes,
+    why,
+)
 from steelyard.scoring import band_of_score
 from steelyard.wording import band_description
 
@@ -81,9 +90,9 @@ class ReportPage:
 
     @property
     def agreement(self) -> list[str]:
-        """What the judges are worth, where that was measured."""
-        notes = (agreement_note(judge, self.words.language) for judge in self.report.judges)
-        return [note for note in notes if note]
+        """What the judges are worth, where that was measured; how far they agreed; whether they judged their own."""
+        notes = [agreement_note(judge, self.words.language) for judge in self.report.judges]
+        return [note for note in (*notes, *votes_notes(self.report), self_judged_note(self.report)) if note]
 
     # --- the first ten seconds ---------------------------------------------------------------------
 
