@@ -54,13 +54,13 @@ class StandIn:
     name = "estimate"
 
     def __init__(self, prompts: Prompts, price: Price | None, *, offline: bool = False) -> None:
-        self._prompts, self._price, self._offline = prompts, price, offline
+        self._prompts, self._price, self.offline = prompts, price, offline
         self.labelled = 0
 
     async def answer(self, ask: Ask) -> Reply:
         self.labelled += bool(ask.data.items())
         data = ask.reply.model_validate(example(ask))
-        if self._offline:
+        if self.offline:
             return Reply(data=data)
         prompt = "".join(message["content"] for message in self._prompts.messages(ask))
         usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(data.model_dump_json()))
@@ -123,10 +123,14 @@ def _further(judge: Judge) -> int:
     labelled = first.labelled if isinstance(first, StandIn) else 0
     calls = 0
     if isinstance(judge, VerifyingJudge):
-        calls, judge = calls + labelled * len(voices_of(judge.verifier)), judge.judge
+        calls, judge = calls + labelled * _paid_voices(judge.verifier), judge.judge
     if isinstance(judge, PanelJudge) and judge.escalate:
-        calls += labelled * len(voices_of(judge.escalate))
+        calls += labelled * _paid_voices(judge.escalate)
     return calls
+
+
+def _paid_voices(judge: Judge) -> int:
+    return sum(not getattr(voice.judge, "offline", False) for voice in voices_of(judge))
 
 
 def example(ask: Ask) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _panel(given: Mapping[str, Any]) -> str:
     members = [one if isinstance(one, str) else str(one.get("judge")) for one in given.get("members", ())]
     parts = [" + ".join(members) + (f" ×{given['repeats']}" if given.get("repeats", 1) != 1 else "")]
     parts += [
-        f"{name}: {given[key]}" for key, name in (("escalate", "ties to"), ("verify", "verified by")) if key in given
+        f"{name} {given[key]}" for key, name in (("escalate", "ties to"), ("verify", "verified by")) if key in given
     ]
     return f"panel: {', '.join(parts)}"
 
