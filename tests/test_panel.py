@@ -438,6 +438,23 @@ def test_calibrate_shows_what_the_second_look_did(steelyard: Steelyard, samples:
     assert "What the second look changed" in steelyard("calibrate", "last", "--labels", people).out
 
 
+def test_calibrate_says_what_votes_are_worth(steelyard: Steelyard, samples: Path) -> None:
+    """Agreement with people apart for items on which a panel was unanimous and on which it was divided."""
+    facts(samples, 8)
+    with court() as server:
+        seat(server)
+        assert steelyard("run", samples, "-p", "atomic", "-j", "harsh+harshest").code == 0
+    labels = [{"sample": f"fact-{n}", "kind": "atom", "item": 1, "label": "wrong"} for n in range(1, 9)]
+    people = write_lines(Path("people.jsonl"), labels)
+    found = json.loads(steelyard("calibrate", "last", "--labels", people, "--json").out)
+    # Both call odd facts wrong. Of even ones only one does: undetermined, which people never say.
+    assert [(group["tag"], group["n"], group["raw"]["value"]) for group in found["votes"]] == [
+        ("unanimous", 4, 1.0),
+        ("divided", 4, 0.0),
+    ]
+    assert "by the votes of the panel" in steelyard("calibrate", "last", "--labels", people).out
+
+
 @pytest.mark.parametrize(
     ("protocol", "change", "first", "field"),
     [

@@ -277,6 +277,7 @@ def test_json_keys_are_stable() -> None:
             "tags",
             "flags",
             "unjudged",
+            "votes",
             "worst",
             "n_bad_rows",
             "bad_rows",

@@ -12,8 +12,9 @@ import pytest
 
 from steelyard import records, tasks
 from steelyard.judges.wire import Failed
-from steelyard.protocols.common import MISSING
+from steelyard.protocols.common import MISSING, why_open
 from steelyard.protocols.grounded import CHECKS
+from steelyard.records import Mark
 from steelyard.scoring import SHALLOW_CAP
 from steelyard.wording import LANGUAGES, band_description, say, words
 
@@ -170,7 +171,9 @@ def flags_in_source() -> set[str]:
     others |= {key for table in ("check", "metric", "source", "kind") for key in words("en")[table]}
     # Keys of other documents, of pydantic's errors, of replies; and the one reason that is no flag.
     others |= {"criteria_results", "criterion_id", "evaluation_report", "extra_forbidden", "political_date", MISSING}
-    placed = {text for tree in found for expression in flag_expressions(tree) for text in strings(expression)}
+    # Where several judges are asked, and where the runner sees who wrote the answer.
+    beside = trees("judges/voting.py", "judges/verifying.py", "runner.py")
+    placed = {t for tree in (*found, *beside) for expression in flag_expressions(tree) for t in strings(expression)}
     coined = {text for tree in found for text in strings(tree) if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", text)} - others
     kinds = {model.model_fields["kind"].default for model in models if "kind" in model.model_fields}
     return coined | {text for text in placed if re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text)} - kinds
@@ -188,6 +191,7 @@ def test_every_reason_has_a_text_and_every_text_a_reason() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Unjudged":
                 reasons |= {text for given in node.keywords if given.arg == "reason" for text in strings(given)}
+    reasons |= {why_open(Mark()), why_open(Mark(flags=("not_confirmed",)))}
     # A sample that was not sent, and prose where a reason should stand: said by protocols and reports themselves.
     assert reasons | {"too_long", "unknown"} == set(words("en")["unjudged"])
 

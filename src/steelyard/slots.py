@@ -15,7 +15,7 @@ OWN_FIELDS = ("on_topic", "support", "validity")
 
 class Slot(NamedTuple):
     """One place for a label: an item of a sample, and what the judge put there; `first` is what stood there before a
-    second look, where that changed it."""
+    second look, where that changed it, `confidence` the share of a panel's votes for its label."""
 
     kind: str
     task: str
@@ -25,6 +25,7 @@ class Slot(NamedTuple):
     judge: str
     reason: str
     first: str | None = None
+    confidence: float | None = None
 
 
 def slots_of(verdict: Verdict) -> Iterator[Slot]:
@@ -38,7 +39,9 @@ def slots_of(verdict: Verdict) -> Iterator[Slot]:
         for kind, label in labels_of(item):
             first = (item.first or {}).get(kind if kind in OWN_FIELDS else "label")
             before = None if first is None else str(first)
-            yield Slot(kind, _task(kind, item), _turn(item), item.id, item.text, label, item.reason, before)
+            yield Slot(
+                kind, _task(kind, item), _turn(item), item.id, item.text, label, item.reason, before, item.confidence
+            )
     for kind in SAMPLE_KINDS:
         if (score := verdict.scores.get(kind)) is not None:
             yield Slot(kind, kind, None, None, "", str(int(score)), "")

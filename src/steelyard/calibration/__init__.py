@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from steelyard.calibration.corrections import Rates, Scores
 from steelyard.calibration.matching import Matcher, Rated
-from steelyard.calibration.measure import disputes, groups, measure
+from steelyard.calibration.measure import by_votes, disputes, groups, measure
 from steelyard.calibration.model import Calibration, CorrectedScore, Figure, Task
 from steelyard.calibration.people import Majority
 from steelyard.errors import ConfigError
@@ -76,6 +76,7 @@ def calibrate(
         tasks=tuple(measure(task, items, majority) for task, items in _by_task(rated).items()),
         disputes=disputes(rated, majority),
         groups=groups(rated, majority),
+        votes=by_votes(rated, majority),
         scores=scores.results(majority, (low, high), width * (high - low)),
         rates=tuple(rates.results(majority)),
         width=width,

@@ -268,11 +268,20 @@ def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: in
         if item.slot.judge != UNJUDGED:
             for tag in dict.fromkeys(item.tags):
                 by_tag.setdefault(tag, []).append(item)
-    found = []
-    for tag, items in by_tag.items():
-        if len(items) < least:
-            continue
-        tables = _Tables(items, ["same", "other"])
-        same = [[("same", "same" if i.slot.judge == majority.label(i.people) else "other")] for i in items]
-        found.append(Group(tag=tag, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement)))
+    found = [_group(tag, items, majority) for tag, items in by_tag.items() if len(items) >= least]
     return tuple(sorted(found, key=lambda group: (group.raw.value or 0.0, group.tag))[:most])
+
+
+def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[Group, ...]:
+    """Agreement with people where the judges were of one mind and where they were not; empty without a panel."""
+    sides: dict[str, list[Rated]] = {"unanimous": [], "divided": []}
+    for item in rated:
+        if item.slot.confidence is not None and item.slot.judge != UNJUDGED:
+            sides["unanimous" if item.slot.confidence == 1 else "divided"].append(item)
+    return tuple(_group(name, items, majority) for name, items in sides.items() if items)
+
+
+def _group(name: str, items: Sequence[Rated], majority: Majority) -> Group:
+    tables = _Tables(items, ["same", "other"])
+    same = [[("same", "same" if i.slot.judge == majority.label(i.people) else "other")] for i in items]
+    return Group(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))

@@ -154,6 +154,7 @@ class Calibration(Record):
     tasks: tuple[Task, ...]
     disputes: tuple[Dispute, ...]
     groups: tuple[Group, ...]
+    votes: tuple[Group, ...] = Field(default=(), description="items on which a panel was unanimous or divided")
     scores: tuple[CorrectedScore, ...]
     rates: tuple[CorrectedRate, ...]
     width: float = Field(description="the wanted width of an interval")

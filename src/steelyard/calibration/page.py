@@ -75,6 +75,7 @@ class _Page:
         yield from self._second_look()
         yield from self._disputes()
         yield from self._groups()
+        yield from self._votes()
         yield from self._rates()
         yield from self._unmatched()
 
@@ -295,6 +296,13 @@ class _Page:
         yield Heading(self.say("tags"))
         rows = ((one_line(group.tag, 60), *self._share("raw", group.raw, group.n)[1:]) for group in self.found.groups)
         yield Table((self.report("tag"), self.say("raw"), self.report("interval"), "n"), "lrrr", tuple(rows))
+
+    def _votes(self) -> Iterator[Block]:
+        if not self.found.votes:
+            return
+        yield Heading(self.say("votes"))
+        rows = ((self.say(group.tag), *self._share("raw", group.raw, group.n)[1:]) for group in self.found.votes)
+        yield Table((self.say("judges"), self.say("raw"), self.report("interval"), "n"), "lrrr", tuple(rows))
 
     def _rates(self) -> Iterator[Block]:
         yield Heading(self.say("rates"))
