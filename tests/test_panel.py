@@ -21,6 +21,7 @@ from steelyard.config import Config
 from steelyard.errors import ConfigError
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, VerifyingJudge
 from steelyard.records import Ask, Verdict
+from steelyard.runs import differing
 from steelyard.store import Store
 
 Opinion = Callable[[int], str]
@@ -242,6 +243,18 @@ def test_where_a_sentence_is_split() -> None:
     assert verdict.scores["faithfulness"] == 100
 
 
+def test_a_member_whose_key_is_refused_ends_the_run(steelyard: Steelyard, samples: Path) -> None:
+    """A panel that lost a member for good is another panel: nothing is scored by what is left of it."""
+    with court() as server, court(key="another") as closed:
+        seat(server)
+        table = f'[judges.closed]\nbase_url = "{closed.url}"\nmodel = "fair"\nretries = 0\nkey_env = "MY_KEY"\n'
+        with Path("steelyard.toml").open("a", encoding="utf-8") as file:
+            file.write(table)
+        done = steelyard("run", samples, "-p", "atomic", "-j", "fair+harsh+closed", "-o", "out.jsonl")
+    assert done.code == 4
+    assert lines_of("out.jsonl") == []
+
+
 # --- the store ------------------------------------------------------------------------------------------------
 
 
@@ -316,6 +329,19 @@ def test_another_panel_cannot_finish_the_run(steelyard: Steelyard, samples: Path
         assert "was judged by panel of fair:fair + harsh:harsh (weight 2)" in done.err
         seat(server, table.replace("WEIGHT", "2"))
         assert steelyard("resume").code == 0
+
+
+def test_what_tells_two_panels_apart() -> None:
+    """Descriptions are compared voice by voice; prices and time limits shape no answer."""
+
+    def panel(**changes: Any) -> dict[str, Any]:
+        member = {"name": "a", "model": "m", "body": {}, "timeout": 5, "weight": 1, "repeat": 0}
+        return {"kind": "panel", "members": [member | changes, member], "quorum": 2, "escalate": None}
+
+    assert differing(panel(), panel(timeout=9)) == []
+    assert differing(panel(), panel(body={"temperature": 1})) == ["body of a"]
+    assert differing(panel(), {**panel(), "quorum": 1}) == ["quorum"]
+    assert differing(panel(), {**panel(), "escalate": {"name": "z"}}) == ["escalate"]
 
 
 # --- costs ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeding import RAG
@@ -58,6 +58,7 @@ def voted(replies: Sequence[ReplyData | None], ask: Ask | None = None, bar: Bar 
 # --- the winner --------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(labels, weights), min_size=1, max_size=9))
 def test_the_winner_has_more_than_half(votes: list[tuple[str, Fraction]]) -> None:
     """Whoever wins has more than half of the weight; where nobody has, nobody wins; the share is never wrong."""
@@ -68,12 +69,14 @@ def test_the_winner_has_more_than_half(votes: list[tuple[str, Fraction]]) -> Non
     assert found.winner == next((label for label in LABELS if 2 * sums[label] > total), None)
 
 
+@settings(deadline=None)
 @given(st.lists(labels, min_size=1, max_size=5))
 def test_the_order_of_voices_decides_nothing(said: list[str]) -> None:
     """A vote is the same whoever is asked first."""
     assert len({poll((label, Fraction(1)) for label in order) for order in permutations(said)}) == 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(labels, weights), min_size=1, max_size=6), st.sampled_from([2, 3, 7]))
 def test_a_weight_is_so_many_voices(votes: list[tuple[str, Fraction]], factor: int) -> None:
     """A weight of three counts as three who say the same, and only ratios of weights matter."""
@@ -81,6 +84,7 @@ def test_a_weight_is_so_many_voices(votes: list[tuple[str, Fraction]], factor: i
     assert poll(votes) == poll(spelt_out) == poll([(label, weight * factor) for label, weight in votes])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(labels, weights), min_size=1, max_size=9))
 def test_a_higher_bar_only_leaves_more_open(votes: list[tuple[str, Fraction]]) -> None:
     """What clears a higher bar clears a lower one, with the same label."""
@@ -92,6 +96,7 @@ def test_a_higher_bar_only_leaves_more_open(votes: list[tuple[str, Fraction]]) -
 # --- one reply from several -----------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), labels), min_size=1, max_size=7).filter(any))
 def test_every_item_is_labelled_by_its_majority(said: list[str | None]) -> None:
     """An item has the label of more than half of those who labelled it, or is marked as open; nothing else happens."""

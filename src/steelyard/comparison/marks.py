@@ -46,7 +46,7 @@ def _both(code: str, a: Iterable[str], b: Iterable[str]) -> Iterator[Mark]:
 def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Mark]:
     one, other = a.get("judge", {}), b.get("judge", {})
     if changed := list(dict.fromkeys([*differing(one, other), *differing(other, one)])):
-        yield "judge", ", ".join(changed)
+        yield "judge", _first(changed)
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
     if prompts := [id for id in sorted({*words[0], *words[1]}) if words[0].get(id) != words[1].get(id)]:
         yield "prompts", _first(prompts)
