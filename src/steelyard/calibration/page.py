@@ -38,6 +38,15 @@ def _plain_interval(ends: Interval | None) -> str:
     return NOT_APPLICABLE if ends is None else f"{ends[0]:.2f} … {ends[1]:.2f}"
 
 
+def _points(change: float | None) -> str:
+    """A change of a share, in percentage points."""
+    return NOT_APPLICABLE if change is None else f"{100 * change:+.1f}"
+
+
+def _points_interval(ends: Interval | None) -> str:
+    return NOT_APPLICABLE if ends is None else f"{_points(ends[0])} … {_points(ends[1])}"
+
+
 class _Page:
     def __init__(self, found: Calibration) -> None:
         self.found, self.language = found, found.language
@@ -258,10 +267,8 @@ class _Page:
                     ("recall", look.recall, look.recall_change),
                 ):
                     cells = (number(before.value, "ratio"), number(after.value, "ratio"))
-                    change_cells = (number(change.value, "ratio"), interval(change.interval, "ratio"))
-                    rows.append(
-                        (self.task(task.task), label, self.say(kind), *cells, *change_cells, str(look.n_changed))
-                    )
+                    moved = (_points(change.value), _points_interval(change.interval), str(look.n_changed))
+                    rows.append((self.task(task.task), label, self.say(kind), *cells, *moved))
         if not rows:
             return
         yield Heading(self.say("second_look"))
