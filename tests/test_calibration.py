@@ -17,6 +17,7 @@ from sklearn import metrics
 import report_fixtures as fixtures
 from command import Steelyard, process_environment
 from steelyard.calibration import Calibration, calibrate
+from steelyard.calibration.measure import by_judge, by_people, change_of
 from steelyard.calibration.page import blocks
 from steelyard.calibration.people import scores_by_people
 from steelyard.errors import ConfigError
@@ -25,6 +26,8 @@ from steelyard.records import Verdict
 from steelyard.reports.markdown import document
 from steelyard.reports.tally import labels_of as kinds_of
 from steelyard.slots import slots_of
+from steelyard.stats import agreement
+from steelyard.stats.bootstrap import Resampled
 from steelyard.store import Store
 from steelyard.wording import LANGUAGES
 from trust_fixtures import FLIPPED, Judged, judged, keep, labels_of, simulate
@@ -398,3 +401,33 @@ def test_every_kind_of_label_has_its_wording() -> None:
 
 def all_kinds(verdict: Verdict) -> set[str]:
     return {kind for item in verdict.items for kind, _ in kinds_of(item)}
+
+
+@pytest.mark.parametrize(("samples", "most"), [(80, 1.0), (200, 0.97)])
+def test_the_change_by_a_second_look_is_covered(samples: int, most: float) -> None:
+    """The 95 % intervals of the changes of precision and recall hold the true ones in 93 to 97 % of simulated runs.
+
+    Of 80 samples a second look loses so few true findings that the interval of recall is on the safe side (98 %).
+    """
+    rng = np.random.default_rng(7)
+    runs = 400
+    wrong = rng.random((runs, samples, 3)) < rng.beta(2, 8, (runs, samples, 1))
+    first = np.where(wrong, rng.random(wrong.shape) < 0.95, rng.random(wrong.shape) < 0.15)
+    second = first & np.where(wrong, rng.random(wrong.shape) < 0.9, rng.random(wrong.shape) < 0.3)
+    # A fifth is wrong: found 0.19 rightly and 0.12 falsely at first, 0.171 and 0.036 of that twice.
+    precision, recall = 0.171 / 0.207 - 0.19 / 0.31, 0.855 - 0.95
+    covered = np.zeros(2)
+    for truly, *sides in zip(wrong, first, second, strict=True):
+        tables = np.zeros((samples, 2, 2, 2))
+        for side, said in enumerate(sides):
+            np.add.at(tables, (np.arange(samples)[:, None], side, said.astype(int), truly.astype(int)), 1)
+        both = Resampled(tables, resamples=500)
+        changes = (
+            (change_of(both, agreement.precision, by_judge, 1), precision),
+            (change_of(both, agreement.recall, by_people, 1), recall),
+        )
+        covered += [
+            figure.interval is not None and figure.interval[0] <= t <= figure.interval[1] for figure, t in changes
+        ]
+    assert (covered >= 0.93 * runs).all(), covered / runs
+    assert (covered <= most * runs).all(), covered / runs

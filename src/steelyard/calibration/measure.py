@@ -74,19 +74,19 @@ def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondL
             label=label,
             n_changed=n,
             precision=(
-                _figure(before, _at(agreement.precision, k), _at(_by_judge, k)),
-                _figure(after, _at(agreement.precision, k), _at(_by_judge, k)),
+                _figure(before, _at(agreement.precision, k), _at(by_judge, k)),
+                _figure(after, _at(agreement.precision, k), _at(by_judge, k)),
             ),
-            precision_change=_change(both, agreement.precision, _by_judge, k),
+            precision_change=change_of(both, agreement.precision, by_judge, k),
             recall=(
-                _figure(before, _at(agreement.recall, k), _at(_by_people, k)),
-                _figure(after, _at(agreement.recall, k), _at(_by_people, k)),
+                _figure(before, _at(agreement.recall, k), _at(by_people, k)),
+                _figure(after, _at(agreement.recall, k), _at(by_people, k)),
             ),
-            recall_change=_change(both, agreement.recall, _by_people, k),
+            recall_change=change_of(both, agreement.recall, by_people, k),
         )
 
 
-def _change(
+def change_of(
     both: Resampled, statistic: Callable[[Array, int], Array], counts: Callable[[Array, int], Array], label: int
 ) -> Figure:
     """After minus before, resampled together."""
@@ -199,22 +199,22 @@ def _by_label(
             label=label,
             n_judge=sum(item.slot.judge == label for item in rated),
             n_people=people.count(label),
-            precision=_figure(data, _at(agreement.precision, k), _at(_by_judge, k)),
-            recall=_figure(data, _at(agreement.recall, k), _at(_by_people, k)),
+            precision=_figure(data, _at(agreement.precision, k), _at(by_judge, k)),
+            recall=_figure(data, _at(agreement.recall, k), _at(by_people, k)),
             f1=_figure(data, _at(agreement.f1, k), _at(_by_either, k)),
         )
 
 
-def _by_judge(tables: Array, label: int) -> Array:
+def by_judge(tables: Array, label: int) -> Array:
     return np.asarray(tables[..., label, :].sum(axis=-1))
 
 
-def _by_people(tables: Array, label: int) -> Array:
+def by_people(tables: Array, label: int) -> Array:
     return np.asarray(tables[..., :, label].sum(axis=-1))
 
 
 def _by_either(tables: Array, label: int) -> Array:
-    return _by_judge(tables, label) + _by_people(tables, label)
+    return by_judge(tables, label) + by_people(tables, label)
 
 
 def _at(statistic: Callable[[Array, int], Array], label: int) -> Callable[[Array], Array]:
