@@ -266,9 +266,12 @@ def sensitivity(cases: Sequence[SensitivityCase], verdicts: Verdicts) -> Sensiti
             for trial in (case.clean, case.planted)
         )
         # A user's sentence may hold several numbers; its clean form is one observation.
-        if clean is not None and (key := (case.clean.id, case.sentence)) not in looked_at:
+        if (key := (case.clean.id, case.sentence)) not in looked_at:
             looked_at.add(key)
-            alarms.add(not clean, case.base)
+            if clean is None:
+                alarms.n_unjudged += 1
+            else:
+                alarms.add(not clean, case.base)
         if clean is None or planted is None:
             _count(counted, "n_unjudged")
         elif not clean:
@@ -300,7 +303,8 @@ def sensitivity(cases: Sequence[SensitivityCase], verdicts: Verdicts) -> Sensiti
 def finds_right(protocol: str, found: Mapping[Place, str], sentence: int) -> bool | None:
     """Whether the judge has nothing against the sentence; None where it did not say.
 
-    `grounded` has no label for a single sentence: there both the origin and the conclusion must pass.
+    `grounded` has no label for a single sentence: there both the origin and the conclusion must pass. A criterion
+    that the judge finds no basis for says nothing about the answer.
     """
     number = str(sentence + 1)
     wanted: dict[str, Sequence[tuple[Place, str]]] = {
@@ -310,7 +314,8 @@ def finds_right(protocol: str, found: Mapping[Place, str], sentence: int) -> boo
         "dialogue": [(("criterion", "1.1"), "satisfied")],
     }
     told = [(found.get(place, OPEN), right) for place, right in wanted.get(protocol, ())]
-    known = [label == right for label, right in told if label != OPEN]
+    silent = (OPEN, "undetermined") if protocol == "dialogue" else (OPEN,)
+    known = [label == right for label, right in told if label not in silent]
     if False in known:
         return False
     return True if known and len(known) == len(told) else None

@@ -200,18 +200,11 @@ def _stabilities(suite: Suite, bases: Iterable[Base], scope: Scope) -> Iterator[
 # The same error put to a dialogue: the assistant was told what to say, and the criterion is that it says it.
 AS_DIALOGUE: Mapping[Language, tuple[str, str]] = {
     "en": (
-        "You are an assistant at an information desk. When you are asked, tell the user what is written here, without "
-        "changing anything: {passage}",
+        "You are an assistant at an information desk. When asked, tell the user: {passage}",
         "The answer says: {clean} | content",
     ),
-    "zh-Hans": (
-        "你是问询台的助理。被问到时，须原样告知用户，不得改动：{passage}",
-        "回答说明：{clean} | 内容约束",
-    ),
-    "zh-Hant": (
-        "你是詢問台的助理。被問到時，須原樣告知使用者，不得改動：{passage}",
-        "回答說明：{clean} | 內容約束",
-    ),
+    "zh-Hans": ("你是问询台的助理。被问到时，须如实告知用户：{passage}", "回答说明：{clean} | 内容约束"),
+    "zh-Hant": ("你是詢問台的助理。被問到時，須如實告知使用者：{passage}", "回答說明：{clean} | 內容約束"),
 }
 
 

@@ -137,7 +137,7 @@ def run(
         price = getattr(getattr(made, "endpoint", None), "price", None)
         total = count_lines(files, format)
         expected = asyncio.run(estimate(data.rows(chosen), chosen, options, known_prompts, price, total))
-        _print_estimate(expected, price)
+        print_estimate(expected, price)
         return
     with Store.open(settings.store_path(store)) as opened:
         how = session.how(fresh=fresh, record=record)
@@ -254,7 +254,7 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
     return values
 
 
-def _print_estimate(expected: Estimate, price: Price | None) -> None:
+def print_estimate(expected: Estimate, price: Price | None) -> None:
     from steelyard.prices import shipped
 
     print(
