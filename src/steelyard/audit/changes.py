@@ -95,7 +95,7 @@ def harmless_text(like: str, harmless: Harmless) -> str:
     """Harmless sentences about as long as this text, never shorter."""
     gap = "" if language_of(harmless.answer) != "en" else " "
     found: list[str] = []
-    while sum(map(len, found)) + len(gap) * len(found) < len(like):
+    while len(gap.join(found)) < len(like):
         found.append(harmless.sentences[len(found) % len(harmless.sentences)])
     return gap.join(found)
 
@@ -192,6 +192,8 @@ def in_other_script(sample: Sample, harmless: Harmless) -> Variant | None:
 QUANTITY = re.compile(
     r"(?<![A-Za-z0-9_.,:/#第-])(\d{1,6}(?:,\d{3})*(?:\.\d+)?)(?=[ \u3400-\u9fff%])(?! ?[号號月日点點时時年世届屆期版])"
 )
+# Line 3, Article 12: part of a name.
+NAME_BEFORE = re.compile(r"[A-Z][A-Za-z]*[ -]\Z")
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20[0-4]\d)(?=年|[ .,;)]|$)")
 UNITS = {
     "kilometres": "metres", "kilometers": "meters", "km": "mm", "kilograms": "grams", "kg": "mg", "hours": "seconds",
@@ -226,7 +228,7 @@ def _wrong(sentence: str, passages: str) -> list[tuple[str, str]]:
         found.append(("date", sentence[: year.start()] + str(shifted) + sentence[year.end() :]))
     for number in QUANTITY.finditer(sentence):
         around = sentence[number.start() : number.end() + 2]
-        if YEAR.match(number[0]) or around not in passages:
+        if YEAR.match(number[0]) or around not in passages or NAME_BEFORE.search(sentence[: number.start()]):
             continue
         grown = f"{float(number[1].replace(',', '')) * 1000:.0f}"
         found.append(("number", sentence[: number.start()] + grown + sentence[number.end() :]))

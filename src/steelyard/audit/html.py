@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from steelyard.audit.card import Card, Part
+from steelyard.audit.card import LOW_IS_GOOD, Card, Measure, Part
 from steelyard.audit.sections import Estimates, Section, Words, about, headline, is_best, remarks, sections
 from steelyard.records import Language
 from steelyard.reports.blocks import estimate_cells, interval, number, one_line
@@ -41,7 +41,7 @@ class Beside:
     """Cards of several judges: one row per measure, one cell per judge."""
 
     judges: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[str, str, Markup, bool], ...]], ...]
+    rows: tuple[tuple[str, str, tuple[tuple[str, str, Markup, bool], ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _parts(card: Card, others: Sequence[Card], words: Words) -> Iterator[PartVie
             part.data,
             words.say(part.data),
             tuple(_figures(part, words)),
-            _breakdown(headline(part, words), words),
+            _with_direction(_breakdown(headline(part, words), words), part, words),
             _beside([part, *beside], [card, *others], words) if others else None,
             tuple(
                 (section, tuple(_breakdown(table, words) for table in section.tables))
@@ -131,6 +131,15 @@ def _breakdown(table: Estimates, words: Words) -> Breakdown:
     )
 
 
+def _direction(measure: Measure, words: Words) -> str:
+    return words.say("low_is_good" if measure in LOW_IS_GOOD else "high_is_good")
+
+
+def _with_direction(table: Breakdown, part: Part, words: Words) -> Breakdown:
+    rows = zip(table.rows, part.measures(), strict=True)
+    return replace(table, rows=tuple(replace(row, about=_direction(measure, words)) for row, measure in rows))
+
+
 def _cell(estimate: Estimate) -> Cell:
     value, *behind = estimate_cells(estimate, "ratio")
     return Cell(value, tuple(behind), (interval(estimate.interval, "ratio"), f"n {estimate.n:,}"))
@@ -149,5 +158,5 @@ def _beside(parts: Sequence[Part], cards: Sequence[Card], words: Words) -> Besid
             )
             for estimate, best in zip(found, is_best(measure, found), strict=True)
         )
-        rows.append((words.named("measure_name", measure), cells))
+        rows.append((words.named("measure_name", measure), _direction(measure, words), cells))
     return Beside(tuple(one_line(card.judge, LONGEST_NAME) for card in cards), tuple(rows))

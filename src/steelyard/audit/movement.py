@@ -9,6 +9,7 @@ worst label of its statements.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -96,8 +97,10 @@ class _Own:
 
     def __init__(self, verdict: Verdict, variant: Variant) -> None:
         self._places = variant.sentences
-        is_dialogue = isinstance(variant.sample, DialogueSample)
-        self._grams = [] if is_dialogue else [_grams(text) for text in sentences(variant.sample.answer)]  # type: ignore[union-attr]
+        said = [] if isinstance(variant.sample, DialogueSample) else sentences(variant.sample.answer)
+        self._sentences = [_grams(text) for text in said]
+        # A resolved subject stands in every statement; what only one of them says tells where it comes from.
+        self._often = Counter(gram for item in verdict.items if isinstance(item, Atom) for gram in _grams(item.text))
 
     def number(self, at: int) -> int | None:
         return self._places[at] if 0 <= at < len(self._places) else None
@@ -105,25 +108,27 @@ class _Own:
     def of(self, statement: str) -> int | None:
         """The sentence that a statement shares most with, measured from both sides; the first of equals."""
         wanted = _grams(statement)
-        shared = [_likeness(wanted, grams) for grams in self._grams]
+        shared = [self._likeness(wanted, grams) for grams in self._sentences]
         if not shared or max(shared) == 0:
             return None
         return self.number(shared.index(max(shared)))
 
+    def _likeness(self, a: Grams, b: Grams) -> float:
+        shared = self._weight(a & b)
+        return shared * shared / (self._weight(a) * self._weight(b)) if shared else 0.0
 
+    def _weight(self, grams: Grams) -> float:
+        return sum(1 / max(1, self._often[gram]) for gram in grams)
+
+
+Grams = frozenset[tuple[str, ...]]
 PIECE = re.compile(r"[\u3400-\u9fff]|[^\W_]+")
 
 
-def _grams(text: str) -> frozenset[tuple[str, ...]]:
+def _grams(text: str) -> Grams:
     """Words and pairs of neighbours; Chinese by character."""
     pieces = PIECE.findall(text.casefold())
     return frozenset([(piece,) for piece in pieces]) | frozenset(pairwise(pieces))
-
-
-def _likeness(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
-    shared = len(a & b)
-    # From the statement's side alone a repeated subject would pull it to the sentence that names it.
-    return shared * shared / (len(a) * len(b)) if shared else 0.0
 
 
 def raised(after: Mapping[Place, str], *before: Mapping[Place, str]) -> tuple[list[Place], list[Place]]:
