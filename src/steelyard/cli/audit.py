@@ -138,9 +138,10 @@ def audit(
     with Store.open(settings.store_path(store)) as opened:
         how = How(how.workers, how.budget, how.gate, opened)
         work = auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how)
+        for name, other in others:
+            # Before anything is asked: what cannot be compared is said at once.
+            check_comparable(work.card("en", "", "", data_hash(mine)), other, name)
         card = _judged(work, session, data_hash(mine))
-    for name, other in others:
-        check_comparable(card, other, name)
     _emit(card, [other for _, other in others], session, out, html, markdown)
     _leave(card, bars, fail_on)
 
