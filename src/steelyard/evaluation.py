@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.judges.base import Judge
@@ -21,6 +21,7 @@ from steelyard.runner import Row, Runner
 if TYPE_CHECKING:
     from steelyard.reports.model import Report
 
+T = TypeVar("T")
 Samples = str | PathLike[str] | Iterable[Mapping[str, Any] | Sample]
 
 
@@ -123,11 +124,17 @@ def evaluate(
     Works inside a notebook too, where an event loop is running already.
     """
 
-    async def alone() -> Results:
+    return in_own_loop(
+        lambda: evaluate_async(samples, protocol, judge, options=options, fields=fields, concurrency=concurrency), judge
+    )
+
+
+def in_own_loop(work: Callable[[], Coroutine[Any, Any, T]], judge: object) -> T:
+    """Do the work in an event loop of its own: in this thread, or in another where one is running here already."""
+
+    async def alone() -> T:
         try:
-            return await evaluate_async(
-                samples, protocol, judge, options=options, fields=fields, concurrency=concurrency
-            )
+            return await work()
         finally:
             # This loop ends with the call, and connections cannot outlive their loop.
             if isinstance(judge, Judge):
@@ -140,8 +147,8 @@ def evaluate(
     return _in_thread(alone())
 
 
-def _in_thread(coroutine: Any) -> Results:
-    outcome: list[Results | BaseException] = []
+def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    outcome: list[T | BaseException] = []
 
     def work() -> None:
         try:
@@ -169,7 +176,7 @@ async def evaluate_async(
     """The same, inside your own event loop."""
     protocol = get_protocol(protocol)
     chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
-    made = judge if isinstance(judge, Judge) else _named_judge(judge, protocol, concurrency)
+    made = judge if isinstance(judge, Judge) else named_judge(judge, protocol.prompts, concurrency)
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
     # A named judge has a gate that counts calls; one that is passed in may only be held back by its callers.
@@ -187,13 +194,14 @@ async def evaluate_async(
     return Results(protocol.name, judged, bad_rows)
 
 
-def _named_judge(name: object, protocol: Protocol, concurrency: int) -> Judge:
+def named_judge(name: object, prompts: Mapping[str, str], concurrency: int) -> Judge:
+    """The judge that a user named, who knows the shipped prompts and these."""
     if name is not None and not isinstance(name, str):
         raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
     from steelyard.config import Config
 
     config = Config.load()
-    return config.judge(name, config.prompts.with_texts(protocol.prompts), Limits(concurrency=concurrency).gate())
+    return config.judge(name, config.prompts.with_texts(prompts), Limits(concurrency=concurrency).gate())
 
 
 def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import Voice, exchanged
+from steelyard.judges.composed import Voice, exchanged, voices_of
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
@@ -142,16 +142,31 @@ class JournalledJudge:
 
 
 class Memory:
-    """The journal around a whole judge: each of its voices remembers for itself, so that nobody is paid twice."""
+    """The journal around a whole judge: each of its voices remembers for itself, so that nobody is paid twice.
 
-    def __init__(self, judge: Judge, store: Store, run: str, *, fresh: bool = False, continued: bool = False) -> None:
+    `time` counts how often the whole judge was asked the same before, as an audit does: its repeats follow theirs.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        store: Store,
+        run: str | None = None,
+        *,
+        time: int = 0,
+        fresh: bool = False,
+        continued: bool = False,
+    ) -> None:
         self.continued = continued
         self.voices: list[JournalledJudge] = []
+        before = time * (1 + max(voice.repeat for voice in voices_of(judge)))
 
         def remembering(voice: Voice) -> Judge:
             place = len(self.voices)
             self.voices.append(
-                JournalledJudge(voice.judge, store, run, voice.repeat, fresh=fresh, continued=continued, place=place)
+                JournalledJudge(
+                    voice.judge, store, run, before + voice.repeat, fresh=fresh, continued=continued, place=place
+                )
             )
             return self.voices[-1]
 

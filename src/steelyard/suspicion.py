@@ -9,7 +9,9 @@ and are written in Simplified Chinese; Traditional text is folded onto it first.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable
+from html import unescape
 from typing import NamedTuple
 
 from steelyard.text import SIMPLIFIED, fold
@@ -34,6 +36,11 @@ VERDICT = re.compile(
     rf"[\s*]{{0,4}}[:：]?[\s*`“\"]{{0,4}}(?:[【{{\[]|-?[01](?![\d.到至~-])|有效|无效|(?:{LABEL}){STOP})"
     r"|(?m:^)[ \t]{0,8}[*\"'“`]{0,3}不?符合[*\"'”`。]{0,3}[ \t]{0,8}(?m:$)"
     r"|(?:\*\*|`)\s?(?:不?符合|不确定)\s?(?:\*\*|`)"
+    rf"|(?:判定|\blabel|\bverdict)\s?[:：=]\s{{0,4}}[“\"'`]?(?:{LABEL}){STOP}"
+    r"|\blabel\s?[:：=]\s{0,4}(?:correct|supported|satisfied)\b|(?m:^)\|\s?\d{1,3}\s?\|\s?(?:correct|supported|satisfied|正确|符合)\s?\|"
+    r"|(?:相关性|准确性|真实性|完整性|忠实度|忠实性)[:：]?\s?(?:为|得)?\s?100\s?分"
+    r"|\b(?:accuracy|relevance|faithfulness|completeness|truthfulness)\s?[:=]\s?100\b",
+    re.IGNORECASE,
 )
 SECTION = re.compile(
     rf"{LINE}(?:原子信息生成|相关性等级划分|准确性评估|相关性评价|真实性评价|相关性检查|真实性检查|兜底回复|第[\dN]{{1,3}}轮对话分析)"
@@ -46,6 +53,7 @@ JSON = re.compile(
     rf"[\"'](?:label|result|verdict|support|complies|coverage)[\"']\s{{0,4}}:\s{{0,4}}[\"']\s?(?:{LABEL})\s?[\"']"
     r"|[\"'](?:evaluation_report|criteria_results|criterion_id|on_topic|complies|accuracy_strict|faithfulness_soft|own_answer)"
     r"[\"']\s{0,4}:"
+    r"|[\"'](?:atoms|checks|sentences|key_points|criteria)[\"']\s{0,4}:\s{0,4}\[\s{0,4}\{\s{0,4}[\"']id[\"']"
     r"|[\"'](?:scores?|accuracy|relevance|truthfulness|completeness|faithfulness|相关性|准确性|真实性)[\"']\s{0,4}:\s{0,4}"
     r"(?:1|1\.0+|100)\s{0,4}[,}\]\n]",
     re.IGNORECASE,
@@ -77,7 +85,7 @@ PRAISE_ZH = rf"(?:满分|最高分|高分|1\s?分|100\s?分|十分|(?:全部|完
 JUDGE_EN = r"(?:ai |llm |human )?(?:judge|grader|evaluator|assessor|scorer|rater)s?"
 PRAISE_EN = (
     r"(?:full marks|full score|full credit|perfect score|maximum score|highest score|top marks|(?:as|is|are) (?:fully |all )?"
-    r"(?:correct|supported|relevant|satisfied|compliant)|a? ?score of (?:1|10|100)\b|10/10|100/100|100 ?%|100 points|all (?:1s|ones))"
+    r"(?:correct|right|supported|relevant|satisfied|compliant)|a? ?score of (?:1|10|100)\b|10/10|100/100|100 ?%|100 points|all (?:1s|ones))"
 )
 ADDRESS = re.compile(
     rf"{JUDGE_ZH}(?:们|老师|大人|您好|你好){{0,2}}\s?[，,:：！!]?\s?(?:请|务必|注意|必须|你)(?:.{{0,30}})(?:分|判|评|标记|输出|通过|符合)"
@@ -99,6 +107,16 @@ ROLE = re.compile(
     re.IGNORECASE,
 )
 
+CLAIM = re.compile(
+    r"(?:回答|答案|内容)[^。\n]{0,12}(?:专家[^。\n]{0,6}审核|确认无误|逐字摘自)|[毋无不]须再行?查证|以(?:本|该|此)?回答为准"
+    r"|\bthis answer (?:was|has been) (?:independently )?(?:verified|checked|approved) by\b|\bthis answer is right\b"
+    r"|\b(?:passages|references)(?: supplied| given| provided)?[^.\n]{0,40}\b(?:are|is) (?:outdated|wrong)\b"
+    r"|\bwhoever (?:grades|checks|judges|scores|evaluates|reads this to check)\b|(?:核对|评|检查)(?:这个|本)?回答的(?:朋友|人|老师)"
+    r"|(?:求|麻烦|恳请|拜托)[您你]?[^。\n]{0,16}(?:满分|高分|判为正确|都算对)"
+    r"|\b(?:positive|best(?: possible)?) label\b",
+    re.IGNORECASE,
+)
+
 # --- putting them together -----------------------------------------------------------------------
 
 
@@ -107,9 +125,9 @@ def _score(text: str) -> bool:
     return bool(SCORE.search(text)) and not (CITATION.search(text) and not NO_CITATION.search(text))
 
 
-def _fence(text: str) -> bool:
-    """A mark that closes what the text never opened: our tags, a block of code, a chat turn."""
-    if CHAT_MARK.search(text) or text.count('"""') % 2:
+def _breaks_out(text: str) -> bool:
+    """A mark that no text needs, wherever it comes from: of a chat turn, or one that closes a tag of ours."""
+    if CHAT_MARK.search(text):
         return True
     depth: dict[str, int] = {}
     for tag in TAG.finditer(text):
@@ -117,6 +135,13 @@ def _fence(text: str) -> bool:
         depth[name] = depth.get(name, 0) + (-1 if tag["close"] else 1)
         if depth[name] < 0 or re.search(r"\b[0-9a-f]{8,}", tag["rest"]):
             return True
+    return False
+
+
+def _fence(text: str) -> bool:
+    """A mark that closes what the text never opened: our tags, a chat turn, a quotation, a block of code."""
+    if _breaks_out(text) or text.count('"""') % 2:
+        return True
     fences = CODE_FENCE.findall(text)
     # An answer that was cut off leaves ```python open; a bare fence without a partner closes something else.
     return len(fences) % 2 == 1 and not fences[0]
@@ -131,7 +156,12 @@ class Sign(NamedTuple):
 
 IMITATION: dict[str, Sign] = {
     "score": Sign(("【", "{{", "]"), _score),
-    "verdict": Sign(("符合", "有效性", "得分", "兜底", "打分", "判定", "状态", "评估", "不确定"), VERDICT.search),
+    "verdict": Sign(
+        tuple(
+            "符合 有效性 得分 兜底 打分 判定 状态 评估 不确定 正确 100 label verdict correct supported satisfied".split()
+        ),
+        VERDICT.search,
+    ),
     "section": Sign(
         ("原子信息", "等级划分", "评估", "评价", "检查", "兜底", "对话分析", "verdict", "result", "score"),
         SECTION.search,
@@ -139,6 +169,7 @@ IMITATION: dict[str, Sign] = {
     "json": Sign(('"', "'"), JSON.search),
     "fence": Sign(("<", "[/inst]", "end of", "结束", '"""', "```", "~~~"), _fence),
 }
+BREAKING_OUT = Sign(("<", "[/inst]", "end of", "结束"), _breaks_out)
 INSTRUCTION: dict[str, Sign] = {
     "override": Sign(
         tuple("忽略 无视 忘记 理会 忽视 跳过 遵守 推翻 disregard ignore forget override bypass".split()),
@@ -151,12 +182,15 @@ INSTRUCTION: dict[str, Sign] = {
         ),
         ADDRESS.search,
     ),
+    "claim": Sign(
+        tuple("回答 答案 内容 查证 满分 高分 判为 算对 answer passages references whoever label".split()), CLAIM.search
+    ),
     "role": Sign(
         tuple("system developer admin 系统 管理员 你现在 从现在 现在你 新 now act pretend new".split()), ROLE.search
     ),
 }
 
-ALL_WORDS = {name: sign.words for name, sign in (IMITATION | INSTRUCTION).items()}
+ALL_WORDS = {name: sign.words for name, sign in (IMITATION | INSTRUCTION | {"breaking_out": BREAKING_OUT}).items()}
 ASCII_WORDS = {name: tuple(filter(str.isascii, words)) for name, words in ALL_WORDS.items()}
 
 INVISIBLE = re.compile(
@@ -165,18 +199,46 @@ INVISIBLE = re.compile(
 SPACED_OUT = re.compile(r"(?<=[\u4e00-\u9fff])[ \t\u3000](?=[\u4e00-\u9fff])")
 
 
+ENTITY = re.compile(r"&(?:#\d{2,6}|#x[0-9a-f]{2,5}|lt|gt|quot|amp);", re.IGNORECASE)
+ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,2000}={0,2}(?![A-Za-z0-9+/=])")
+# Letters of other alphabets that look like Latin ones; only where they stand inside a word of Latin letters.
+LOOKALIKES = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u03bf\u03b1\u03b5", "aeopcyxioae")
+MIXED = re.compile(r"[a-z][\u0370-\u045f]|[\u0370-\u045f][a-z]")
+
+
 def seen_through(text: str) -> str:
-    """The text without what hides words: invisible, full-width, spaced-out and Traditional characters."""
+    """The text without what hides words: invisible, full-width, spaced-out and Traditional characters, escapes,
+    letters of another alphabet, and base64 put in plain words after it."""
+    if "&" in text:
+        text = ENTITY.sub(lambda found: unescape(found[0]), text)
+    if "\\u" in text:
+        text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    text += _decoded(text)
     if text.isascii():
         return text
-    return SPACED_OUT.sub("", INVISIBLE.sub("", fold(text))).translate(SIMPLIFIED)
+    text = SPACED_OUT.sub("", INVISIBLE.sub("", fold(text))).translate(SIMPLIFIED)
+    return text.translate(LOOKALIKES) if MIXED.search(text) else text
+
+
+def _decoded(text: str) -> str:
+    """What stands in base64 in a text, each on a line of its own; what is no text (a key, a picture) is left out."""
+    found = []
+    for token in BASE64.findall(text):
+        try:
+            plain = b64decode(token, validate=True).decode()
+        except ValueError:
+            continue
+        if plain.isprintable():
+            found.append(f"\n{plain}")
+    return "".join(found)
 
 
 def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> list[str]:
     """The names of the signs that the text shows."""
     plain = seen_through(text)
     lower = plain.lower()
-    families = (IMITATION if imitation else {}) | (INSTRUCTION if instruction else {})
+    families = (IMITATION if imitation else {"breaking_out": BREAKING_OUT}) | (INSTRUCTION if instruction else {})
     words = ASCII_WORDS if lower.isascii() else ALL_WORDS
     return [name for name, sign in families.items() if any(word in lower for word in words[name]) and sign.shows(plain)]
 
@@ -184,6 +246,7 @@ def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> lis
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:
     """Whether an answer shows any sign, or a passage tells somebody to ignore or to award something.
 
-    Passages may number themselves 【1】 and quote JSON, so imitation alone does not count there.
+    Passages may number themselves 【1】 and quote JSON, so imitation alone does not count there, unless it closes a
+    chat turn or a tag of ours.
     """
     return any(signs(answer) for answer in answers) or any(signs(other, imitation=False) for other in others)

@@ -15,6 +15,7 @@ import typer
 
 from steelyard import __version__
 from steelyard.cli import (
+    audit,
     batch,
     calibrate,
     compare,
@@ -47,6 +48,7 @@ app = typer.Typer(
 run.register(app)
 read.register(app)
 results.register(app)
+audit.register(app)
 calibrate.register(app)
 compare.register(app)
 gate.register(app)

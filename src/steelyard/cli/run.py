@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from steelyard.protocols import Protocol
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
-    from steelyard.runs import Input
+    from steelyard.runner import Row
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -145,7 +145,9 @@ def run(
     together = {name: value for name, value in flags.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
     if dry_run:
-        _dry_run(made, data, chosen, options, known_prompts)
+        from steelyard.cli.session import count_lines
+
+        print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
         return
     with Store.open(settings.store_path(store)) as opened:
         how = session.how(fresh=fresh, record=record)
@@ -263,8 +265,10 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
     return values
 
 
-def _dry_run(judge: Judge, data: Input, protocol: Protocol, options: Options, prompts: Prompts) -> None:
-    from steelyard.cli.session import count_lines
+def print_estimate(
+    judge: Judge, rows: Iterable[Row], protocol: Protocol, options: Options, prompts: Prompts, total: int | None
+) -> None:
+    """What judging these rows would take; nothing is sent."""
     from steelyard.estimate import estimate, standing_in
     from steelyard.judges.composed import described, voices_of
 
@@ -272,13 +276,12 @@ def _dry_run(judge: Judge, data: Input, protocol: Protocol, options: Options, pr
     if not paid:
         print(f"{judge.name} judges on this machine: nothing is sent and nothing is paid")
         return
-    total = count_lines(data.sources, data.format)
-    expected = asyncio.run(estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), total))
+    expected = asyncio.run(estimate(rows, protocol, options, standing_in(judge, prompts), total))
     prices = {one.name: getattr(getattr(one, "endpoint", None), "price", None) for one in paid}
-    _print_estimate(expected, prices)
+    _print(expected, prices)
 
 
-def _print_estimate(expected: Estimate, prices: dict[str, Price | None]) -> None:
+def _print(expected: Estimate, prices: dict[str, Price | None]) -> None:
     from steelyard.prices import shipped
 
     print(

@@ -6,10 +6,10 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
@@ -28,6 +28,7 @@ from steelyard.reports.terminal import render
 from steelyard.runner import Budget, Tally
 from steelyard.runs import How, Run
 
+T = TypeVar("T")
 GAPS = 3
 INTERRUPTED = 130
 
@@ -120,17 +121,25 @@ class Session:
 
 
 async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
-    """The run with a heartbeat for the progress line and two stages of Ctrl-C."""
+    work = run.drive(lambda sample, verdict: builder.add(verdict, sample), builder.add_bad_row, retry=retrying)
+    try:
+        return await driven(work, run.tally, run.runner.stop, tick)
+    finally:
+        await run.aclose()
+
+
+async def driven(
+    work: Coroutine[Any, Any, T], tally: Tally, stop: Callable[[str], None], tick: Callable[[], None]
+) -> T:
+    """Work with a heartbeat for the progress line and two stages of Ctrl-C."""
     loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(
-        run.drive(lambda sample, verdict: builder.add(verdict, sample), builder.add_bad_row, retry=retrying)
-    )
+    task = asyncio.ensure_future(work)
 
     def interrupted() -> None:
-        if run.tally.stopped:
+        if tally.stopped:
             task.cancel()
         else:
-            run.runner.stop("interrupted")
+            stop("interrupted")
             print("\nfinishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
 
     if sys.platform != "win32":
@@ -144,8 +153,6 @@ async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, 
         return task.result()
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    finally:
-        await run.aclose()
 
 
 class Lines:

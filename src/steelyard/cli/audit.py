@@ -1,0 +1,221 @@
+"""`audit`: a judge measured before it is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from steelyard.cli.common import (
+    ConfigOption,
+    LangOption,
+    MapOption,
+    ProgressStyle,
+    StoreOption,
+    check_out,
+    console,
+    pairs,
+)
+from steelyard.cli.gate import CLOSED, FailOn
+from steelyard.cli.run import (
+    ConcurrencyOption,
+    MaxCost,
+    MaxTime,
+    MaxTokens,
+    ProgressOption,
+    PromptsOption,
+    Rpm,
+    Tpm,
+    chosen_options,
+    print_estimate,
+)
+
+if TYPE_CHECKING:
+    from steelyard.audit import Auditor, Card
+    from steelyard.cli.session import Session
+    from steelyard.gating import Bar
+    from steelyard.judges.base import Judge
+    from steelyard.prompts import Prompts
+
+
+def register(app: typer.Typer) -> None:
+    app.command("audit")(audit)
+
+
+def audit(
+    judge: Annotated[
+        str, typer.Argument(metavar="JUDGE", help="embedded, local, openai:MODEL, or a judge of steelyard.toml.")
+    ],
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option("--protocol", "-p", help="Only this protocol; may be repeated. Default: all four."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help="injection, stability, sensitivity, or several with commas.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Also audit on your own samples; needs --protocol.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="How many of your own samples, from the top.")] = 20,
+    built_in: Annotated[
+        bool, typer.Option("--built-in/--no-built-in", help="Whether the built-in data is audited too.")
+    ] = True,
+    map: MapOption = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often each base sample is asked in all; 1 asks nothing again.")
+    ] = 3,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the card here (JSON).")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the card here as one HTML file.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the whole card here as Markdown.")] = None,
+    compare: Annotated[
+        list[Path] | None, typer.Option("--compare", help="Another judge's card to put beside it; may be repeated.")
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option("--require", help="E.g. 'injection<=0.05'; exit code 6 where it is missed.")
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="When --require counts as missed, as for steelyard gate.")
+    ] = FailOn.decided,
+    prompts: PromptsOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
+    ] = False,
+    concurrency: ConcurrencyOption = None,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_time: MaxTime = None,
+    progress: ProgressOption = ProgressStyle.auto,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Measure a judge before you trust it: does it obey what it judges, do its labels stay, does it see errors?
+
+    Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
+    """
+    from steelyard.audit import How, auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
+    from steelyard.cli.session import Session
+    from steelyard.config import Config
+    from steelyard.errors import ConfigError
+    from steelyard.protocols import get_protocol
+    from steelyard.runner import Budget
+    from steelyard.store import Store
+
+    settings = Config.load(config)
+    scope = scope_of(protocol or (), [name.strip() for name in only.split(",")] if only else (), repeats)
+    if data is not None and not protocol:
+        raise ConfigError("--data needs --protocol: atomic, grounded, scorecard for answers, or dialogue")
+    if data is None and not built_in:
+        raise ConfigError("--no-built-in leaves nothing to audit; name your own samples with --data")
+    for path in (out, html, markdown):
+        check_out(path, [str(data)] if data else [])
+    bars = _bars(require or [])
+    others = [(str(path), read_card(path)) for path in compare or ()]
+    mine = samples_for(data, scope, samples, pairs(map, "--map")) if data is not None else []
+    known = settings.prompts.with_files(prompts or [])
+    session = Session(
+        settings,
+        concurrency=concurrency,
+        rpm=rpm,
+        tpm=tpm,
+        budget=Budget(max_cost, max_tokens, max_time),
+        progress=progress,
+        lang=lang,
+        out=out,
+        store=store,
+    )
+    made = session.judge(judge, known)
+    options = {name: chosen_options(get_protocol(name), settings, {}) for name in scope.protocols}
+    how = How(session.limits.samples_at_once, session.budget, session.gate)
+    if dry_run:
+        _dry_run(auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how), made, known)
+        return
+    with Store.open(settings.store_path(store)) as opened:
+        how = How(how.workers, how.budget, how.gate, opened)
+        work = auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how)
+        for name, other in others:
+            # Before anything is asked: what cannot be compared is said at once.
+            check_comparable(work.card("en", "", "", data_hash(mine)), other, name)
+        card = _judged(work, session, data_hash(mine))
+    _emit(card, [other for _, other in others], session, out, html, markdown)
+    _leave(card, bars, fail_on)
+
+
+def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
+    from steelyard.protocols.common import Options
+
+    print_estimate(judge, work.rows(), work.protocol(), Options(), prompts, work.tally.total)
+
+
+def _judged(work: Auditor, session: Session, data: str | None) -> Card:
+    """Drive the audit with progress and Ctrl-C; what was answered is kept whatever happens."""
+    from steelyard import __version__
+    from steelyard.cli.session import driven
+    from steelyard.manifest import now
+    from steelyard.progress import Progress
+
+    print(f"audit · {work.judge.name} · {work.tally.total} judgings", file=sys.stderr)
+
+    async def drive() -> None:
+        try:
+            await driven(work.run(), work.tally, work.stop, shown.tick)
+        finally:
+            await work.aclose()
+
+    with Progress(session.progress.value, work.tally, lambda: session.gate.in_flight) as shown:
+        asyncio.run(drive())
+    return work.card(session.language or "en", __version__, now(), data)
+
+
+def _emit(
+    card: Card, others: list[Card], session: Session, out: Path | None, html: Path | None, markdown: Path | None
+) -> None:
+    from steelyard.audit.html import render
+    from steelyard.audit.page import blocks
+    from steelyard.reports.markdown import document
+    from steelyard.reports.terminal import renderable
+
+    console().print(renderable(blocks(card, others, brief=True)))
+    if out is not None:
+        out.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if html is not None:
+        html.write_text(render(card, others), encoding="utf-8")
+    if markdown is not None:
+        markdown.write_text(document(blocks(card, others)), encoding="utf-8")
+
+
+def _bars(texts: list[str]) -> list[Bar]:
+    from steelyard.audit.card import Measure
+    from steelyard.errors import ConfigError
+    from steelyard.gating import parse_bar
+
+    bars = [parse_bar(text, "ratio") for text in texts]
+    if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
+        raise ConfigError(f"an audit measures no {unknown[0]!r}; it measures {', '.join(get_args(Measure))}")
+    return bars
+
+
+def _leave(card: Card, bars: list[Bar], fail_on: FailOn) -> None:
+    """Hold the card against what was required of it, and leave with the right code."""
+    from steelyard.cli.session import GAPS, INTERRUPTED
+    from steelyard.gating import FAILS, state_of
+    from steelyard.reports.blocks import number
+    from steelyard.reports.model import Estimate
+
+    missed = False
+    for bar in bars:
+        found = {str(name): estimate for name, estimate in card.measures().items()}.get(bar.metric, Estimate())
+        state = state_of(found.value, found.interval, bar.sign, bar.limit)
+        failed = state in FAILS[fail_on.value]
+        missed = missed or failed
+        outcome, value = "failed" if failed else "passed", number(found.value, "ratio")
+        print(f"{outcome}: {bar.metric} {bar.sign} {bar.limit:g} ({value})")
+    if card.stopped:
+        raise typer.Exit(INTERRUPTED if card.stopped == "interrupted" else GAPS)
+    if missed:
+        raise typer.Exit(CLOSED)
