@@ -24,6 +24,8 @@ MILLION = 1_000_000
 
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
+    if given.page:
+        return _written(markdown(*(json.loads(file.read_text("utf-8")) for file in given.page)), given.write)
     sizes = SMALL if given.small else Sizes()
     changes = {name: getattr(given, name) for name in ("samples", "peer_samples", "repeats", "big")}
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value})
@@ -34,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         "machine": machine(),
         "versions": {name: version_of(name, given.python) for name in sizes.clients},
         "missing": missing,
+        "loads": {},
         "figures": {},
     }
     given.results.mkdir(parents=True, exist_ok=True)
@@ -41,13 +44,18 @@ def main(arguments: list[str] | None = None) -> int:
     with Lab(given.python) as lab:
         for name in given.figures:
             _say(f"{name} …")
+            results["loads"][name] = _load()
             results["figures"][name] = FIGURES[name](lab, sizes)
             # After each figure: a long run that is stopped has not been for nothing.
             file.write_text(json.dumps(results, indent=1), "utf-8")
     page = markdown(results)
     file.with_suffix(".md").write_text(page, "utf-8")
-    if given.write:
-        given.write.write_text(page, "utf-8")
+    return _written(page, given.write)
+
+
+def _written(page: str, file: Path | None) -> int:
+    if file:
+        file.write_text(page, "utf-8")
     print(page)
     return 0
 
@@ -65,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, help="of what is timed (3)")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page here")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", metavar="RESULTS", help="measure nothing: one page of these results, in order"
+    )
     parser.add_argument("--python", type=Path, help="install nothing; run Steelyard from source with this interpreter")
     return parser
 
@@ -92,8 +103,12 @@ def machine() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "load before": f"{os.getloadavg()[0]:.1f}",
+        "load before": _load(),
     }
+
+
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.1f}"
 
 
 def _processor() -> str:

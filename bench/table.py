@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from environments import CLIENTS
 
 Row = dict[str, Any]
 # For each figure: its title, what it shows, and its columns as heading → key:format.
@@ -100,33 +103,86 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
 }
 
 
-def markdown(results: dict[str, Any]) -> str:
-    machine, versions = results["machine"], results["versions"]
+def markdown(*runs: dict[str, Any]) -> str:
+    """One page of the results of one run or of several; of what was measured twice, the last is shown."""
     parts = ["# Benchmarks\n"]
-    if results["preliminary"]:
+    if any(results["preliminary"] for results in runs):
         parts.append(
             "**Preliminary**: a small run to show the form, on a machine that was busy with other things. "
             "The numbers below mean nothing yet.\n"
         )
     parts.append(
-        "Made by `python bench/run.py` ([how](../bench/README.md)) against a stub endpoint on loopback. "
-        "Compare within one table only: all its rows come from one run on one machine.\n"
+        "Made by `python bench/run.py` ([how](../bench/README.md)) against a stub endpoint on loopback. Compare within "
+        "one table only, and rows that were measured together: below each table stands when that was, and how many "
+        "processes wanted the processor just before.\n"
     )
-    facts = [*machine.items(), ("versions", ", ".join(f"{name} {version}" for name, version in versions.items()))]
-    if results["missing"]:
-        facts.append(("not measured", "; ".join(f"{name} ({why})" for name, why in results["missing"].items())))
-    parts.append("\n".join(f"- {name}: {value}" for name, value in facts))
-    for name, rows in results["figures"].items():
-        title, explained, columns = SHOWN[name]
-        parts.append(f"## {title}\n\n{explained}\n\n{_table(rows, columns)}")
+    parts.append("\n".join(f"- {name}: {value}" for name, value in _facts(runs)))
+    for name, (title, explained, columns) in SHOWN.items():
+        if rows := rows_of(name, runs):
+            parts.append(f"## {title}\n\n{explained}\n\n{_table(rows, columns)}\n\n{_measured(name, rows, runs)}")
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def rows_of(figure: str, runs: Sequence[dict[str, Any]]) -> list[Row]:
+    """The rows of a figure, each with the number of its run. A later run replaces all that an earlier one says of a
+    client, except for the most requests in flight, where the most of all counts."""
+    kept: dict[str, list[Row]] = {}
+    for number, results in enumerate(runs):
+        fresh: dict[str, list[Row]] = {}
+        for row in results["figures"].get(figure, ()):
+            fresh.setdefault(_name(row), []).append({**row, "run": number})
+        for name, rows in fresh.items():
+            kept[name] = _highest([*kept.get(name, ()), *rows]) if figure == "in-flight" else rows
+    order = [*CLIENTS]
+    rows = [row for name in sorted(kept, key=lambda n: order.index(n) if n in order else 0) for row in kept[name]]
+    return sorted(rows, key=lambda row: (_is_peer(row), row.get("concurrency") or row.get("limit") or 0))
+
+
+def _highest(rows: list[Row]) -> list[Row]:
+    highest: dict[int, Row] = {}
+    for row in rows:
+        if row["limit"] not in highest or row["peak"] > highest[row["limit"]]["peak"]:
+            highest[row["limit"]] = row
+    return list(highest.values())
+
+
+def _name(row: Row) -> str:
+    return str(row.get("client") or row["what"])
+
+
+def _is_peer(row: Row) -> bool:
+    client = CLIENTS.get(_name(row))
+    return client is not None and client.is_peer
+
+
+def _facts(runs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The machine and the versions; where runs differ in them, all are named."""
+    for fact in ("processor", "cores", "system", "python"):
+        yield fact, "; ".join(dict.fromkeys(results["machine"][fact] for results in runs))
+    versions = {name: version for results in runs for name, version in results["versions"].items()}
+    yield "versions", ", ".join(f"{name} {versions[name]}" for name in CLIENTS if name in versions)
+    missing = {name: why for results in runs for name, why in results["missing"].items() if name not in versions}
+    if missing:
+        yield "not measured", "; ".join(f"{name} ({why})" for name, why in missing.items())
+
+
+def _measured(figure: str, rows: list[Row], runs: Sequence[dict[str, Any]]) -> str:
+    """When the rows of a table were measured, and on how busy a machine."""
+    numbers = dict.fromkeys(row["run"] for row in rows)
+    said = []
+    for number in numbers:
+        machine, loads = runs[number]["machine"], runs[number].get("loads", {})
+        names = dict.fromkeys(_name(row) for row in rows if row["run"] == number)
+        of = f" ({', '.join(names)})" if len(numbers) > 1 else ""
+        said.append(f"{machine['date']}, load {loads.get(figure, machine['load before'])}{of}")
+    return f"Measured {'; '.join(said)}."
 
 
 def _table(rows: list[Row], columns: dict[str, str]) -> str:
     keys = [column.split(":") for column in columns.values()]
     lines = [["", *columns], ["---", *("---" if form == "s" else "---:" for _, form in keys)]]
     for row in rows:
-        lines.append([row.get("client") or row["what"], *(_cell(row.get(key), form) for key, form in keys)])
+        lines.append([_name(row), *(_cell(row.get(key), form) for key, form in keys)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

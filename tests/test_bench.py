@@ -155,3 +155,35 @@ def test_the_page_shows_every_figure(tmp_path: Path) -> None:
     assert [row["calls"] for row in results["figures"]["calls"]] == [3.0, 3.0]
     assert "**Preliminary**" in page.read_text("utf-8")
     assert "| steelyard run | 20 |" in page.read_text("utf-8")
+
+
+def results(date: str, load: str, figures: dict[str, Any], **more: Any) -> dict[str, Any]:
+    machine = {"date": date, "processor": "P", "cores": "2", "system": "S", "python": "3", "load before": load}
+    return {"preliminary": False, "machine": machine, "versions": {}, "missing": {}, "figures": figures, **more}
+
+
+def test_a_page_of_several_runs_shows_the_last_of_what_was_measured_twice() -> None:
+    """Figures of several runs come onto one page, and each table says when its rows were measured and at what load."""
+    from table import markdown
+
+    def row(client: str, cpu: float) -> dict[str, Any]:
+        return {"client": client, "samples": 200, "concurrency": 32, "cpu_ms_per_call": cpu, "ended": "exit 0"}
+
+    first = results("2026-01-01", "9.5", {"cpu": [row("ragas", 6.5), row("steelyard run", 7.25)]})
+    second = results("2026-01-02", "0.1", {"cpu": [row("steelyard run", 1.25)]}, loads={"cpu": "0.3"})
+    page = markdown(first, second)
+    assert "6.50" in page
+    assert "1.25" in page
+    assert "7.25" not in page
+    assert page.index("| steelyard run") < page.index("| ragas")
+    assert "Measured 2026-01-02, load 0.3 (steelyard run); 2026-01-01, load 9.5 (ragas)." in page
+    assert "Measured 2026-01-01, load 9.5." in markdown(first)
+
+
+def test_a_page_of_several_runs_keeps_the_most_requests_in_flight() -> None:
+    """A limit that was broken in one run is not hidden by another run that kept it."""
+    from table import rows_of
+
+    peaks = [[{"client": "ragas", "limit": 32, "peak": peak}] for peak in (31, 40, 32)]
+    runs = [results("2026-01-01", "0", {"in-flight": rows}) for rows in peaks]
+    assert [row["peak"] for row in rows_of("in-flight", runs)] == [40]

@@ -11,6 +11,7 @@ import pytest
 
 from steelyard import exports
 from steelyard.errors import ConfigError, InputError
+from steelyard.labels import HumanLabel
 from steelyard.records import Atom, Evidence, RagSample, Usage, Verdict
 from steelyard.store import RunRow, Store, StoredReply
 
@@ -110,6 +111,22 @@ def test_a_whole_run_takes_its_replies_along(store: Store, tmp_path: Path) -> No
         exports.read(other, tmp_path / "whole.jsonl")
         assert list(other.used_replies("run-a")) == list(store.used_replies("run-a"))
         assert len(list(other.used_replies("run-a"))) == 2
+
+
+def test_a_whole_run_takes_its_labels_along(store: Store, tmp_path: Path) -> None:
+    """What people said moves with the run; what the same person has said in the other store stays as it is."""
+    labels = [
+        HumanLabel(run="run-a", sample="s1", kind="atom", item=item, label="wrong", annotator="ann", weight=2.5)
+        for item in (1, 2)
+    ]
+    fallback = HumanLabel(run="run-a", sample="s1", kind="fallback", label="0", annotator="ben", note="no doubt")
+    store.add_labels([*labels, fallback, labels[0].model_copy(update={"run": "run-b"})])
+    exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
+    said_here = labels[0].model_copy(update={"label": "correct"})
+    with Store.open(tmp_path / "other.db") as other:
+        other.add_labels([said_here])
+        exports.read(other, tmp_path / "whole.jsonl")
+        assert list(other.labels()) == [said_here, labels[1], fallback]
 
 
 def test_a_damaged_export_leaves_the_store_as_it_was(store: Store, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from steelyard.errors import InputError, JudgeError, StoreError
 from steelyard.judges.gate import Gate, Stopped
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, RagSample, Reply, Rounds, Unjudged, Usage, Verdict
-from steelyard.runner import Budget, Row, Runner
+from steelyard.runner import Budget, Row, Runner, run_to_end
 from steelyard.tasks import SplitData, SplitReply
 
 ATOMIC = get_protocol("atomic")
@@ -364,3 +365,20 @@ def test_memory_is_the_same_for_thirty_times_the_samples() -> None:
 
     small, large = (int(process.communicate(timeout=120)[0]) for process in [peak(1000), peak(30_000)])
     assert large <= 1.3 * small
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    """A run looks for garbage less often; afterwards, also after a failure, everything is as before."""
+    before = gc.get_threshold()
+
+    async def at_work() -> int:
+        return gc.get_threshold()[0]
+
+    async def failing() -> None:
+        raise JudgeError("no")
+
+    assert run_to_end(at_work()) > before[0]
+    assert gc.get_threshold() == before
+    with pytest.raises(JudgeError):
+        run_to_end(failing())
+    assert gc.get_threshold() == before

@@ -11,7 +11,8 @@ from meter import CONCURRENCY, TOLD, measured, report, scores_of
 from steelyard.cli import main
 
 # Loaded before the clock starts, as the peers' imports are.
-for name in ("runs", "config", "evaluation", "judges.chat", "judges.gate", "progress", "reports.terminal", "store"):
+LOADED = "cli.session config evaluation judges.chat prices protocols.scorecard runs store".split()
+for name in LOADED:
     import_module(f"steelyard.{name}")
 
 OUT = Path("results.jsonl")

@@ -16,7 +16,7 @@ from steelyard.judges.gate import Limits
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import DialogueSample, Language, RagSample, Sample, Verdict
-from steelyard.runner import Row, Runner
+from steelyard.runner import Row, Runner, run_to_end
 
 if TYPE_CHECKING:
     from steelyard.reports.model import Report
@@ -143,7 +143,7 @@ def in_own_loop(work: Callable[[], Coroutine[Any, Any, T]], judge: object) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(alone())
+        return run_to_end(alone())
     return _in_thread(alone())
 
 
@@ -152,7 +152,7 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def work() -> None:
         try:
-            outcome.append(asyncio.run(coroutine))
+            outcome.append(run_to_end(coroutine))
         except BaseException as error:  # handed to the caller's thread below
             outcome.append(error)
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.evaluation import Results
+from steelyard.labels import HumanLabel
 from steelyard.records import Usage, Verdict
 from steelyard.store import SAMPLE, RunRow, Store, StoredReply
 
@@ -49,6 +50,8 @@ def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
         yield {"bad_row": {"file": bad.file, "line": bad.line, "field": bad.field, "problem": bad.problem}}
     for key, repeat, stored in store.used_replies(run.id):
         yield {"reply": {**stored._asdict(), "usage": stored.usage.model_dump(), "key": key, "repeat": repeat}}
+    for label in store.labels(run.id):
+        yield {"label": label.model_dump(mode="json")}
 
 
 def _write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
@@ -122,6 +125,9 @@ def read(store: Store, file: Path) -> RunRow:
                     continue
                 if "reply" in line:
                     _take_reply(store, run["id"], dict(line["reply"]))
+                    continue
+                if "label" in line:
+                    store.take_label(HumanLabel.model_validate(line["label"]).model_copy(update={"run": run["id"]}))
                     continue
                 sample, verdict = SAMPLE.validate_python(line["sample"]), Verdict.model_validate(line["verdict"])
             except (KeyError, TypeError, ValidationError) as error:

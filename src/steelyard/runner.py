@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from steelyard.errors import InputError, StoreError
 from steelyard.families import judges_itself
@@ -17,6 +20,27 @@ from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
 
 Row = tuple[int, Sample | InputError]
 """The place in the input, and what stood there."""
+
+T = TypeVar("T")
+
+RECORDS_BETWEEN_COLLECTIONS = 20_000, 20, 20
+
+
+def run_to_end(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` with fewer looks for garbage."""
+    with _seldom_collected():
+        return asyncio.run(main)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Asks and verdicts hold no cycles; looking for some after every 700 of them took a sixth of all the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(*RECORDS_BETWEEN_COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @dataclass

@@ -139,7 +139,7 @@ class Metric(NamedTuple):
         return getattr(item, self.field) if isinstance(item, self.of) else None
 
     def ratio(self, items: Iterable[AnyItem]) -> Fraction | None:
-        labels = [label for item in items if (label := self.read(item)) is not None]
+        labels = [getattr(item, self.field) for item in items if isinstance(item, self.of)]
         counted = [self.weights[label] for label in labels if label in self.weights]
         return ratio(sum(counted), 2 * len(counted))
 

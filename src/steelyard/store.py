@@ -363,10 +363,14 @@ class Store:
 
     def add_labels(self, labels: Iterable[HumanLabel]) -> int:
         """Keep labels, all or none; returns how many. What a person labels again replaces what that person said."""
-        rows = [tuple(_label_cell(label, column) for column in LABEL_COLUMNS) for label in labels]
+        rows = [_label_row(label) for label in labels]
         with self.all_or_nothing():
             self._db.executemany(ADD_LABEL, rows)
         return len(rows)
+
+    def take_label(self, label: HumanLabel) -> None:
+        """Keep a label that was made elsewhere, unless that person has labelled the same here."""
+        self._write(ADD_LABEL.replace("REPLACE", "IGNORE"), _label_row(label))
 
     def labels(self, run: str | None = None) -> Iterator[HumanLabel]:
         """The labels made on one run, or all of them, in the order of samples and items."""
@@ -409,9 +413,9 @@ def _reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
     return key, *stored[:5], stored.usage.model_dump_json(), stored.run
 
 
-def _label_cell(label: HumanLabel, column: str) -> Any:
-    value = getattr(label, column)
-    return NOTHING if value is None else value
+def _label_row(label: HumanLabel) -> tuple[Any, ...]:
+    values = (getattr(label, column) for column in LABEL_COLUMNS)
+    return tuple(NOTHING if value is None else value for value in values)
 
 
 def _stored_reply(row: tuple[Any, ...]) -> StoredReply:

@@ -192,6 +192,7 @@ INSTRUCTION: dict[str, Sign] = {
 
 ALL_WORDS = {name: sign.words for name, sign in (IMITATION | INSTRUCTION | {"breaking_out": BREAKING_OUT}).items()}
 ASCII_WORDS = {name: tuple(filter(str.isascii, words)) for name, words in ALL_WORDS.items()}
+ASCII_INSTRUCTION_WORDS = tuple(word for name in INSTRUCTION for word in ASCII_WORDS[name])
 
 INVISIBLE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
@@ -240,7 +241,14 @@ def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> lis
     lower = plain.lower()
     families = (IMITATION if imitation else {"breaking_out": BREAKING_OUT}) | (INSTRUCTION if instruction else {})
     words = ASCII_WORDS if lower.isascii() else ALL_WORDS
-    return [name for name, sign in families.items() if any(word in lower for word in words[name]) and sign.shows(plain)]
+    return [name for name, sign in families.items() if _holds_any(lower, words[name]) and sign.shows(plain)]
+
+
+def _holds_any(text: str, words: Iterable[str]) -> bool:
+    for word in words:  # noqa: SIM110 - a generator for any() costs more than the looking
+        if word in text:
+            return True
+    return False
 
 
 def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:
@@ -249,4 +257,11 @@ def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:
     Passages may number themselves 【1】 and quote JSON, so imitation alone does not count there, unless it closes a
     chat turn or a tag of ours.
     """
-    return any(signs(answer) for answer in answers) or any(signs(other, imitation=False) for other in others)
+    if any(signs(answer) for answer in answers):
+        return True
+    passages = list(others)
+    together = "\n".join(passages)
+    # Hardly a passage holds a word of these; for plain text one look at all of them together tells.
+    if together.isascii() and not _holds_any(together.lower(), ASCII_INSTRUCTION_WORDS):
+        return False
+    return any(signs(passage, imitation=False) for passage in passages)

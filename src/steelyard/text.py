@@ -34,6 +34,8 @@ def language_of(*texts: str) -> Language:
     What is neither Chinese nor English (Japanese, emoji, nothing) is addressed in English.
     """
     text = " ".join(part[:LANGUAGE_PREFIX] for part in texts)
+    if text.isascii():
+        return "en"
     han = len(HAN.findall(text))
     if not han or han * 2 < len(LATIN_WORD.findall(text)) or han < len(KANA.findall(text)):
         return "en"

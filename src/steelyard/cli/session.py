@@ -25,7 +25,7 @@ from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.model import self_judged_note
 from steelyard.reports.terminal import render
-from steelyard.runner import Budget, Tally
+from steelyard.runner import Budget, Tally, run_to_end
 from steelyard.runs import How, Run
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class Session:
         builder = ReportBuilder(run.protocol.name, self.language)
         try:
             with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
-                tally = asyncio.run(_drive(run, builder, shown.tick, retrying=retrying))
+                tally = run_to_end(_drive(run, builder, shown.tick, retrying=retrying))
         except BaseException:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):

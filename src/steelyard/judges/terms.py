@@ -19,6 +19,7 @@ OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 UNPROCESSABLE = frozenset({400, 422, 501})
 FORMAT = re.compile(r"response_format|json|schema|structured|grammar|guided|constrained", re.IGNORECASE)
 NOT_FORMAT = re.compile(r"context|too long|too large|length|tokens|filter|inspection|sensitive|risk", re.IGNORECASE)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -100,4 +101,4 @@ def _json_once(text: str) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _ENCODER.encode(value).encode("utf-8", "replace")

@@ -42,34 +42,41 @@ class Protocol:
             raise ConfigError(f"option {name} of {self.name}: {first['msg']}") from None
 
 
-@cache
-def _built_in() -> dict[str, Protocol]:
-    from steelyard.protocols import atomic, dialogue, grounded, scorecard
+BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
 
-    return {
-        "atomic": Protocol("atomic", "rag", atomic.atomic, atomic.AtomicOptions, atomic.SCORES, "accuracy"),
-        "grounded": Protocol(
-            "grounded", "rag", grounded.grounded, grounded.GroundedOptions, grounded.SCORES, "accuracy"
-        ),
-        "scorecard": Protocol(
-            "scorecard", "rag", scorecard.scorecard, scorecard.ScorecardOptions, scorecard.SCORES, "accuracy"
-        ),
-        "dialogue": Protocol(
-            "dialogue", "dialogue", dialogue.dialogue, dialogue.DialogueOptions, dialogue.SCORES, "csr"
-        ),
-    }
+
+@cache
+def _built_in(name: str) -> Protocol:
+    """Only what is wanted is loaded: all of them together take longer to load than a short run takes."""
+    match name:
+        case "atomic":
+            from steelyard.protocols import atomic
+
+            return Protocol(name, "rag", atomic.atomic, atomic.AtomicOptions, atomic.SCORES, "accuracy")
+        case "grounded":
+            from steelyard.protocols import grounded
+
+            return Protocol(name, "rag", grounded.grounded, grounded.GroundedOptions, grounded.SCORES, "accuracy")
+        case "scorecard":
+            from steelyard.protocols import scorecard
+
+            return Protocol(name, "rag", scorecard.scorecard, scorecard.ScorecardOptions, scorecard.SCORES, "accuracy")
+        case _:
+            from steelyard.protocols import dialogue
+
+            return Protocol(name, "dialogue", dialogue.dialogue, dialogue.DialogueOptions, dialogue.SCORES, "csr")
 
 
 def protocol_names() -> list[str]:
-    return [*_built_in(), *(point.name for point in entry_points(group="steelyard.protocols"))]
+    return [*BUILT_IN, *(point.name for point in entry_points(group="steelyard.protocols"))]
 
 
 def get_protocol(name: str | Protocol) -> Protocol:
     """A protocol by name; a Protocol is returned as it is."""
     if isinstance(name, Protocol):
         return name
-    if name in _built_in():
-        return _built_in()[name]
+    if name in BUILT_IN:
+        return _built_in(name)
     for point in entry_points(group="steelyard.protocols"):
         if point.name == name:
             loaded = point.load()

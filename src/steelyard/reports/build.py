@@ -6,7 +6,7 @@ import json
 import math
 import re
 from bisect import insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -112,7 +112,7 @@ class ReportBuilder:
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
         self._unjudged = Counter[str]()
-        self._labels: dict[str, Counter[str]] = {}
+        self._labels = defaultdict[str, Counter[str]](Counter)
         self._all = GroupTally(self._scale)
         self._distributions = DistributionTally(protocol, self._scale)
         self._tags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
@@ -146,7 +146,7 @@ class ReportBuilder:
             count_bounded(self._unjudged, reason)
         for item in verdict.items:
             for kind, label in labels_of(item):
-                self._labels.setdefault(kind, Counter())[label] += 1
+                self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
         self._votes.add(verdict)
         if self._atoms:
