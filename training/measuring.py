@@ -45,7 +45,7 @@ def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) ->
         np.array([row.is_supported for row in rows], dtype=np.bool_),
         np.array([row.set for row in rows], dtype=np.str_),
         np.array([row.label for row in rows], dtype=np.str_),
-        np.array([row.context if row.set == "planted" else "" for row in rows], dtype=np.str_),
+        np.array([row.context if row.set in ("planted", "slips") else "" for row in rows], dtype=np.str_),
         np.array([fold_of(row.document) for row in rows], dtype=np.int64),
     )
     if kept:
@@ -61,14 +61,17 @@ def fold_of(document: str) -> int:
     return hashlib.sha256(f"fold {document}".encode("utf-8", "replace")).digest()[0] % FOLDS
 
 
-_sources: dict[tuple[str, ...], Source] = {}
+_sources: dict[object, Source] = {}
 
 
 def _line(row: Row) -> tuple[list[float], NDArray[np.float32]]:
-    if row.passages not in _sources:
+    # Only key words stand in a text of their own.
+    answer = row.context if row.set == "uhgeval" else ""
+    key = (row.passages, row.question, answer)
+    if key not in _sources:
         _sources.clear()
-        _sources[row.passages] = Source(row.passages, row.question)
-    found = measure(row.claim, _sources[row.passages])
+        _sources[key] = Source(row.passages, row.question, answer)
+    found = measure(row.claim, _sources[key])
     if found is None:
         return [float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32)
     # Rounded, so that the last bits of a sum do not move a threshold.

@@ -25,12 +25,13 @@ from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
 from training.measuring import FOLDS, Measured, measured
 from training.planted import pairs
+from training.slips import slips
 from training.sets import DATA, NEVER_TRAINED_ON, SETS, Part, Row, rows
 
-LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted")
+LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", "slips")
 SEED = 20
 # How much each set counts; within a set both labels count the same, whatever their numbers.
-SHARES = {"factcheckgpt": 1.5, "summedits": 1.0, "begin": 0.8, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.5}
+SHARES = {"factcheckgpt": 1.5, "summedits": 1.0, "begin": 0.8, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.0, "slips": 2.0}
 # Sets whose other label means that people saw no claim at all have nothing to teach about support.
 NO_LESSON = frozenset(("no_claim", "unclear"))
 
@@ -39,11 +40,14 @@ NO_LESSON = frozenset(("no_claim", "unclear"))
 FOR = frozenset(
     "recall_all recall_best recall_window recall_top weighted_all weighted_best weighted_window weighted_top "
     "pairs_window run run_window verbatim clause_recall characters cosine_best cosine_max cosine_clause "
-    "soft_least soft_mean soft_rare soft_recall soft_recall_top value_named".split()
+    "soft_least soft_mean soft_rare soft_recall soft_recall_top value_named "
+    "w_clause w_sentence w_window w_passage w_all w_rest weakest ctx_clause ctx_sentence".split()
 )
 AGAINST = frozenset(
     "missing missing_window missing_rarest missing_second strange nowhere soft_far facts_far facts_nowhere "
-    "names_unknown han_names_unknown negators_differ extremes_unknown other_sign other_place clashes".split()
+    "names_unknown han_names_unknown negators_differ extremes_unknown other_sign other_place clashes "
+    "facts_unheld lone lone_mass lone_rarest far_mass far_rarest name_lone name_far gap_any gap_name rival polar_gap "
+    "polar_best ctx_far ctx_lone ctx_before ctx_facts".split()
 ) | frozenset(f"clash_{kind}" for kind in KINDS)
 
 
@@ -58,8 +62,8 @@ GRID = [Chosen(*each) for each in itertools.product((8, 14), (180,), (0.05,), (2
 
 
 def part_rows(part: Part, data: Path) -> list[Row]:
-    public = [row for name in LEARNED if name != "planted" for row in rows(name, part, data)]
-    return [row for row in (*public, *pairs(part, data)) if row.label not in NO_LESSON]
+    public = [row for name in LEARNED if name in SETS for row in rows(name, part, data)]
+    return [row for row in (*public, *pairs(part, data), *slips(part)) if row.label not in NO_LESSON]
 
 
 def weights_of(found: Measured) -> NDArray[np.float64]:

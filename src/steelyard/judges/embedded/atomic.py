@@ -24,7 +24,7 @@ def split(data: SplitData, language: PromptLanguage, read: Read) -> SplitReply:
 def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply:
     texts = completed([atom.text for atom in data.atoms], data.answer, data.question)
     voice = Voice(language, data.question, data.answer, *texts)
-    found = findings(texts, data.question, read(data.references, data.question), voice, data.references)
+    found = findings(texts, data.question, read(data.references, data.question, data.answer), voice, data.references)
     verdicts = []
     for atom, text, finding in zip(data.atoms, texts, found, strict=True):
         finding = _here_and_now(text, data, finding, voice) or finding

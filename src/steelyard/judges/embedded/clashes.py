@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from steelyard.judges.embedded.denials import denial, denied, negators
 from steelyard.judges.embedded.differences import LONGEST_COMPARED, Clash, edits
-from steelyard.judges.embedded.facts import Fact, agree, comparable, facts
+from steelyard.judges.embedded.facts import Fact, agree, comparable, facts, is_written, same
 from steelyard.judges.embedded.lexicon import Opposites, lexicon
 from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, plain, simplified, stem, words
 from steelyard.judges.embedded.renaming import COMMON, renamed, swapped, turned_about
@@ -72,7 +72,7 @@ def shared(claim: str, span: str) -> float:
 def _facts(claim: str, span: str, around: str) -> Iterator[Clash]:
     claimed, stated, known = facts(claim), facts(span), facts(around)
     for fact in claimed:
-        if any(comparable(fact, other) and agree(fact, other) for other in known) or _written(fact, around):
+        if any(same(fact, other) for other in known) or is_written(fact, plain(around)):
             continue
         rivals = [
             other
@@ -88,10 +88,6 @@ def _facts(claim: str, span: str, around: str) -> Iterator[Clash]:
 def _rivals(fact: Fact, other: Fact) -> bool:
     # 10 trophies and a bare 19 may agree, but they do not contradict one another.
     return comparable(fact, other) and bool(fact.unit) == bool(other.unit)
-
-
-def _written(fact: Fact, text: str) -> bool:
-    return bool(re.search(rf"(?<![\d.]){re.escape(fact.text)}(?!\d)", plain(text)))
 
 
 def _neighbours(claim: str, fact: Fact, span: str, other: Fact) -> int:

@@ -263,6 +263,28 @@ def _clock12(value: tuple[object, ...]) -> tuple[object, ...]:
     return (int(str(hour)) % 12, minute)
 
 
+# What is counted off may be written as a count: 二楼 is 第二层, version 4 the fourth version.
+FLOORS = frozenset(("楼", "层", "floor", "storey", "story", "level"))
+
+
+def same(fact: Fact, other: Fact) -> bool:
+    """Whether another fact states this one, in whatever form."""
+    if comparable(fact, other) and agree(fact, other):
+        return True
+    kinds = {fact.kind, other.kind}
+    if kinds == {"ordinal", "quantity"} or kinds == {"ordinal", "name"}:
+        if str(fact.value[0]) != str(other.value[0]):
+            return False
+        units = {fact.unit, other.unit}
+        return "" in units or units <= FLOORS or len(units) == 1 or "name" in kinds
+    return False
+
+
+def is_written(fact: Fact, text: str) -> bool:
+    """Whether a text has the very characters of a fact; `text` is folded already."""
+    return bool(re.search(rf"(?<![\d.]){re.escape(fact.text)}(?!\d)", text))
+
+
 # --- names -----------------------------------------------------------------------------------------
 
 NAME = re.compile(

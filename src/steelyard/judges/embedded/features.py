@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from steelyard.judges.embedded.clashes import KINDS, clashes
 from steelyard.judges.embedded.differences import Clash
+from steelyard.judges.embedded.facts import facts
 from steelyard.judges.embedded.meaning import HAN_RUN, encode, plain, rarity, terms, words
 from steelyard.judges.embedded.missing import soft
 from steelyard.judges.embedded.particulars import beside_list, exact, wording
 from steelyard.judges.embedded.source import Source
 from steelyard.judges.embedded.spans import Span, clauses
+from steelyard.judges.embedded.weave import WEAVE, Woven, woven
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,21 +22,20 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-# Spans that share no word with a claim are not encoded for it when there are more than this.
-MOST_ENCODED = 24
-FEW_ENOUGH = 40
+# So many spans of a source are encoded for a claim: those whose words come nearest to the claim's.
+MOST_ENCODED = 5
 COSINE_SHARE = 0.5
-
+CONTEXT = ("ctx", "ctx_clause", "ctx_sentence", "ctx_far", "ctx_lone", "ctx_place", "ctx_before", "ctx_facts")
 
 NAMES = (
     "recall_all", "recall_best", "recall_window", "recall_top", "weighted_all", "weighted_best", "weighted_window",
     "weighted_top", "weighted_gap", "precision_best", "pairs_window", "run", "run_window", "verbatim", "clause_recall",
     "missing", "missing_window", "missing_rarest", "missing_second", "characters", "cosine_best", "cosine_max",
     "cosine_second", "cosine_clause", "soft_least", "soft_mean", "soft_rare", "soft_recall", "soft_recall_top",
-    "strange", "nowhere", "soft_far", "facts", "facts_far", "facts_nowhere", "names_unknown", "exchanged",
-    "han_names_unknown", "negators_differ", "extremes_unknown", "first_person", "second_person", "asks", "chinese",
-    "claim_words", "listed", "value_named", "value_share", "value_self", "other_sign", "other_place", "gender_same",
-    "gender_other", "gender_female", *(f"clash_{kind}" for kind in KINDS), "clashes",
+    "strange", "nowhere", "soft_far", "facts", "facts_far", "facts_nowhere", "facts_unheld", "names_unknown",
+    "exchanged", "han_names_unknown", "negators_differ", "extremes_unknown", "first_person", "second_person", "asks",
+    "chinese", "claim_words", "listed", "value_named", "value_share", "value_self", "other_sign", "other_place",
+    "gender_same", "gender_other", "gender_female", *WEAVE, *CONTEXT, *(f"clash_{kind}" for kind in KINDS), "clashes",
 )  # fmt: skip
 
 
@@ -49,8 +50,38 @@ class Alignment(NamedTuple):
     vector: Vector
 
 
+class _Draft(NamedTuple):
+    """A claim before anything is encoded: its words, how they lie in the passages, the spans worth encoding."""
+
+    claim: str
+    keys: dict[str, str]
+    weights: dict[str, float]
+    lexical: list[float]
+    woven: Woven
+    chosen: list[int]
+    clauses: list[str]
+
+
 def measure(claim: str, source: Source) -> Alignment | None:
     """The claim's best-aligned span and the features of the pair; None where there is nothing to compare."""
+    return measure_all([claim], source)[0]
+
+
+def measure_all(claims: Sequence[str], source: Source) -> list[Alignment | None]:
+    """The same for many claims: what has to be encoded for all of them is encoded in one go."""
+    drafts = [_draft(claim, source) for claim in claims]
+    texts = [
+        text
+        for draft in drafts
+        if draft
+        for text in (draft.claim, *draft.clauses, *(source.spans[at].text for at in draft.chosen))
+    ]
+    if texts:
+        encode(texts)
+    return [_aligned(written, draft, source) if draft else None for written, draft in zip(claims, drafts, strict=True)]
+
+
+def _draft(claim: str, source: Source) -> _Draft | None:
     if not source.spans or not terms(claim):
         return None
     claim = source.in_its_words(claim)
@@ -58,10 +89,18 @@ def measure(claim: str, source: Source) -> Alignment | None:
     weights = {key: rarity(written) for key, written in keys.items()}
     total = sum(weights.values()) or 1.0
     lexical = [sum(weights[key] for key in keys if key in held) / total for held in source.words]
-    chosen = _worth_encoding(lexical)
+    found = woven(claim, source.cloth, source.asked)
+    near = [lexical[at] + found.by_span.get(at, 0.0) for at in range(len(lexical))]
+    chosen = sorted(sorted(range(len(near)), key=lambda at: (-near[at], at))[:MOST_ENCODED])
+    parts = _clauses(claim)
+    return _Draft(claim, keys, weights, lexical, found, chosen, parts if len(parts) > 1 else [])
+
+
+def _aligned(written: str, draft: _Draft, source: Source) -> Alignment:
+    claim, lexical, chosen = draft.claim, draft.lexical, draft.chosen
     vectors = encode([claim, *(source.spans[at].text for at in chosen)])
     cosine = dict(zip(chosen, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-    score = {at: lexical[at] + COSINE_SHARE * cosine[at] for at in chosen}
+    score = {at: lexical[at] + draft.woven.by_span.get(at, 0.0) + COSINE_SHARE * cosine[at] for at in chosen}
     order = sorted(chosen, key=lambda at: (-score[at], at))
     best = order[0]
     near = _near(source, best)
@@ -71,11 +110,13 @@ def measure(claim: str, source: Source) -> Alignment | None:
     features = {
         "soft_recall": 0.0,
         "soft_recall_top": 0.0,
-        **_lexical(claim, source, keys, weights, best, order, window, lexical),
-        **_semantic(claim, source, order, cosine, window),
+        **_lexical(claim, source, draft.keys, draft.weights, best, order, window, lexical),
+        **_semantic(claim, source, order, cosine, window, draft.clauses),
         **exact(claim, source, window),
         **wording(claim, source, best, window),
         **beside_list(claim, source),
+        **draft.woven.features,
+        **_context(written, draft.woven, source),
         **{f"clash_{kind}": float(any(one.kind == kind for one in clash)) for kind in KINDS},
         "clashes": float(len(clash)),
     }
@@ -89,17 +130,27 @@ def measure(claim: str, source: Source) -> Alignment | None:
     return Alignment(source.spans[best], wide, window, clash, features, vectors[0])
 
 
-def _worth_encoding(lexical: list[float]) -> list[int]:
-    if len(lexical) <= FEW_ENOUGH:
-        return list(range(len(lexical)))
-    return sorted(sorted(range(len(lexical)), key=lambda at: (-lexical[at], at))[:MOST_ENCODED])
-
-
 def _near(source: Source, best: int) -> list[int]:
     """The best span and its neighbours in the same passage."""
     passage = source.spans[best].passage
     near = range(max(0, best - 1), min(len(source.spans), best + 2))
     return [at for at in near if source.spans[at].passage == passage]
+
+
+def _context(claim: str, found: Woven, source: Source) -> dict[str, float]:
+    """What the answer says around a phrase that is judged by itself; a whole sentence is its own context."""
+    own = found.features
+    place = source.place_of(claim)
+    if place is None:
+        alone = (0.0, own["w_window"], own["w_window"], own["far_mass"], own["lone_mass"], 0.0, 0.0, 0.0)
+        return dict(zip(CONTEXT, alone, strict=True))
+    clause, sentence = source.woven_answer(place.clause), source.woven_answer(place.sentence)
+    before = source.woven_answer(place.before)["lone_mass"] if terms(place.before) else 0.0
+    values = (
+        1.0, clause["w_window"], sentence["w_window"], clause["far_mass"], sentence["lone_mass"], place.share, before,
+        float(sum(not source.holds(fact) for fact in facts(place.clause))),
+    )  # fmt: skip
+    return dict(zip(CONTEXT, values, strict=True))
 
 
 # --- words -----------------------------------------------------------------------------------------
@@ -185,13 +236,14 @@ def _characters(claim: str, text: str) -> float:
 # --- meaning ---------------------------------------------------------------------------------------
 
 
-def _semantic(claim: str, source: Source, order: list[int], cosine: dict[int, float], window: str) -> dict[str, float]:
+def _semantic(
+    claim: str, source: Source, order: list[int], cosine: dict[int, float], window: str, parts: list[str]
+) -> dict[str, float]:
     ranked = sorted(cosine.values(), reverse=True)
     best = order[0]
-    parts = _clauses(claim)
     least = ranked[0]
-    if len(parts) > 1:
-        vectors = encode([*parts, *(source.spans[at].text for at in order[:12])])
+    if parts:
+        vectors = encode([*parts, *(source.spans[at].text for at in order)])
         least = float((vectors[: len(parts)] @ vectors[len(parts) :].T).max(axis=1).min())
     values = {
         "cosine_best": cosine[best],
@@ -200,4 +252,4 @@ def _semantic(claim: str, source: Source, order: list[int], cosine: dict[int, fl
         "cosine_clause": least,
     }
     top = " ".join(source.spans[at].text for at in order[:3])
-    return values | soft(claim, source, window, top)
+    return values | soft(claim, source.plain, window, top)

@@ -171,6 +171,24 @@ def pieces(text: str) -> list[str]:
     return [piece.strip(WORD_START) for piece in found if piece.strip(WORD_START)]
 
 
+@lru_cache(maxsize=8192)
+def word_vector(word: str) -> Vectors:
+    """The encoder's own vector of a single word, before it stands in any sentence; of unit length."""
+    import numpy as np
+
+    tokenizer, table = _model()._tokenizer, _model()._model
+    ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
+    kept = [at for at in ids if tokenizer._pieces[at] != WORD_START] or ids
+    if not kept:
+        return np.zeros(DIMENSIONS, dtype=np.float32)
+    at = np.array(kept)
+    chunk = at % len(table.scale)
+    total = (table.table[at] * table.scale[chunk, None] + table.lo[chunk, None]).mean(axis=0)
+    length = float(np.sqrt(total @ total))
+    found: Vectors = (total / (length or 1.0)).astype(np.float32)
+    return found
+
+
 @lru_cache(maxsize=16384)
 def rarity(word: str) -> float:
     """How rare a word is: minus the log of its share in the encoder's vocabulary, at most RAREST."""

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from steelyard.judges.embedded.meaning import HAN_RUN, encode_words, pieces, plain, rarity, terms, words
-from steelyard.judges.embedded.source import Source
+from steelyard.judges.embedded.meaning import HAN_RUN, pieces, plain, rarity, terms, word_vector, words
 
 MOST_WORDS = 48
 MOST_MISSING = 12
 # A missing word whose nearest word is further than this has no counterpart.
-FAR = 0.5
+FAR = 0.3
 
 
-def soft(claim: str, source: Source, window: str, top: str) -> dict[str, float]:
+def soft(claim: str, text: str, window: str, top: str) -> dict[str, float]:
     """How near the words that the passages lack come to words that they have."""
+    import numpy as np
+
     strange = strange_words(claim, window)
     if not strange:
         return {"soft_least": 1.0, "soft_mean": 1.0, "soft_rare": 1.0, "soft_top": 1.0, **_counts(0, 0, 0)}
-    nowhere = sum(word not in source.plain for word in strange)
+    nowhere = sum(word not in text for word in strange)
     there, further = _candidates(window), _candidates(top)
     if not there:
         far = len(strange)
         return {"soft_least": 0.0, "soft_mean": 0.0, "soft_rare": 0.0, "soft_top": 0.0, **_counts(far, nowhere, far)}
-    vectors = encode_words([*strange, *there, *further])
-    cosines = vectors[: len(strange)] @ vectors[len(strange) :].T
+    mine = np.stack([word_vector(word) for word in strange])
+    cosines = mine @ np.stack([word_vector(word) for word in (*there, *further)]).T
     near = cosines[:, : len(there)].max(axis=1)
     weights = [rarity(word) for word in strange]
     total = sum(weights) or 1.0
@@ -52,7 +53,7 @@ def strange_words(claim: str, window: str) -> list[str]:
 
 
 def _strange_han(run: str, text: str) -> list[str]:
-    return [piece for stretch in uncovered(run, text) if len(stretch) > 1 for piece in _cut(stretch)]
+    return [piece for stretch in uncovered(run, text) if len(stretch) > 1 for piece in cut(stretch)]
 
 
 def uncovered(run: str, text: str) -> list[str]:
@@ -66,7 +67,7 @@ def uncovered(run: str, text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _cut(stretch: str) -> tuple[str, ...]:
+def cut(stretch: str) -> tuple[str, ...]:
     """A stretch of Chinese in words: the vocabulary's own, single characters joined to a neighbour."""
     joined: list[str] = []
     for piece in pieces(stretch):
@@ -81,5 +82,5 @@ def _cut(stretch: str) -> tuple[str, ...]:
 def _candidates(window: str) -> tuple[str, ...]:
     low = plain(window)
     latin = [term.written for term in terms(window) if term.written.isascii() and term.written.isalpha()]
-    han = [piece for run in HAN_RUN.findall(low) for piece in _cut(run) if len(piece) > 1]
+    han = [piece for run in HAN_RUN.findall(low) for piece in cut(run) if len(piece) > 1]
     return tuple(dict.fromkeys((latin + han)[:MOST_WORDS]))

@@ -6,7 +6,7 @@ import re
 
 from steelyard.judges.embedded.denials import negators
 from steelyard.judges.embedded.differences import exchanges
-from steelyard.judges.embedded.facts import agree, comparable, facts, is_han_name, names
+from steelyard.judges.embedded.facts import facts, is_han_name, names, same
 from steelyard.judges.embedded.lexicon import found, lexicon
 from steelyard.judges.embedded.meaning import HAN_RUN, plain, terms
 from steelyard.judges.embedded.missing import uncovered
@@ -18,8 +18,9 @@ from steelyard.judges.embedded.source import Source
 def exact(claim: str, source: Source, window: str) -> dict[str, float]:
     stated = facts(claim)
     near = facts(window)
-    far = [fact for fact in stated if not any(comparable(fact, other) and agree(fact, other) for other in near)]
+    far = [fact for fact in stated if not any(same(fact, other) for other in near)]
     nowhere = [fact for fact in far if fact.text not in source.plain]
+    unheld = [fact for fact in far if not source.holds(fact)]
     called = [plain(name) for name in names(claim)]
     unknown = [name for name in called if any(part not in source.plain for part in name.split())]
     exchanged = exchanges(claim, window)
@@ -27,6 +28,7 @@ def exact(claim: str, source: Source, window: str) -> dict[str, float]:
         "facts": float(len(stated)),
         "facts_far": float(len(far)),
         "facts_nowhere": float(len(nowhere)),
+        "facts_unheld": float(len(unheld)),
         "names_unknown": float(len(unknown)),
         "exchanged": float(len(exchanged)),
         "han_names_unknown": float(

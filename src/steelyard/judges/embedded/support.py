@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from steelyard.judges.embedded.features import NAMES, Alignment, measure
+from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
 from steelyard.judges.embedded.source import Source
@@ -44,12 +44,15 @@ class Reading(Protocol):
     def supports(self, claims: Sequence[str]) -> list[Support]: ...
 
 
-Read = Callable[[Sequence[str], str], Reading]
+class Read(Protocol):
+    """Reads passages; `answer` is the text that the claims come from, where they may be mere phrases of it."""
+
+    def __call__(self, passages: Sequence[str], question: str = "", answer: str = "") -> Reading: ...
 
 
-def read(passages: Sequence[str], question: str = "") -> Reading:
+def read(passages: Sequence[str], question: str = "", answer: str = "") -> Reading:
     """The passages, read once."""
-    return _Passages(Source(passages, question))
+    return _Passages(Source(passages, question, answer))
 
 
 class _Passages:
@@ -63,7 +66,7 @@ class _Passages:
         import numpy as np
 
         cut = [claim[:LONGEST_CLAIM] for claim in claims]
-        found = [measure(claim, self._source) for claim in cut]
+        found = measure_all(cut, self._source)
         measured = [one for one in found if one]
         odds: Iterator[float] = iter(())
         if measured:

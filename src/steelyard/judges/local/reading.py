@@ -51,8 +51,8 @@ class LocalReading:
 def reader(rules: Read, model: Model) -> Read:
     """How the local judge reads: what the embedded judge is given in the place of its own."""
 
-    def read(passages: Sequence[str], question: str = "") -> LocalReading:
-        return LocalReading(passages, rules(passages, question), model)
+    def read(passages: Sequence[str], question: str = "", answer: str = "") -> LocalReading:
+        return LocalReading(passages, rules(passages, question, answer), model)
 
     return read
 
