@@ -47,7 +47,7 @@ AGAINST = frozenset(
     "missing missing_window missing_rarest missing_second strange nowhere soft_far facts_far facts_nowhere "
     "names_unknown han_names_unknown negators_differ extremes_unknown other_sign other_place clashes "
     "facts_unheld lone lone_mass lone_rarest far_mass far_rarest name_lone name_far gap_any gap_name rival polar_gap "
-    "polar_best ctx_far ctx_lone ctx_before ctx_facts".split()
+    "polar_best turned_gap ctx_far ctx_lone ctx_before ctx_facts".split()
 ) | frozenset(f"clash_{kind}" for kind in KINDS)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -127,7 +127,22 @@ def _aligned(written: str, draft: _Draft, source: Source) -> Alignment:
     ):
         features[name] = features[held] + (1 - features[held]) * features[near_by]
     wide = source.spans[near[0]].start, source.spans[near[-1]].end
-    return Alignment(source.spans[best], wide, window, clash, features, vectors[0])
+    seen = [*clash, *_woven_clashes(claim, draft.woven, source)]
+    return Alignment(source.spans[best], wide, window, seen, features, vectors[0])
+
+
+# From here on the clause that fits a claim best but for its denial, or its name, is what the claim is about.
+DENIED, FOREIGN = 0.1, 0.15
+SAME_MATTER = 0.5
+
+
+def _woven_clashes(claim: str, found: Woven, source: Source) -> Iterator[Clash]:
+    """What the words' places show: a clause that denies what is claimed, or has another name in the same role."""
+    features = found.features
+    if found.denied is not None and features["polar_gap"] >= DENIED and features["polar_other"] >= SAME_MATTER:
+        yield Clash("negation", claim.strip(" 。."), source.cloth.clauses[found.denied].text)
+    if found.foreign and features["rival"] >= FOREIGN:
+        yield Clash("entity", *found.foreign)
 
 
 def _near(source: Source, best: int) -> list[int]:

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -69,7 +70,8 @@ class EmbeddedJudge:
     def _answer(self, ask: Ask) -> Reply | Unjudged:
         read = self._read or _reader()
         try:
-            data = task_function(ask.task)(ask.data, ask.language, read)
+            with _one_thread():
+                data = task_function(ask.task)(ask.data, ask.language, read)
             # By name and value: an ask may want another model of the same shape.
             data = data if isinstance(data, ask.reply) else ask.reply.model_validate(data.model_dump())
         except JudgeError:
@@ -92,6 +94,12 @@ def _reader() -> Read:
     except ImportError as error:
         raise JudgeError(f"the embedded judge cannot start: {error}; install steelyard anew") from error
     return read
+
+
+def _one_thread() -> AbstractContextManager[None]:
+    from steelyard.judges.embedded.meaning import ONE_THREAD
+
+    return ONE_THREAD
 
 
 @cache

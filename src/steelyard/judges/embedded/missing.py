@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
-from steelyard.judges.embedded.meaning import HAN_RUN, pieces, plain, rarity, terms, word_vector, words
+from steelyard.judges.embedded.lexicon import lexicon
+from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, pieces, plain, rarity, terms, word_vector, words
 
 MOST_WORDS = 48
 MOST_MISSING = 12
@@ -66,16 +69,55 @@ def uncovered(run: str, text: str) -> list[str]:
     return "".join(kept).split()
 
 
-@lru_cache(maxsize=4096)
+class HanWord(NamedTuple):
+    written: str
+    is_name: bool
+
+
+LONGEST_WORD = 3
+SHORTEST_NAME, LONGEST_PERSON = 2, 3
+
+
+@lru_cache(maxsize=8192)
+def han_words(run: str) -> tuple[HanWord, ...]:
+    """A run of Chinese in words: the vocabulary's own, and what stands between them, names of people apart."""
+    found: list[HanWord] = []
+    single = ""
+    for piece in (*pieces(run), ""):
+        bare = piece.strip(STOPS)
+        if len(piece) == 1 and bare:
+            single += piece
+            continue
+        found.extend(_unlisted(single))
+        single = ""
+        if len(bare) > 1:
+            found.append(HanWord(bare, False))
+        elif bare:
+            single = bare
+    return tuple(found)
+
+
+STOPS = "".join(STOP_CHARACTERS)
+
+
+def _unlisted(run: str) -> Iterator[HanWord]:
+    """Characters that the vocabulary holds only one by one: a name, a short word, or pairs of them."""
+    if not run:
+        return
+    if len(run) >= SHORTEST_NAME and run[0] in lexicon().surnames and rarity(run[:LONGEST_PERSON]) >= NAME_RARITY:
+        yield HanWord(run[:LONGEST_PERSON], True)
+        yield from _unlisted(run[LONGEST_PERSON:])
+    elif len(run) <= LONGEST_WORD:
+        yield HanWord(run, False)
+    else:
+        yield from (HanWord(run[at : at + 2], False) for at in range(len(run) - 1))
+
+
+NAME_RARITY = 21.0
+
+
 def cut(stretch: str) -> tuple[str, ...]:
-    """A stretch of Chinese in words: the vocabulary's own, single characters joined to a neighbour."""
-    joined: list[str] = []
-    for piece in pieces(stretch):
-        if joined and (len(piece) == 1 or len(joined[-1]) == 1) and len(joined[-1]) < 4:
-            joined[-1] += piece
-        else:
-            joined.append(piece)
-    return tuple(joined)
+    return tuple(word.written for word in han_words(stretch))
 
 
 @lru_cache(maxsize=512)

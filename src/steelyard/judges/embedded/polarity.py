@@ -11,8 +11,8 @@ import tomllib
 from functools import lru_cache
 from typing import NamedTuple
 
-from steelyard.judges.embedded.lexicon import TABLES
-from steelyard.judges.embedded.meaning import plain
+from steelyard.judges.embedded.lexicon import TABLES, lexicon
+from steelyard.judges.embedded.meaning import plain, stem
 
 
 class Polar(NamedTuple):
@@ -67,3 +67,29 @@ def polar(clause: str) -> Polar:
         rest.append(low[at : match.start()])
         at = match.end()
     return Polar(denies, " ".join((*rest, low[at:])), tuple(pairs), tuple(found))
+
+
+# A single character tells a direction only where something is compared: 比去年多, 更贵.
+COMPARED = re.compile(r"(?:比[^，,。]{1,10}|更|较|最|变|得)([多少贵高低大小长短轻重宽窄快慢早晚深浅厚薄])")
+SINGLE = [tuple(pair) for pair in ("多少", "高低", "大小", "长短", "重轻", "宽窄", "快慢", "早晚", "深浅", "厚薄")]
+DEAR = ("贵", "便宜")
+ENGLISH_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
+
+
+@lru_cache(maxsize=8192)
+def sides(text: str) -> frozenset[tuple[int, int]]:
+    """On which side of which pair of opposites a text stands; both sides of one pair tell nothing."""
+    low = plain(text)
+    stems = frozenset(map(stem, ENGLISH_WORD.findall(low)))
+    found = set()
+    for number, pair in enumerate(lexicon().opposites):
+        for side in (0, 1):
+            if not pair.en[side].isdisjoint(stems) or any(len(word) > 1 and word in low for word in pair.zh[side]):
+                found.add((number, side))
+    for match in COMPARED.finditer(low):
+        for number, single in enumerate((*SINGLE, DEAR), start=1000):
+            if match[1] in single:
+                found.add((number, single.index(match[1])))
+    if DEAR[1] in low:
+        found.add((1000 + len(SINGLE), 1))
+    return frozenset(one for one in found if (one[0], 1 - one[1]) not in found)

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from steelyard.judges.embedded.facts import is_han_name, names
-from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, STOP_WORDS, TOKEN, rarity, stem, terms, word_vector
-from steelyard.judges.embedded.missing import cut
-from steelyard.judges.embedded.polarity import polar
+from steelyard.judges.embedded.meaning import HAN_RUN, STOP_WORDS, TOKEN, rarity, stem, terms, word_vector
+from steelyard.judges.embedded.missing import han_words
+from steelyard.judges.embedded.polarity import polar, sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ PAIR_WEIGHT = 4.0
 # To have is said of everything.
 PAIR_WEIGHTS = {"~2": 1.0}
 # A name says whom a clause is about, not what it says of it; neither does what the question named.
-OF_NAME, OF_QUESTION = 0.3, 0.5
+OF_NAME, OF_QUESTION = 0.3, 0.4
 IN_SENTENCE, IN_WINDOW = 0.5, 0.35
 LONGEST_GROUP = 3
 LONGEST_CLAUSE_WORDS = 60
@@ -56,6 +56,7 @@ class Clause(NamedTuple):
     denies: bool
     units: tuple[Unit, ...]
     span: int
+    sides: frozenset[tuple[int, int]]
 
 
 @lru_cache(maxsize=4096)
@@ -84,9 +85,8 @@ def units_of(clause: str) -> tuple[bool, tuple[Unit, ...]]:
     for token in TOKEN.findall(found.rest):
         if HAN_RUN.match(token):
             units.extend(
-                Unit(piece, piece, rarity(piece), is_han_name(piece), False)
-                for piece in cut(token)
-                if not all(character in STOP_CHARACTERS for character in piece)
+                Unit(word.written, word.written, rarity(word.written), word.is_name or is_han_name(word.written), False)
+                for word in han_words(token)
             )
         elif token not in STOP_WORDS:
             number = token[0].isdigit()
@@ -106,12 +106,13 @@ class Cloth:
             for text in clauses_in(span.text):
                 denies, units = units_of(text)
                 if units:
-                    self.clauses.append(Clause(text, denies, units, at))
+                    self.clauses.append(Clause(text, denies, units, at, sides(text)))
         flat = [unit for clause in self.clauses for unit in clause.units]
         self.vectors = np.stack([word_vector(unit.written) for unit in flat]) if flat else None
         self.places: dict[str, list[int]] = {}
         for at, unit in enumerate(flat):
             self.places.setdefault(unit.key, []).append(at)
+        self.all_text = _bare("\n".join(clause.text for clause in self.clauses))
         sizes = [len(clause.units) for clause in self.clauses]
         self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
         self.plain = [_bare(clause.text) for clause in self.clauses]
@@ -134,7 +135,9 @@ class Cloth:
             near[row, self.places.get(unit.key, ())] = 1.0
         found: Floats = np.maximum.reduceat(near, self.starts, axis=1)
         for row, unit in enumerate(units):
-            if len(unit.written) > 1 and HAN_RUN.match(unit.written):
+            if len(unit.written) > 1 and HAN_RUN.match(unit.written) and any(
+                unit.written[at : at + 2] in self.all_text for at in range(len(unit.written) - 1)
+            ):
                 for column, text in enumerate(self.plain):
                     if unit.written in text:
                         found[row, column] = 1.0
@@ -158,7 +161,7 @@ def _bare(text: str) -> str:
 WEAVE = (
     "w_clause", "w_sentence", "w_window", "w_passage", "w_all", "w_rest", "lone", "lone_mass", "lone_rarest",
     "far_mass", "far_rarest", "name_lone", "name_far", "weakest", "gap_any", "gap_name", "rival",
-    "polar_gap", "polar_best", "polar_other", "inverted",
+    "polar_gap", "polar_best", "polar_other", "turned_gap", "inverted",
 )  # fmt: skip
 
 
@@ -170,9 +173,10 @@ class Woven(NamedTuple):
     best: int | None
     denied: int | None
     foreign: tuple[str, str] | None
+    turned: int | None
 
 
-EMPTY = Woven(dict.fromkeys(WEAVE, 0.0), {}, None, None, None)
+EMPTY = Woven(dict.fromkeys(WEAVE, 0.0), {}, None, None, None, None)
 LONE = 0.4
 HELD = 0.8
 OF_SENTENCE, OF_WINDOW = 0.8, 0.6
@@ -223,13 +227,16 @@ def woven(claim: str, cloth: Cloth, asked: frozenset[str] = frozenset()) -> Wove
     close = np.maximum(in_clause, np.maximum(IN_SENTENCE * in_span, IN_WINDOW * in_window)[:, to_span])
     gaps, foreign = _gaps(units, weights, close, in_clause, cloth)
     features |= gaps
-    told = np.array([_telling(unit, asked) for unit in units], dtype=np.float32) * weights
+    # What stands in many clauses does not tell them apart.
+    often = np.sqrt(np.maximum(1.0, (in_clause >= HELD).sum(axis=1)))
+    told = np.array([_telling(unit, asked) for unit in units], dtype=np.float32) * weights / often
     denied, polar_features = _denied(parts, units, told / told.sum(), mixed, cloth)
     features |= polar_features
+    features["turned_gap"], turned = _turned(claim, told / told.sum(), mixed, cloth)
     features["inverted"] = _inverted(units, in_span[:, to_span[best]], cloth, int(cloth.of_span[best]))
     fit = share @ np.maximum(in_span, OF_WINDOW * in_window)
     by_span = dict(zip(cloth.span_ids.tolist(), fit.tolist(), strict=True))
-    return Woven(features, by_span, best, denied, foreign)
+    return Woven(features, by_span, best, denied, foreign, turned)
 
 
 def _neighbours(in_span: Floats, passages: NDArray[np.int64]) -> Floats:
@@ -299,6 +306,23 @@ def _denied(
             differs = float(opposed > agreeing)
             place = int(np.where(~same, score, -1.0).argmax()) if opposed > agreeing else None
     return place, {"polar_gap": max(gap, -0.5), "polar_best": differs, "polar_other": other}
+
+
+def _turned(claim: str, share: Floats, mixed: Floats, cloth: Cloth) -> tuple[float, int | None]:
+    """How much better a claim fits a clause with the opposite of one of its words than any that has the word's side."""
+    import numpy as np
+
+    score = share @ mixed
+    gap, place = -0.5, None
+    for pair, side in sorted(sides(claim)):
+        opposed = np.array([(pair, 1 - side) in clause.sides and (pair, side) not in clause.sides for clause in cloth.clauses])
+        if not opposed.any():
+            continue
+        own = np.array([(pair, side) in clause.sides for clause in cloth.clauses])
+        found = float(score[opposed].max() - (score[own].max() if own.any() else 0.5 * score.max()))
+        if found > gap:
+            gap, place = found, int(np.where(opposed, score, -1.0).argmax())
+    return max(gap, -0.5), place if gap > 0 else None
 
 
 def _inverted(units: Sequence[Unit], near: Floats, cloth: Cloth, span: int) -> float:
