@@ -18,7 +18,7 @@ from steelyard.judges.embedded.spans import spans
 from training.sets import DATA, Part, Row, rows
 
 SOURCES = ("factcheckgpt", "summedits", "begin", "uhgeval")
-PER_DOCUMENT = 2
+PER_DOCUMENT = 1
 LONGEST_PASSAGE = 1200
 HAN = re.compile(r"[\u4e00-\u9fff]")
 Plant = Callable[[str, random.Random, "Pool"], str | None]

@@ -88,10 +88,19 @@ UNIT_WORD = re.compile(r"[\s-]{0,2}(%|℃|°c?|percent|per cent|[a-z]+)")
 LATIN_UNITS = frozenset("mm cm m km g kg mb gb tb kb kw kwh ml hr min sec yr lb ft".split())
 
 
+# Without any of these a text states nothing exact, and no further pattern needs to be tried on it.
+TELLING = re.compile(
+    rf"[0-9{HAN_DIGIT}十百千万亿廿卅]|(?:星期|周|礼拜)[日天]"
+    rf"|\b(?:{MONTH}|{'|'.join(WEEKDAYS)}|{'|'.join(ORDINAL_WORDS)})|{ENGLISH.pattern}"
+)
+
+
 @lru_cache(maxsize=2048)
 def facts(text: str) -> tuple[Fact, ...]:
     """The facts of a text in the order they stand there; what is part of a date is not read again as a number."""
     low = simplified(text).lower()
+    if not TELLING.search(low):
+        return ()
     taken = bytearray(len(low))
     found: list[Fact] = []
     for reader in (_dates, _clock, _ordinals, _identifiers, _shares, _numbers, _number_words):

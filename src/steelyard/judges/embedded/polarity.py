@@ -16,16 +16,20 @@ from steelyard.judges.embedded.meaning import plain, stem
 
 
 class Polar(NamedTuple):
-    """A clause without its polar words: whether it denies, what else it says, and which pairs it used."""
+    """A clause without its polar words: whether it denies, what else it says, which pairs it used, what is negated.
+
+    `scope` is what follows the negators; a word like forbidden may speak of what stands before it, so it has none.
+    """
 
     denies: bool
     rest: str
     pairs: tuple[str, ...]
-    words: tuple[str, ...]
+    scope: str
 
 
 class _Table(NamedTuple):
-    pattern: re.Pattern[str]
+    han: re.Pattern[str]
+    latin: re.Pattern[str]
     sides: dict[str, tuple[str, bool]]
     spared: frozenset[str]
 
@@ -39,23 +43,31 @@ def _table() -> _Table:
             sides.update((word, (f"~{number}", denies)) for word in pair[side])
     spared = frozenset(held["spared"])
     ordered = sorted((*sides, *spared), key=lambda word: (-len(word), word))
-    return _Table(re.compile("|".join(map(_whole, ordered))), sides, spared)
+    latin = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered if word.isascii() and word != "n't")
+    return _Table(
+        re.compile("|".join(re.escape(word) for word in ordered if not word.isascii())),
+        re.compile(rf"n't(?![a-z0-9])|(?<![a-z0-9])(?:{latin})(?![a-z0-9])"),
+        sides,
+        spared,
+    )
 
 
-def _whole(word: str) -> str:
-    if not word.isascii():
-        return re.escape(word)
-    before = "" if word.startswith("n'") else r"(?<![a-z0-9])"
-    return before + re.escape(word).replace(r"\ ", r"\s+") + r"(?![a-z0-9])"
+# So many characters after a negator are what it denies.
+HAN_SCOPE, LATIN_SCOPE = 7, 28
+LATIN = re.compile(r"[a-z]")
 
 
 @lru_cache(maxsize=8192)
 def polar(clause: str) -> Polar:
     """What a clause denies or affirms, and what about."""
     table, low = _table(), plain(clause)
-    denies, pairs, found = False, [], []
+    denies, pairs, scopes = False, [], []
+    is_plain = True
     rest, at = [], 0
-    for match in table.pattern.finditer(low):
+    matches = [*table.han.finditer(low)] if not low.isascii() else []
+    if LATIN.search(low):
+        matches = sorted([*matches, *table.latin.finditer(low)], key=lambda match: match.start())
+    for match in matches:
         word = " ".join(match.group().split())
         if word in table.spared:
             continue
@@ -63,10 +75,12 @@ def polar(clause: str) -> Polar:
         denies ^= side
         if pair:
             pairs.append(pair)
-        found.append(word)
+            is_plain &= not side
+        else:
+            scopes.append(low[match.end() : match.end() + (HAN_SCOPE if match.group()[0] > "\u2fff" else LATIN_SCOPE)])
         rest.append(low[at : match.start()])
         at = match.end()
-    return Polar(denies, " ".join((*rest, low[at:])), tuple(pairs), tuple(found))
+    return Polar(denies, " ".join((*rest, low[at:])), tuple(pairs), " ".join(scopes) if is_plain else "")
 
 
 # A single character tells a direction only where something is compared: 比去年多, 更贵.

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from steelyard.judges.embedded.facts import Fact, facts, is_written, listed, same
-from steelyard.judges.embedded.meaning import plain, simplified, words
+from steelyard.judges.embedded.meaning import HAN_RUN, plain, simplified, words
 from steelyard.judges.embedded.spans import STOP, spans
-from steelyard.judges.embedded.weave import Cloth, clauses_in, units_of, woven
+from steelyard.judges.embedded.weave import Cloth, clauses_in, part_of, woven
 
-# A phrase that is more of its sentence than this is the sentence.
-WHOLE = 0.75
+# A phrase that is longer, or more of its sentence than this, speaks for itself.
+LONGEST_PHRASE, WHOLE = 14, 0.5
 
 
 class Place(NamedTuple):
@@ -46,7 +46,7 @@ class Source:
     @cached_property
     def asked(self) -> frozenset[str]:
         """The words of the question."""
-        return frozenset(unit.key for text in clauses_in(self.question) for unit in units_of(text)[1])
+        return frozenset(unit.key for text in clauses_in(self.question) for unit in part_of(text).units)
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -58,7 +58,8 @@ class Source:
 
     def place_of(self, phrase: str) -> Place | None:
         """Where a phrase stands in the answer; None for what is a sentence by itself, or not there."""
-        at = self.answer.find(phrase) if self.answer and phrase else -1
+        is_phrase = 0 < len(phrase) <= LONGEST_PHRASE and HAN_RUN.search(phrase)
+        at = self.answer.find(phrase) if self.answer and is_phrase else -1
         if at < 0:
             return None
         start = max((match.end() for match in STOP.finditer(self.answer, 0, at)), default=0)

@@ -51,10 +51,19 @@ class Unit(NamedTuple):
     is_number: bool
 
 
+class Part(NamedTuple):
+    """A clause as words: whether it denies, its content words, and those that it denies (none: all of it)."""
+
+    denies: bool
+    units: tuple[Unit, ...]
+    denied: frozenset[str]
+
+
 class Clause(NamedTuple):
     text: str
     denies: bool
     units: tuple[Unit, ...]
+    denied: frozenset[str]
     span: int
     sides: frozenset[tuple[int, int]]
 
@@ -77,7 +86,7 @@ def clauses_in(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def units_of(clause: str) -> tuple[bool, tuple[Unit, ...]]:
+def part_of(clause: str) -> Part:
     """Whether a clause denies, and its content words without those that say so."""
     found = polar(clause)
     called = {part for name in names(clause) for part in name.lower().split()}
@@ -92,7 +101,9 @@ def units_of(clause: str) -> tuple[bool, tuple[Unit, ...]]:
             number = token[0].isdigit()
             key = token.replace(",", "") if number else stem(token)
             units.append(Unit(key, token, rarity(token), token in called, number))
-    return found.denies, tuple(dict.fromkeys(units))[:LONGEST_CLAUSE_WORDS]
+    kept = tuple(dict.fromkeys(units))[:LONGEST_CLAUSE_WORDS]
+    denied = frozenset(unit.key for unit in kept if unit.written in found.scope) if found.denies else frozenset()
+    return Part(found.denies, kept, denied)
 
 
 class Cloth:
@@ -104,9 +115,9 @@ class Cloth:
         self.clauses: list[Clause] = []
         for at, span in enumerate(spans):
             for text in clauses_in(span.text):
-                denies, units = units_of(text)
-                if units:
-                    self.clauses.append(Clause(text, denies, units, at, sides(text)))
+                part = part_of(text)
+                if part.units:
+                    self.clauses.append(Clause(text, *part, at, sides(text)))
         flat = [unit for clause in self.clauses for unit in clause.units]
         self.vectors = np.stack([word_vector(unit.written) for unit in flat]) if flat else None
         self.places: dict[str, list[int]] = {}
@@ -115,6 +126,7 @@ class Cloth:
         self.all_text = _bare("\n".join(clause.text for clause in self.clauses))
         sizes = [len(clause.units) for clause in self.clauses]
         self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.zeros(0, np.int64)
+        self.in_scope = np.array([unit.key in clause.denied for clause in self.clauses for unit in clause.units])
         self.plain = [_bare(clause.text) for clause in self.clauses]
         self.of_span = np.array([clause.span for clause in self.clauses], dtype=np.int64)
         self.denies = np.array([clause.denies for clause in self.clauses], dtype=np.bool_)
@@ -122,8 +134,8 @@ class Cloth:
         self.span_ids = self.of_span[self.span_starts] if sizes else np.zeros(0, np.int64)
         self.passages = np.array([spans[at].passage for at in self.span_ids], dtype=np.int64)
 
-    def nearest(self, units: Sequence[Unit]) -> Floats:
-        """How near each word comes to some word of each clause, from 0 to 1."""
+    def nearest(self, units: Sequence[Unit]) -> tuple[Floats, Floats]:
+        """How near each word comes to some word of each clause, from 0 to 1, and some of them to what it denies."""
         import numpy as np
 
         assert self.vectors is not None
@@ -134,16 +146,20 @@ class Cloth:
                 near[row] = 0.0
             near[row, self.places.get(unit.key, ())] = 1.0
         found: Floats = np.maximum.reduceat(near, self.starts, axis=1)
+        scoped = np.maximum.reduceat(np.where(self.in_scope, near.max(axis=0), 0.0), self.starts)
+        has_scope = np.maximum.reduceat(self.in_scope, self.starts)
         for row, unit in enumerate(units):
-            if len(unit.written) > 1 and HAN_RUN.match(unit.written) and any(
-                unit.written[at : at + 2] in self.all_text for at in range(len(unit.written) - 1)
+            if (
+                len(unit.written) > 1
+                and HAN_RUN.match(unit.written)
+                and any(unit.written[at : at + 2] in self.all_text for at in range(len(unit.written) - 1))
             ):
                 for column, text in enumerate(self.plain):
                     if unit.written in text:
                         found[row, column] = 1.0
                     elif len(unit.written) > 2:
                         found[row, column] = max(found[row, column], _share(unit.written, text))
-        return found
+        return found, np.where(has_scope, scoped, 1.0).astype(np.float32)
 
 
 def _share(word: str, text: str) -> float:
@@ -161,6 +177,7 @@ def _bare(text: str) -> str:
 WEAVE = (
     "w_clause", "w_sentence", "w_window", "w_passage", "w_all", "w_rest", "lone", "lone_mass", "lone_rarest",
     "far_mass", "far_rarest", "name_lone", "name_far", "weakest", "gap_any", "gap_name", "rival",
+    "rival_near", "spans",
     "polar_gap", "polar_best", "polar_other", "turned_gap", "inverted",
 )  # fmt: skip
 
@@ -187,13 +204,13 @@ def woven(claim: str, cloth: Cloth, asked: frozenset[str] = frozenset()) -> Wove
     """How a claim's words lie in the passages."""
     import numpy as np
 
-    parts = [units_of(text) for text in clauses_in(claim)]
-    units = list(dict.fromkeys(unit for _, held in parts for unit in held))[:LONGEST_CLAUSE_WORDS]
+    parts = [part_of(text) for text in clauses_in(claim)]
+    units = list(dict.fromkeys(unit for part in parts for unit in part.units))[:LONGEST_CLAUSE_WORDS]
     if not units or not cloth.clauses:
         return EMPTY
     weights = np.array([unit.weight for unit in units], dtype=np.float32)
     share = weights / weights.sum()
-    in_clause = cloth.nearest(units)
+    in_clause, in_scope = cloth.nearest(units)
     in_span = np.maximum.reduceat(in_clause, cloth.span_starts, axis=1)
     in_window = _neighbours(in_span, cloth.passages)
     in_passage = np.stack(
@@ -230,7 +247,7 @@ def woven(claim: str, cloth: Cloth, asked: frozenset[str] = frozenset()) -> Wove
     # What stands in many clauses does not tell them apart.
     often = np.sqrt(np.maximum(1.0, (in_clause >= HELD).sum(axis=1)))
     told = np.array([_telling(unit, asked) for unit in units], dtype=np.float32) * weights / often
-    denied, polar_features = _denied(parts, units, told / told.sum(), mixed, cloth)
+    denied, polar_features = _denied(parts, units, told / told.sum(), mixed, in_scope, cloth)
     features |= polar_features
     features["turned_gap"], turned = _turned(claim, told / told.sum(), mixed, cloth)
     features["inverted"] = _inverted(units, in_span[:, to_span[best]], cloth, int(cloth.of_span[best]))
@@ -259,7 +276,7 @@ def _gaps(
 ) -> tuple[dict[str, float], tuple[str, str] | None]:
     """How much better the rest of a claim fits a clause that lacks some of its words than any that has them."""
     total, whole = weights @ close, float(weights.sum())
-    most, named, rival, foreign = 0.0, 0.0, 0.0, None
+    most, named, rival, close_by, foreign = 0.0, 0.0, 0.0, 0.0, None
     known = {unit.key for unit in units}
     for start in range(len(units)):
         for end in range(start + 1, min(start + LONGEST_GROUP, len(units)) + 1):
@@ -274,38 +291,54 @@ def _gaps(
             place = int(rest.argmax())
             gap = float(rest[place] - rest[held].max())
             most = max(most, gap)
-            if gap <= 0 or (gap <= named and gap <= rival):
+            if gap <= 0 or (gap <= named and gap <= rival and gap <= close_by):
                 continue
             if any(unit.is_name or unit.weight >= NAMELIKE for unit in units[rows]):
                 named = max(named, gap)
             others = [one for one in cloth.clauses[place].units if one.is_name and one.key not in known]
-            if others and gap > rival and any(unit.is_name for unit in units[rows]):
+            if not others or not any(unit.is_name for unit in units[rows]):
+                continue
+            if abs(int(cloth.of_span[place]) - cloth.of_span[held]).min() <= 1:
+                close_by = max(close_by, gap)
+            if gap > rival:
                 rival, foreign = gap, (" ".join(unit.written for unit in units[rows]), others[0].written)
-    return {"gap_any": most, "gap_name": named, "rival": rival}, foreign
+    found = {"gap_any": most, "gap_name": named, "rival": rival, "rival_near": close_by}
+    return found | {"spans": float(min(MANY_SPANS, len(cloth.span_ids)))}, foreign
+
+
+MANY_SPANS = 60
 
 
 def _denied(
-    parts: Sequence[tuple[bool, tuple[Unit, ...]]], units: Sequence[Unit], share: Floats, mixed: Floats, cloth: Cloth
+    parts: Sequence[Part], units: Sequence[Unit], share: Floats, mixed: Floats, in_scope: Floats, cloth: Cloth
 ) -> tuple[int | None, dict[str, float]]:
     """Whether the clause that a part of the claim fits best denies what it affirms, or the reverse."""
     import numpy as np
 
     rows = {unit: row for row, unit in enumerate(units)}
     gap, differs, other, place = -1.0, 0.0, 0.0, None
-    for denies, held in parts:
-        own = [rows[unit] for unit in held if unit in rows]
+    for part in parts:
+        own = [rows[unit] for unit in part.units if unit in rows]
         mass = float(share[own].sum())
         if mass < 0.25 or (len(own) < 2 and len(units) > 1):
             continue
         score = share[own] @ mixed[own] / mass
-        same = cloth.denies == denies
+        same = cloth.denies == part.denies
+        # What is denied must be what the other side speaks of: she expects no cuts does not deny that she is director.
+        shared = in_scope
+        if part.denies and (scope := [rows[unit] for unit in part.units if unit.key in part.denied and unit in rows]):
+            shared = mixed[scope].max(axis=0)
+        opposing = score * (1 - SCOPE_SHARE + SCOPE_SHARE * shared)
         agreeing = float(score[same].max()) if same.any() else 0.0
-        opposed = float(score[~same].max()) if not same.all() else 0.0
+        opposed = float(opposing[~same].max()) if not same.all() else 0.0
         if opposed - agreeing > gap:
             gap, other = opposed - agreeing, opposed
             differs = float(opposed > agreeing)
-            place = int(np.where(~same, score, -1.0).argmax()) if opposed > agreeing else None
+            place = int(np.where(~same, opposing, -1.0).argmax()) if opposed > agreeing else None
     return place, {"polar_gap": max(gap, -0.5), "polar_best": differs, "polar_other": other}
+
+
+SCOPE_SHARE = 0.6
 
 
 def _turned(claim: str, share: Floats, mixed: Floats, cloth: Cloth) -> tuple[float, int | None]:
@@ -315,7 +348,9 @@ def _turned(claim: str, share: Floats, mixed: Floats, cloth: Cloth) -> tuple[flo
     score = share @ mixed
     gap, place = -0.5, None
     for pair, side in sorted(sides(claim)):
-        opposed = np.array([(pair, 1 - side) in clause.sides and (pair, side) not in clause.sides for clause in cloth.clauses])
+        opposed = np.array(
+            [(pair, 1 - side) in clause.sides and (pair, side) not in clause.sides for clause in cloth.clauses]
+        )
         if not opposed.any():
             continue
         own = np.array([(pair, side) in clause.sides for clause in cloth.clauses])
