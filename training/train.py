@@ -32,14 +32,8 @@ LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", 
 SEED = 20
 # How much each set counts; within a set both labels count the same, whatever their numbers.
 SHARES = {
-    "factcheckgpt": 1.5,
-    "summedits": 1.0,
-    "begin": 0.8,
-    "uhgeval": 1.2,
-    "kvpi": 1.2,
-    "planted": 1.0,
-    "slips": 2.0,
-}
+    "factcheckgpt": 1.5, "summedits": 1.0, "begin": 1.2, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.0, "slips": 1.5,
+}  # fmt: skip
 # Sets whose other label means that people saw no claim at all have nothing to teach about support.
 NO_LESSON = frozenset(("no_claim", "unclear"))
 
@@ -66,7 +60,7 @@ class Chosen(NamedTuple):
     ridge: float
 
 
-GRID = [Chosen(*each) for each in itertools.product((8, 14), (180,), (0.05,), (20.0,))]
+GRID = [Chosen(*each) for each in itertools.product((8,), (180,), (0.05,), (20.0,))]
 
 
 def part_rows(part: Part, data: Path) -> list[Row]:

@@ -13,8 +13,8 @@ from steelyard.judges.embedded.passages import best_sentences
 from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.relevance import on_topic, strength_of
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.statements import Remembering, Statement, read_statements
-from steelyard.judges.embedded.support import Read
+from steelyard.judges.embedded.statements import Remembering, Standing, Statement, read_statements
+from steelyard.judges.embedded.support import Read, Support
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
 from steelyard.records import Numbered
 from steelyard.suspicion import signs
@@ -106,9 +106,10 @@ def judge(data: ScorecardData, language: PromptLanguage, read: Read) -> Scorecar
     voice = Voice(language, *texts, data.question)
     reading = Remembering(read(data.references, data.question))
     statements = read_statements(texts, data.question, reading, read)
+    wholes = reading.supports(texts)
     judged = [
-        _sentence(item, statement, on_topic(data.question, item.text, texts) and not signs(item.text), voice)
-        for item, statement in zip(data.sentences, statements, strict=True)
+        _sentence(item, statement, whole, on_topic(data.question, item.text, texts) and not signs(item.text), voice)
+        for item, statement, whole in zip(data.sentences, statements, wholes, strict=True)
     ]
     points, unsure = _key_points(data, sentences(data.answer) if data.answer else texts, read, voice)
     return ScorecardReply(
@@ -120,17 +121,35 @@ def judge(data: ScorecardData, language: PromptLanguage, read: Read) -> Scorecar
     )
 
 
-def _sentence(item: Numbered, statement: Statement, on: bool, voice: Voice) -> SentenceVerdict:
+# A sentence that the passages support as a whole stands, unless one of its claims is less likely than this.
+DOUBTFUL = 0.3
+
+
+def _standing(statement: Statement, whole: Support) -> Standing:
+    """How the passages stand to a sentence: by its claims, and as a whole: a claim alone may lack its subject."""
     standing = statement.standing
-    proof = next((claim.support for claim in statement.supported), None)
+    if standing not in ("partial", "unsupported") or whole.label != "supported" or statement.contradicted:
+        return standing
+    if any(claim.support.probability < DOUBTFUL for claim in statement.checked):
+        return "partial"
+    return "supported"
+
+
+def _sentence(item: Numbered, statement: Statement, whole: Support, on: bool, voice: Voice) -> SentenceVerdict:
+    standing = _standing(statement, whole)
+    proof = next((claim.support for claim in statement.supported), whole if standing == "supported" else None)
     if standing == "no_claim":
         reason = voice("没有可核查的断言", "asserts nothing that could be checked")
+    elif standing == "supported":
+        reason = proof.reason if proof else ""
     elif statement.contradicted:
         reason = statement.contradicted[0].support.reason
     elif statement.unknown:
         reason = voice("资料未提：{claim}", "not in the passages: {claim}", claim=statement.unknown[0].text)
     else:
         reason = proof.reason if proof else ""
+    if standing == "partial" and proof is None:
+        proof = whole
     quote = proof.quote if proof and standing in ("supported", "partial") else None
     return SentenceVerdict(id=item.id, quote=quote, reason=reason, on_topic=on, support=standing)
 
