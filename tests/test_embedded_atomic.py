@@ -47,7 +47,7 @@ class Says:
     def __init__(self, support: Support) -> None:
         self._support = support
 
-    def __call__(self, passages: Sequence[str], question: str) -> Reading:
+    def __call__(self, passages: Sequence[str], question: str = "", answer: str = "") -> Reading:
         return self
 
     def support(self, claim: str) -> Support:
@@ -63,7 +63,7 @@ class SaysOf:
     def __init__(self, known: dict[str, Support]) -> None:
         self._known = known
 
-    def __call__(self, passages: Sequence[str], question: str) -> Reading:
+    def __call__(self, passages: Sequence[str], question: str = "", answer: str = "") -> Reading:
         return self
 
     def support(self, claim: str) -> Support:

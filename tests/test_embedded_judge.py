@@ -113,11 +113,11 @@ async def test_a_reader_can_be_brought() -> None:
     """Another judge may read the passages with its own eyes."""
     seen: list[tuple[str, ...]] = []
 
-    def read(passages: Any, question: str) -> Any:
+    def read(passages: Any, question: str = "", answer: str = "") -> Any:
         from steelyard.judges.embedded.support import read as own
 
         seen.append(tuple(passages))
-        return own(passages, question)
+        return own(passages, question, answer)
 
     found, _ = await verdict(EmbeddedJudge(read), "atomic", RAG)
     assert seen == [RAG.references]
@@ -127,10 +127,10 @@ async def test_a_reader_can_be_brought() -> None:
 async def test_a_rule_that_breaks_costs_one_ask_only() -> None:
     """Any error inside becomes a value; one that concerns the judge as a whole is raised."""
 
-    def broken(passages: Any, question: str) -> Any:
+    def broken(passages: Any, question: str = "", answer: str = "") -> Any:
         raise ZeroDivisionError("no")
 
-    def unusable(passages: Any, question: str) -> Any:
+    def unusable(passages: Any, question: str = "", answer: str = "") -> Any:
         raise JudgeError("the model is gone")
 
     atoms = (Numbered(id=1, text="自习室在第二层"),)

@@ -216,11 +216,11 @@ def _contradicted(
 
 
 def _otherwise_said(text: str, differing: Sequence[Clash], reading: Reading) -> bool:
-    """Whether the passages support the statement once their own numbers stand in it."""
+    """Whether the passages speak of the statement at all once their own numbers stand in it."""
     mended = plain(text)
     for clash in differing:
         mended = mended.replace(clash.claimed, clash.stated)
-    return reading.support(mended).label == "supported"
+    return reading.support(mended).label != "unknown"
 
 
 def _difference(clash: Clash, political: bool) -> Difference:
