@@ -16,6 +16,7 @@ pytest.importorskip("sklearn")
 from training import planted, train
 from training.measuring import FOLDS, Measured, fold_of, measured
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
+from training.slips import SPAN, part_of_text, slips
 
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import model
@@ -143,6 +144,28 @@ def test_planted_pairs_are_the_same_every_time(data: Path) -> None:
     assert first == second
     assert {row.is_supported for row in first} == {True, False}
     assert all(part_of(row.document) == "train" for row in first)
+
+
+def test_slips_come_in_twins_of_one_part() -> None:
+    """Every claim has a true and a false form about the same passages, and a text is in one part only."""
+    parts = {part: slips(part) for part in ("train", "dev")}
+    for part, found in parts.items():
+        assert sum(row.is_supported for row in found) * 2 == len(found) > 100
+        assert all(part_of_text(row.document) == part for row in found)
+        for right, wrong in zip(found[::2], found[1::2], strict=True):
+            assert right.passages == wrong.passages
+            assert right.is_supported > wrong.is_supported
+            assert right.claim != wrong.claim
+            assert not SPAN.search(right.claim + wrong.claim)
+    assert slips("held_out") == []
+
+
+def test_a_slip_that_marks_no_span_is_an_error(tmp_path: Path) -> None:
+    """A claim with two marked spans, or a mark in a passage, is never silently read."""
+    for script in ("en", "zh-Hans", "zh-Hant"):
+        (tmp_path / f"{script}.txt").write_text("== a | b?\nText.\nnumber: [[1>2]] and [[3>4]].\n", "utf-8")
+    with pytest.raises(ValueError, match="exactly one span"):
+        slips("train", tmp_path)
 
 
 def test_measured_rows_are_kept_and_read_again(data: Path, tmp_path: Path) -> None:
