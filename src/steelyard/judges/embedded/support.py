@@ -95,7 +95,11 @@ def _weighed(claim: str, found: Alignment, probability: float, source: Source) -
     clash = found.clashes[0] if found.clashes else None
     reference, quote = found.span.passage, _quote(found, source)
     language = "zh" if chinese else "en"
-    if clash and probability < lines.contradicted[language]:
+    below = lines.contradicted[language]
+    if not found.features["clashes"]:
+        # That line was drawn for what rules see; what only the places of words show never overrules support.
+        below = min(below, lines.supported[language])
+    if clash and probability < below:
         reason = (
             f"资料写的是“{clash.stated}”，不是“{clash.claimed}”"
             if chinese
