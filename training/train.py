@@ -1,6 +1,6 @@
 """Train the embedded judge's learned part: python -m training.train [--data ../shared/data]
 
-Everything is seeded; the same data and the same library versions give the same weights, byte for byte.
+Everything is seeded; the same measured features and library versions give the same weights, byte for byte.
 Learns on the train parts and the planted pairs, chooses and calibrates on the dev parts, never reads a held-out part.
 """
 
