@@ -138,7 +138,7 @@ def test_yes_and_no_are_read_in_both_languages(value: object, expected: bool) ->
     ],
 )
 def test_labels_that_stray_into_another_list_are_read(items: str, field: str, said: str, expected: str) -> None:
-    """Seen without a schema: an atom's label on a key point or a sentence, and the reverse, where it means one thing."""
+    """Seen without a schema: the label of an atom on a key point or a sentence, where it can mean but one thing."""
     item = {"id": 1, "on_topic": True, field: said}
     reply = read(json.dumps({items: [item]}), ScorecardReply)
     assert isinstance(reply, ScorecardReply)
