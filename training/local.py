@@ -5,8 +5,9 @@
 
 asks about claims of the development parts only (training/opinions.py), chooses the numbers of
 src/steelyard/judges/local/blend.toml by balanced accuracy averaged over the sets of a language, and prints what it saw:
-also each set by numbers that were chosen without it. What the model says is kept in the file and never asked
-again, so a run that was stopped goes on; and after a change of the rules, choosing anew with --known takes a minute.
+also each set by weights that the other sets gave, which is what the band is chosen by. What the model says is kept in
+the file and never asked again, so a run that was stopped goes on; and after a change of the rules, choosing anew with
+--known takes a minute.
 """
 
 from __future__ import annotations
@@ -55,11 +56,28 @@ class Known(Readings):
 
 
 def chosen(found: Sequence[Opinion], start: Weights) -> Blend:
-    """The best numbers for these opinions."""
-    blends = [blend for above, below in product(ABOVE, BELOW) if (blend := fitted(found, above, below, start))]
-    if not blends:
+    """The band that serves sets best that had no part in the weights, with the weights that all rows give in it."""
+    bands = [band for band in product(ABOVE, BELOW) if fitted(found, *band, start)]
+    if not bands:
         raise SystemExit("too few answers of the model to choose by; run without --known, or with more --rows")
-    return max(blends, key=lambda blend: accuracy(found, blend) - COST_OF_ASKING * share_asked(found, blend))
+
+    def worth(band: tuple[float, float]) -> float:
+        return mean(apart(found, band, start).values()) - COST_OF_ASKING * share_asked(found, _fit(found, band, start))
+
+    return _fit(found, max(bands, key=worth), start)
+
+
+def apart(found: Sequence[Opinion], band: tuple[float, float], start: Weights) -> Mapping[str, float]:
+    """Each set's accuracy by weights that the other sets give; its own, where there is no other."""
+    sets = by_set(found)
+    others = {name: [one for one in found if one.set != name] or found for name in sets}
+    return {name: accuracy(part, fitted(others[name], *band, start)) for name, part in sets.items()}
+
+
+def _fit(found: Sequence[Opinion], band: tuple[float, float], start: Weights) -> Blend:
+    blend = fitted(found, *band, start)
+    assert blend
+    return blend
 
 
 def fitted(found: Sequence[Opinion], above: float, below: float, start: Weights) -> Blend | None:
@@ -153,12 +171,11 @@ def lines(spoken: Language, found: Sequence[Opinion], blend: Blend) -> Iterator[
     """What there is to say about the numbers chosen for one language."""
     yield "| set | n | AUC, model | rules alone | both | without this set | asked |"
     yield "|---|---|---|---|---|---|---|"
+    without = apart(found, (blend.ask_above, blend.ask_below), STARTS[spoken])
     for name, part in by_set(found).items():
-        others = [one for one in found if one.set != name]
-        apart = f"{accuracy(part, chosen(others, STARTS[spoken])):.2f}" if others else "–"
         yield (
             f"| {name} {spoken} | {len(part)} | {told_apart(part)} | {accuracy(part, None):.2f} "
-            f"| {accuracy(part, blend):.2f} | {apart} | {share_asked(part, blend):.2f} |"
+            f"| {accuracy(part, blend):.2f} | {without[name]:.2f} | {share_asked(part, blend):.2f} |"
         )
     yield f"| all {spoken} | {len(found)} | | {accuracy(found, None):.2f} | {accuracy(found, blend):.2f} | | |"
 
