@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tomllib
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from endpoint import Loopback, Request, Say, Status
+from small_model import small_model
 from steelyard.judges import ChatJudge
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Numbered
@@ -325,6 +328,40 @@ def test_run_measures_all_tasks_and_resumes(data: Path, tmp_path: Path, capsys: 
     assert capsys.readouterr().out == table == (tmp_path / "table.md").read_text("utf-8")
     rows = [line.split(" | ")[:3] for line in table.splitlines()[2:]]
     assert rows == [[f"| `{task}`", language, "json_schema"] for task in TASKS for language in ("en", "zh")]
+
+
+def test_samples_that_prompts_were_mended_on_are_left_out(data: Path, tmp_path: Path) -> None:
+    """With --skip, the count begins after them, in every protocol and language."""
+    from run import main
+
+    def judged(*arguments: str) -> set[tuple[str, str]]:
+        with Loopback() as server:
+            server.reply_for = reply_to
+            folder = tmp_path / "-".join(arguments)
+            main(["--url", server.endpoint().base_url, "--data", str(data), "--folder", str(folder), *arguments,
+                  "--modes", "json_schema", "--first-only", "--protocols", "grounded", "dialogue"])  # fmt: skip
+        records = map(json.loads, (folder / "asks.jsonl").read_text("utf-8").splitlines())
+        return {(record["protocol"], record["sample"]) for record in records if record["kind"] == "verdict"}
+
+    both, first, second = judged("--samples", "2"), judged("--samples", "1"), judged("--skip", "1", "--samples", "1")
+    assert first | second == both
+    assert not first & second
+    assert len(first) == len(second) == 4
+
+
+def test_server_for_the_bench(tmp_path: Path) -> None:
+    """It prints where it listens, with a slot for each prompt, and ends when told to."""
+    model = str(small_model().path)
+    command = [sys.executable, str(BENCH / "prompts" / "serve.py"), model, "--slots", "2", "--threads", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        address = running.stdout.readline().strip()
+        try:
+            with urllib.request.urlopen(f"{address.removesuffix('/v1')}/slots") as answer:
+                assert len(json.load(answer)) == 2
+        finally:
+            running.terminate()
+    assert running.returncode == 0
 
 
 def test_table_counts_only_what_the_present_prompts_asked() -> None:

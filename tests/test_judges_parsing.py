@@ -125,6 +125,33 @@ def test_yes_and_no_are_read_in_both_languages(value: object, expected: bool) ->
     assert reply.criteria[0].valid is expected
 
 
+@pytest.mark.parametrize(
+    ("items", "field", "said", "expected"),
+    [
+        ("sentences", "support", "correct", "supported"),
+        ("sentences", "support", "exempt", "no_claim"),
+        ("key_points", "label", "correct", "covered"),
+        ("key_points", "label", "supported", "covered"),
+        ("key_points", "label", "wrong", "missing"),
+        ("atoms", "label", "supported", "correct"),
+        ("atoms", "label", "no_claim", "exempt"),
+    ],
+)
+def test_labels_that_stray_into_another_list_are_read(items: str, field: str, said: str, expected: str) -> None:
+    """Seen without a schema: the label of an atom on a key point or a sentence, where it can mean but one thing."""
+    item = {"id": 1, "on_topic": True, field: said}
+    reply = read(json.dumps({items: [item]}), ScorecardReply)
+    assert isinstance(reply, ScorecardReply)
+    assert getattr(getattr(reply, items)[0], field) == expected
+
+
+@pytest.mark.parametrize(("items", "field", "said"), [("sentences", "support", "wrong"), ("atoms", "label", "partial")])
+def test_labels_that_could_mean_two_things_are_not(items: str, field: str, said: str) -> None:
+    """A wrong sentence may be partly supported or not at all: the judge is asked again."""
+    item = {"id": 1, "on_topic": True, field: said}
+    assert isinstance(read(json.dumps({items: [item]}), ScorecardReply), Problem)
+
+
 def test_a_word_is_mapped_by_the_choices_it_stands_among() -> None:
     """部分 is `partial` of a key point and `partly` of a criterion."""
     points = read('{"key_points": [{"id": 1, "label": "部分", "depth": "仅提及"}]}', ScorecardReply)

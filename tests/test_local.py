@@ -24,8 +24,9 @@ from steelyard.judges.embedded.support import Support, read
 from steelyard.judges.local import LocalJudge, make_local
 from steelyard.judges.local.blend import Blend, blends
 from steelyard.judges.local.conduct import settled
-from steelyard.judges.local.reading import LocalReading, blended, reader
-from steelyard.judges.local.server import Message
+from steelyard.judges.local.reading import LocalReading, blended, reader, shares
+from steelyard.judges.local.readings import Readings
+from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
 from steelyard.judges.local.window import GAP, tokens_in, window
 from steelyard.models import DEFAULT
@@ -356,13 +357,59 @@ class TestJudge:
             closing.server.first_token([{"role": "user", "content": "x"}])
 
 
+class TestReadings:
+    QUESTION: Sequence[Message] = ({"role": "user", "content": "Is water wet? Answer only Yes or No."},)
+
+    def test_nothing_is_asked_twice(self, judge: LocalJudge, tmp_path: Path) -> None:
+        """What a model said is answered from the file, by another run too, though the model is gone by then."""
+        file = tmp_path / "readings.jsonl"
+        said = Readings(judge.server, "bytes", file).first_token(self.QUESTION)
+        assert said
+        later = Readings(self._gone(), "bytes", file)
+        assert later.is_known(self.QUESTION)
+        assert later.first_token(self.QUESTION) == said
+        assert len(file.read_text("utf-8").splitlines()) == 1
+
+    def test_other_models_are_asked_themselves(self, judge: LocalJudge, tmp_path: Path) -> None:
+        """An answer counts only for the bytes that gave it."""
+        file = tmp_path / "readings.jsonl"
+        Readings(judge.server, "bytes", file).first_token(self.QUESTION)
+        other = Readings(self._gone(), "other bytes", file)
+        assert not other.is_known(self.QUESTION)
+        with pytest.raises(JudgeError, match="closed"):
+            other.first_token(self.QUESTION)
+
+    def test_file_of_something_else_is_named(self, judge: LocalJudge, tmp_path: Path) -> None:
+        """A file that holds no readings is refused with its line, not overwritten."""
+        file = tmp_path / "notes.txt"
+        file.write_text("my notes\n", "utf-8")
+        with pytest.raises(ConfigError, match=r"notes\.txt, line 1"):
+            Readings(judge.server, "bytes", file)
+        assert file.read_text("utf-8") == "my notes\n"
+
+    def test_questions_do_not_depend_on_the_rules(self) -> None:
+        """What is shown for a claim is the same whether or not the rules leave its neighbours open."""
+        passages = [f"第{number}间自习室有{number * 10}个座位，位于图书馆。" for number in range(1, 40)]
+        claims = ["第3间有30个座位", "第9间有90个座位"]
+        every, only = Saying(0.9), Saying(0.9)
+        assert len(dict(shares(passages, claims, {0, 1}, every))) == 2
+        assert dict(shares(passages, claims, {1}, only)).keys() == {1}
+        assert only.asked == every.asked[1:]
+
+    @staticmethod
+    def _gone() -> ModelServer:
+        server = ModelServer(small_model().path)
+        server.close()
+        return server
+
+
 class TestMaking:
     def test_by_name_by_path_and_by_table(self, tmp_path: Path) -> None:
         """`-j local:NAME`, `-j local:/path.gguf` and a table all name a model."""
         (tmp_path / "own.gguf").write_bytes(b"GGUF")
         path = str(tmp_path / "own.gguf")
         assert make_local(path).name == "local:own"
-        made = make_local(model=path, threads=3, context=1024)
+        made = make_local(model=path, threads=3, context=1024, readings=str(tmp_path / "readings.jsonl"))
         assert (made.server.threads, made.server.context) == (3, 1024)
 
     def test_default_that_is_not_here_says_how_to_get_it(self, tmp_path: Path) -> None:
@@ -370,7 +417,9 @@ class TestMaking:
         with pytest.raises(JudgeError, match="steelyard models pull"):
             make_local(environment={"STEELYARD_MODELS": str(tmp_path)})
 
-    @pytest.mark.parametrize("table", [{"treads": 2}, {"threads": 0}, {"threads": "2"}, {"context": True}])
+    @pytest.mark.parametrize(
+        "table", [{"treads": 2}, {"threads": 0}, {"threads": "2"}, {"context": True}, {"readings": 1}]
+    )
     def test_wrong_settings_are_named(self, table: dict[str, Any]) -> None:
         """A misspelt or impossible setting is said by name."""
         with pytest.raises(ConfigError, match=next(iter(table))):

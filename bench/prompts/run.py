@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", default="model")
     parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the key, if one is needed")
     parser.add_argument("--samples", type=int, default=50, help="per protocol and language (50)")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many: prompts were mended on them")
     parser.add_argument("--protocols", choices=PROTOCOLS, default=PROTOCOLS, **several)
     parser.add_argument("--languages", choices=LANGUAGES, default=LANGUAGES, **several)
     parser.add_argument("--modes", choices=MODES, default=MODES, **several)
@@ -127,7 +129,7 @@ async def _judge(
 ) -> None:
     chosen = get_protocol(protocol)
     options = chosen.parse_options({"date": DATE} if "date" in chosen.options.model_fields else {})
-    labelled = {one.sample.id: one for one in _labelled(protocol, language, given.data, given.samples)}
+    labelled = {one.sample.id: one for one in _labelled(protocol, language, given)}
 
     def finished(_: int, sample: Sample, verdict: Verdict) -> None:
         note(
@@ -148,12 +150,13 @@ async def _judge(
     await runner.run(enumerate(one.sample for one in labelled.values()), finished)
 
 
-def _labelled(protocol: str, language: str, data: Path, count: int) -> Iterator[Labelled]:
+def _labelled(protocol: str, language: str, given: argparse.Namespace) -> Iterator[Labelled]:
+    until = given.skip + given.samples
     if protocol == "dialogue":
-        for sample, expected in dialogues(language, count):
+        for sample, expected in islice(dialogues(language, until), given.skip, None):
             yield Labelled(sample, lambda verdict, expected=expected: _criteria(verdict, expected))
         return
-    for sample, supported in answers(data, language, count):
+    for sample, supported in answers(given.data, language, until)[given.skip :]:
         yield Labelled(sample, lambda verdict, supported=supported: _support(verdict, supported))
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from steelyard.errors import ConfigError
@@ -15,6 +16,7 @@ from steelyard.judges.embedded.judge import EmbeddedJudge
 from steelyard.judges.embedded.support import read
 from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reading import reader
+from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import CONTEXT, ModelServer, llama_cpp
 from steelyard.models import Model, Shelf
 from steelyard.records import Ask, Reply, Unjudged
@@ -25,14 +27,17 @@ class LocalJudge(EmbeddedJudge):
     """Answers every task of the four protocols with rules and a local model; nothing leaves the machine.
 
     `model` is a file on the shelf or anywhere (`Shelf.find`). It is loaded at the first claim
-    that the rules leave open.
+    that the rules leave open. With `readings`, what the model says is kept in that file and never asked again.
     """
 
-    def __init__(self, model: Model, *, threads: int | None = None, context: int = CONTEXT) -> None:
+    def __init__(
+        self, model: Model, *, threads: int | None = None, context: int = CONTEXT, readings: Path | None = None
+    ) -> None:
         llama_cpp()
         self.server = ModelServer(model.path, threads=threads, context=context)
+        self._asked = Readings(self.server, model.sha256, readings) if readings else self.server
         self._model = model
-        super().__init__(reader(read, self.server), name=f"local:{model.title}")
+        super().__init__(reader(read, self._asked), name=f"local:{model.title}")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which model, which rules, which questions and thresholds."""
@@ -60,22 +65,25 @@ class LocalJudge(EmbeddedJudge):
         with self.server.counted() as spent:
             reply = super()._answer(ask)
             if isinstance(reply, Reply) and isinstance(ask.data, ComplianceData):
-                reply = reply.model_copy(update={"data": settled(ask.data, reply.data, self.server)})
+                reply = reply.model_copy(update={"data": settled(ask.data, reply.data, self._asked)})
         return reply.model_copy(update={"usage": sum(spent, reply.usage)})
 
 
 def make_local(rest: str = "", *, environment: Mapping[str, str] | None = None, **table: Any) -> LocalJudge:
     """The judge that `-j local[:NAME|:PATH]` or a [judges.x] table with kind = "local" names.
 
-    A table may have `model` (a name or a path), `threads` and `context`.
+    A table may have `model` (a name or a path), `threads`, `context` and `readings` (a file).
     """
     environment = os.environ if environment is None else environment
     model = str(rest or table.pop("model", "") or "")
     table.pop("model", None)
     given = {name: _whole(name, table.pop(name)) for name in ("threads", "context") if name in table}
+    readings = table.pop("readings", None)
     if table:
-        raise ConfigError(f"{next(iter(table))}: a local judge has only model, threads and context")
-    return LocalJudge(Shelf.of_user(environment).find(model), **given)
+        raise ConfigError(f"{next(iter(table))}: a local judge has only model, threads, context and readings")
+    if readings is not None and not (isinstance(readings, str) and readings):
+        raise ConfigError(f"readings: must be the path of a file, not {readings!r}")
+    return LocalJudge(Shelf.of_user(environment).find(model), **given, readings=Path(readings) if readings else None)
 
 
 def _whole(name: str, value: Any) -> int:

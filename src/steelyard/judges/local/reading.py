@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -20,7 +20,7 @@ LONGEST_CLAIM = 600
 
 
 class Model(Protocol):
-    """Who is asked: a `ModelServer`, or in training one that remembers."""
+    """Who is asked: a `ModelServer`, or one with its earlier answers before it (`Readings`)."""
 
     def turn(self) -> AbstractContextManager[None]: ...
 
@@ -38,13 +38,9 @@ class LocalReading:
 
     def supports(self, claims: Sequence[str]) -> list[Support]:
         found = self._rules.supports(claims)
-        open_ = [place for place, claim in enumerate(claims) if _is_open(claim, found[place])]
-        for together in _grouped(open_, TOGETHER):
-            shown = window(self._passages, [claims[place] for place in together])
-            with self._model.turn():
-                shares = [share_for(self._model, shown, claims[place]) for place in together]
-            for place, share in zip(together, shares, strict=True):
-                found[place] = blended(claims[place], found[place], share)
+        open_ = {place for place, claim in enumerate(claims) if _is_open(claim, found[place])}
+        for place, share in shares(self._passages, claims, open_, self._model):
+            found[place] = blended(claims[place], found[place], share)
         return found
 
 
@@ -55,6 +51,23 @@ def reader(rules: Read, model: Model) -> Read:
         return LocalReading(passages, rules(passages, question, answer), model)
 
     return read
+
+
+def shares(
+    passages: Sequence[str], claims: Sequence[str], wanted: Collection[int], model: Model
+) -> Iterator[tuple[int, float | None]]:
+    """The wanted places with the model's share for yes.
+
+    What is shown depends on the claims alone, not on which of them are wanted: so the rules may change, and what the
+    model said before still answers the same question.
+    """
+    for start in range(0, len(claims), TOGETHER):
+        places = range(start, min(start + TOGETHER, len(claims)))
+        if asked := [place for place in places if place in wanted]:
+            shown = window(passages, [claims[place] for place in places])
+            with model.turn():
+                found = [share_for(model, shown, claims[place]) for place in asked]
+            yield from zip(asked, found, strict=True)
 
 
 def share_for(model: Model, shown: str, claim: str) -> float | None:
@@ -98,8 +111,3 @@ def _reason(claim: str, found: Support, label: str, share: float) -> str:
         text = "规则与模型合起来，认为资料不足以支持" if zh else "rules and model together do not find it supported"
     rules, model = round(100 * found.probability), round(100 * share)
     return f"{text}（规则{rules}%，模型{model}%）" if zh else f"{text} (rules {rules} %, model {model} %)"
-
-
-def _grouped(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(places), size):
-        yield places[start : start + size]

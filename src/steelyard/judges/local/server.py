@@ -31,11 +31,12 @@ class ModelServer:
     """llama.cpp's server as a library. It also listens on a free loopback port (`address`) for HTTP clients.
 
     Calls may come from any thread. Questions about the same text belong into one `turn`, so that what the model has
-    read of it is not pushed out by another thread's question in between.
+    read of it is not pushed out by another thread's question in between. HTTP clients that ask about several texts
+    by turns want as many `slots`: each keeps what the model has read of one, and has the whole context.
     """
 
-    def __init__(self, path: Path, *, threads: int | None = None, context: int = CONTEXT) -> None:
-        self.path, self.threads, self.context = path, threads or usable_cores(), context
+    def __init__(self, path: Path, *, threads: int | None = None, context: int = CONTEXT, slots: int = 1) -> None:
+        self.path, self.threads, self.context, self.slots = path, threads or usable_cores(), context, slots
         self._lock = threading.RLock()
         self._spent = threading.local()
         self._server: Any = None
@@ -102,15 +103,15 @@ class ModelServer:
         if self._closed:
             raise JudgeError("the local model was closed; make a new judge")
         if self._server is None:
-            self._server = _start(self.path, self.threads, self.context)
+            self._server = _start(self.path, self.threads, self.context, self.slots)
         return self._server
 
 
-def _start(path: Path, threads: int, context: int) -> Any:
+def _start(path: Path, threads: int, context: int, slots: int) -> Any:
     llama = llama_cpp()
     settings = llama.CommonParams()
     settings.model.path = str(path)
-    settings.n_ctx, settings.n_parallel = context, 1
+    settings.n_ctx, settings.n_parallel = context * slots, slots
     for part in (settings.cpuparams, settings.cpuparams_batch):
         # Waiting threads sleep instead of spinning, so that other work on the machine goes on.
         part.n_threads, part.poll = threads, 0
