@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter
 
-from steelyard.errors import InputError, StoreError
+from steelyard.errors import InputError, RunInUse, StoreError, UnknownRun
 from steelyard.labels import HumanLabel
 from steelyard.records import Sample, Unjudged, Usage, Verdict
 
@@ -218,9 +218,9 @@ class Store:
         if len(found) == 1:
             return found[0]
         if found:
-            raise StoreError(f"{name!r} may mean {', '.join(run.id for run in found[:5])}; give more of the id")
+            raise UnknownRun(f"{name!r} may mean {', '.join(run.id for run in found[:5])}; give more of the id")
         known = ", ".join(run.id for run in runs[:5]) or "none yet"
-        raise StoreError(f"there is no run {name!r} in {self.path}; newest are: {known}")
+        raise UnknownRun(f"there is no run {name!r} in {self.path}; newest are: {known}")
 
     def delete_run(self, id: str) -> None:
         with self.alone_with(id):
@@ -238,7 +238,7 @@ class Store:
             try:
                 held.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise StoreError(
+                raise RunInUse(
                     f"run {run} is in the hands of another process; wait for that one or stop it"
                 ) from error
             try:
