@@ -181,6 +181,20 @@ class Store:
         for sample, verdict in rows:
             yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
 
+    def verdicts_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[int, Sample, Verdict]]:
+        """The judged samples at these places of the input, streamed; those that are not there are left out."""
+        sql = "SELECT seq, sample, verdict FROM samples WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+        wanted = sorted(places)
+        start = 0
+        while start < len(wanted):
+            # Neighbours are read together: one statement per place takes ten times as long.
+            end = start
+            while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
+                end += 1
+            for seq, sample, verdict in self._read(sql, run, wanted[start], wanted[end]):
+                yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+            start = end + 1
+
     def lines(self, run: str) -> Iterator[str]:
         """The result lines of a run in the order of the input, as text: SQLite takes the notes out, nobody parses."""
         rows = self._read("SELECT json_remove(verdict, '$.notes') FROM samples WHERE run = ? ORDER BY seq", run)
@@ -276,10 +290,20 @@ class Store:
             self._db.executemany(ADD_LABEL, rows)
         return len(rows)
 
-    def labels(self, run: str | None = None) -> Iterator[HumanLabel]:
-        """The labels made on one run, or all of them, in the order of samples and items."""
+    def remove_label(self, label: HumanLabel) -> bool:
+        """Take back what a person said about an item under one policy; says whether there was anything."""
+        columns = ("run", "sample", "kind", "turn", "item", "annotator", "policy")
+        where = " AND ".join(f"{column} = ?" for column in columns)
+        with _store_errors(self.path):
+            values = [_label_cell(label, column) for column in columns]
+            return self._db.execute(f"DELETE FROM labels WHERE {where}", values).rowcount > 0
+
+    def labels(self, run: str | None = None, sample: str | None = None) -> Iterator[HumanLabel]:
+        """The labels made on one run, or on one sample of it, or all, in the order of samples and items."""
         sql = f"SELECT {', '.join(LABEL_COLUMNS)} FROM labels"
-        where, given = (" WHERE run = ?", (run,)) if run is not None else ("", ())
+        wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
+        where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
+        given = tuple(wanted.values())
         for row in self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given):
             named = dict(zip(LABEL_COLUMNS, row, strict=True))
             yield HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
