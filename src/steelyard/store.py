@@ -146,9 +146,7 @@ class Store:
             try:
                 held.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise RunInUse(
-                    f"run {run} is in the hands of another process; wait for that one or stop it"
-                ) from error
+                raise RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it") from error
             try:
                 yield
             finally:

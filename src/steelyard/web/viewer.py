@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from steelyard.config import Config
 from steelyard.records import Language
 from steelyard.store import Store
+from steelyard.web.known import Known
 
 MEGABYTE = 1 << 20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -33,6 +34,7 @@ class Viewer:
     token: str | None = None
     hosts: frozenset[str] = LOOPBACK
     sizes: Sizes = field(default_factory=Sizes)
+    known: Known = field(default_factory=Known, repr=False)
 
     def store(self) -> Store:
         """The store, opened for one request; close it (`with`) when the request is done.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 
-from steelyard.web.pages import runs
+from steelyard.web.pages import run, runs, sample
 
-MODULES = (runs,)
+# In this order: a narrower address before a wider one.
+MODULES = (runs, sample, run)
 
 
 def routes() -> list[BaseRoute]:
