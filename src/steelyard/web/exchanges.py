@@ -72,7 +72,7 @@ class _Teller:
         self._judge, self._prompts = judge, prompts
         self._recorded: Mapping[str, Any] = row.manifest.get("prompts", {})
         # Only a judge over HTTP is sent the prompt as it stands; the others get the ask itself.
-        self._worded = "base_url" in row.manifest.get("judge", {}) or row.judge == "recorded"
+        self._worded = "base_url" in row.manifest.get("judge", {})
 
     def told(self, ask: Ask, number: int, round: int) -> tuple[Exchange, Reply | Unjudged]:
         known = self._judge.recall(ask)
