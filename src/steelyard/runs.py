@@ -13,7 +13,7 @@ from typing import Any
 from steelyard.errors import ConfigError, InputError, StoreError
 from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import described
+from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
 from steelyard.judges.recorded import Recorder
 from steelyard.manifest import file_sha256, make_manifest, now
@@ -210,6 +210,17 @@ def start(
         manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
     return Run(row, store, protocol, options, judge, data, how)
+
+
+def check_affordable(judge: Judge, budget: Budget) -> None:
+    """A limit on money means nothing where nobody knows what a token costs."""
+    for known in (described(voice.judge) for voice in voices_of(judge)):
+        if budget.max_cost is not None and "price" in known and known["price"] is None:
+            raise ConfigError(
+                f"--max-cost needs the prices of {known['name']}: set "
+                f'[prices."{known.get("model")}"] in steelyard.toml '
+                "(US dollars for a million tokens), or use --max-tokens"
+            )
 
 
 def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:

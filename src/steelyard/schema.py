@@ -99,8 +99,10 @@ MIGRATIONS: tuple[str, ...] = (
     DROP TABLE replies;
     ALTER TABLE arrived RENAME TO replies;
     """,
+    # How many samples of a run have which status is read from the index alone: the table is as large as all texts.
     # Samples as tables show them, filled when somebody looks (listing.py); writing only notes what is new.
     """
+    CREATE INDEX samples_by_status ON samples (run, status);
     CREATE TABLE listed (
         run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
         seq INTEGER NOT NULL,

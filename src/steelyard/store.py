@@ -141,7 +141,7 @@ class Store:
         The lock is SQLite's own, on an empty file beside the store, so that it ends with the process, however that
         ends, on every system.
         """
-        lock = self.path.with_name(f"{self.path.name}-{run}.lock")
+        lock = self._lock_of(run)
         with closing(sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)) as held:
             try:
                 held.execute("BEGIN EXCLUSIVE")
@@ -152,6 +152,21 @@ class Store:
             finally:
                 with suppress(OSError):  # some systems do not delete what is open; an empty file does no harm
                     lock.unlink()
+
+    def in_use(self, run: str) -> bool:
+        """Whether some process is at work on a run. One that says so and is not was killed."""
+        lock = self._lock_of(run)
+        if not lock.exists():
+            return False
+        with closing(sqlite3.connect(lock, timeout=0)) as held:
+            try:
+                held.execute("SELECT * FROM sqlite_master").fetchall()
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def _lock_of(self, run: str) -> Path:
+        return self.path.with_name(f"{self.path.name}-{run}.lock")
 
     # --- samples and verdicts ---
 
@@ -221,9 +236,9 @@ class Store:
         return done
 
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
-        for sample, verdict in self._read(
-            "SELECT sample, verdict FROM samples WHERE run = ? AND id = ?", run, sample_id
-        ):
+        # Left alone, SQLite prefers to walk through the whole run.
+        sql = "SELECT sample, verdict FROM samples INDEXED BY samples_by_id WHERE run = ? AND id = ?"
+        for sample, verdict in self._read(sql, run, sample_id):
             return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
 

@@ -264,7 +264,7 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
 
 
 def _dry_run(judge: Judge, data: Input, protocol: Protocol, options: Options, prompts: Prompts) -> None:
-    from steelyard.cli.session import count_lines
+    from steelyard.samples import count_lines
     from steelyard.estimate import estimate, standing_in
     from steelyard.judges.composed import described, voices_of
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -30,12 +32,25 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=PATIENCE,
             )
         )
-        self.listening, self.on_ready = listening, on_ready
+        self.viewer, self.listening, self.on_ready = viewer, listening, on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self.on_ready(address_of(self.listening))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Runs at work finish what is in flight; whoever says so a second time does not wait for that."""
+        jobs = self.viewer.jobs
+        jobs.close()
+        if jobs.busy:
+            print("finishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
+        while jobs.busy and not self.force_exit:  # noqa: ASYNC110 (both change in other threads)
+            await asyncio.sleep(0.1)
+        if jobs.busy:
+            jobs.cancel()
+        self.viewer.known.close()
+        await super().shutdown(sockets)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         super().run(sockets or [self.listening])

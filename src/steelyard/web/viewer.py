@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from steelyard.config import Config
 from steelyard.records import Language
 from steelyard.store import Store
+from steelyard.web.jobs import Jobs
 from steelyard.web.known import Known
 
 MEGABYTE = 1 << 20
@@ -35,6 +36,10 @@ class Viewer:
     hosts: frozenset[str] = LOOPBACK
     sizes: Sizes = field(default_factory=Sizes)
     known: Known = field(default_factory=Known, repr=False)
+    jobs: Jobs = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", Jobs(self.store))
 
     def store(self) -> Store:
         """The store, opened for one request; close it (`with`) when the request is done.
