@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -18,6 +19,8 @@ from steelyard.slots import Slot
 
 Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
 KINDS = ("atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback")
+# Nobody labels against a text that takes an hour to read.
+LONGEST_SHOWN = 60_000
 
 
 class Plan(Record):
@@ -38,9 +41,8 @@ class Plan(Record):
     @property
     def query(self) -> dict[str, object]:
         """The same as parameters of an address, so that a second person can be given the same draw."""
-        return {"n": str(self.n), "seed": str(self.seed), "stratify": self.stratify, "kind": list(self.kind)} | {
-            "policy": self.policy
-        }
+        given = {"n": str(self.n), "seed": str(self.seed), "stratify": self.stratify}
+        return {**given, "kind": list(self.kind), "policy": self.policy}
 
 
 class Task(NamedTuple):
@@ -83,6 +85,7 @@ class Text(Record):
 
     title: str
     pieces: tuple[tuple[str, bool], ...]
+    hidden: int = Field(default=0, description="so many characters at its end are left out")
 
 
 class Item(Record):
@@ -111,7 +114,7 @@ def slot_of(task: Task, verdict: Verdict) -> Slot | None:
 
 def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
     """What is shown of a task. Made from the sample and the item's own words alone."""
-    say = lambda table, name: named(language, table, name)  # noqa: E731
+    say = partial(named, language)
     _, _, check = slot.task.partition("check.")
     choices = tuple(
         Choice(key=str(number), label=label, text=say(f"label.{task.kind}", label))
@@ -163,17 +166,18 @@ def _dialogue(sample: DialogueSample, task: Task, language: Language) -> dict[st
 
 
 def _plain(title: str, text: str) -> Text:
-    return Text(title=title, pieces=((clean(text), False),))
+    return Text(title=title, pieces=((clean(text[:LONGEST_SHOWN]), False),), hidden=max(0, len(text) - LONGEST_SHOWN))
 
 
 def _placed(title: str, text: str, kind: str, item: str) -> Text:
     """The answer with the place that the item is about."""
-    shown, rest = clean(text[:LONGEST_SEARCHED]), clean(text[LONGEST_SEARCHED:])
+    shown, rest = clean(text[:LONGEST_SEARCHED]), clean(text[LONGEST_SEARCHED:LONGEST_SHOWN])
     searched = Searched(shown)
     find = {"atom": searched.statement, "on_topic": searched.sentence, "support": searched.sentence}.get(kind)
     marks = [Mark("i", *span) for span in find(clean(item), 0)] if find else []
     pieces = [(segment.text, bool(segment.keys)) for segment in segments(shown, marks)]
-    return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces))
+    hidden = max(0, len(text) - LONGEST_SHOWN)
+    return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces), hidden=hidden)
 
 
 # --- where a person is -----------------------------------------------------------------------------

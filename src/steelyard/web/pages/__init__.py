@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 
-from steelyard.web.pages import compare, run, runs, sample
+from steelyard.web.pages import compare, label, run, runs, sample, samples
 
 # In this order: a narrower address before a wider one.
-MODULES = (runs, sample, run, compare)
+MODULES = (runs, sample, samples, label, run, compare)
 
 
 def routes() -> list[BaseRoute]:

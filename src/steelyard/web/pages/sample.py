@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -12,14 +13,16 @@ from starlette.routing import Route
 
 from steelyard.errors import SteelyardError
 from steelyard.labels import HumanLabel
+from steelyard.listing import SampleQuery, neighbours
 from steelyard.records import Language, Record, Sample, Usage, Verdict
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Chip, Limits, chip
 from steelyard.reports.sample import sample_markdown
 from steelyard.store import RunRow, Store
-from steelyard.web.addresses import sample_address, sample_of
+from steelyard.web.addresses import run_address, sample_address, sample_of
 from steelyard.web.exchanges import Exchange, exchanges
 from steelyard.web.pages.runs import RunSummary
+from steelyard.web.pages.samples import parameters, query_of
 from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
 
@@ -54,11 +57,35 @@ def sample(request: Request) -> Response:
         row, judged, verdict = one(store, request)
         summary = RunSummary.of(row, store)
         labels = tuple(store.labels(row.id, verdict.id))
+        query = query_of(request.query_params)
+        beside = neighbours_of(store, row.id, verdict.id, query)
     line = verdict.line() | {"notes": dict(verdict.notes)}
     model = SamplePage(run=summary, id=verdict.id, sample=judged, verdict=line, labels=labels)
     view = sample_view(verdict, judged, language, "s", LIMITS)
-    address = sample_address(row.id, verdict.id)
-    return page(request, "sample_page.html", model, view=view, address=address, people=_people(labels, language))
+    # Who came from a table goes on in its order and returns to it.
+    kept = parameters(query)
+    links = {"table": run_address(row.id, "samples", **kept)}
+    links |= {name: sample_address(row.id, id, **kept) for name, id in beside.items()}
+    return page(
+        request,
+        "sample_page.html",
+        model,
+        view=view,
+        address=sample_address(row.id, verdict.id),
+        links=links,
+        people=_people(labels, language),
+    )
+
+
+def neighbours_of(store: Store, run: str, id: str, query: SampleQuery) -> dict[str, str]:
+    """The ids of the samples before and after this one in the order of the query, where there are any."""
+    places = [seq for (seq,) in store.query("SELECT seq FROM samples WHERE run = ? AND id = ?", run, id)]
+    found = zip(("previous", "next"), neighbours(store, run, query, places[0]), strict=True) if places else ()
+    return {name: id for name, seq in found if seq is not None for id in _ids(store, run, seq)}
+
+
+def _ids(store: Store, run: str, seq: int) -> Iterator[str]:
+    return (id for (id,) in store.query("SELECT id FROM samples WHERE run = ? AND seq = ?", run, seq))
 
 
 def one(store: Store, request: Request) -> tuple[RunRow, Sample, Verdict]:

@@ -43,6 +43,11 @@
     });
   }
 
+  // --- a filter that is chosen is applied ---
+  for (const choice of document.querySelectorAll("select[data-submit]")) {
+    choice.addEventListener("change", () => choice.form.requestSubmit());
+  }
+
   // --- copying ---
   for (const button of document.querySelectorAll("button[data-copy]")) {
     if (!navigator.clipboard) continue;
