@@ -65,7 +65,7 @@ def test_a_blank_store_gets_the_newest_schema(store: Store) -> None:
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
     tables = {name for name, sql in schema(store.path) if sql.startswith("CREATE TABLE")}
-    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable", "labels"} | LISTING
+    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable", "labels", "wordings"} | LISTING
 
 
 def test_every_older_version_has_its_dump() -> None:

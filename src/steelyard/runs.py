@@ -23,7 +23,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.runner import Budget, Row, Runner, Tally
 from steelyard.samples import read_samples
-from steelyard.store import RunRow, Store
+from steelyard.store import RunRow, Store, Wording
 
 OnVerdict = Callable[[Sample, Verdict], None]
 # What a judge says of itself that shapes its answers; time limits and prices do not.
@@ -209,6 +209,11 @@ def start(
     if together:
         manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
+    store.keep_wordings(
+        Wording(prompt.sha256, prompt.id, prompt.version, prompt.text)
+        for prompt in prompts
+        if prompt.id in manifest["prompts"]
+    )
     return Run(row, store, protocol, options, judge, data, how)
 
 

@@ -135,6 +135,15 @@ MIGRATIONS: tuple[str, ...] = (
         INSERT OR IGNORE INTO unlisted VALUES (new.run, new.seq);
     END;
     """,
+    # The words of the prompts that runs were judged by, so that a later version can be held against them.
+    """
+    CREATE TABLE wordings (
+        sha256 TEXT PRIMARY KEY,
+        prompt TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        text TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 
 

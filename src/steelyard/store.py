@@ -59,6 +59,15 @@ class StoredReply(NamedTuple):
     run: str | None = None
 
 
+class Wording(NamedTuple):
+    """What a prompt said in one of its versions."""
+
+    sha256: str
+    prompt: str
+    version: int
+    text: str
+
+
 class Store:
     """An open store. Every method either finishes or raises `StoreError` and leaves the file as it was."""
 
@@ -293,6 +302,17 @@ class Store:
         for (unjudged,) in self._read("SELECT unjudged FROM unusable WHERE run = ? AND key = ?", run, key):
             return Unjudged.model_validate_json(unjudged)
         return None
+
+    # --- the words of prompts ---
+
+    def keep_wordings(self, wordings: Iterable[Wording]) -> None:
+        """Keep what prompts said when a run began; what is known stays as it is."""
+        self.change("INSERT OR IGNORE INTO wordings VALUES (?, ?, ?, ?)", wordings)
+
+    def wordings(self, prompt: str) -> list[Wording]:
+        """Every wording of a prompt that a run of this store was judged by, the newest version first."""
+        sql = "SELECT sha256, prompt, version, text FROM wordings WHERE prompt = ? ORDER BY version DESC, sha256"
+        return [Wording._make(row) for row in self._read(sql, prompt)]
 
     # --- labels by people ---
 

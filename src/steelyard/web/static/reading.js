@@ -48,6 +48,27 @@
     choice.addEventListener("change", () => choice.form.requestSubmit());
   }
 
+  // --- a check of a judge takes a while: say so, and show what came of it in place ---
+  for (const form of document.querySelectorAll("form[data-check]")) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const button = form.querySelector("button");
+      const words = button.textContent;
+      button.disabled = true;
+      button.textContent = button.dataset.busy;
+      try {
+        const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+        const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const told = found.getElementById("part") ?? found.querySelector("main > *");
+        document.getElementById("part").replaceChildren(...document.adoptNode(told).childNodes);
+        document.getElementById("part").scrollIntoView({ block: "nearest" });
+      } finally {
+        button.disabled = false;
+        button.textContent = words;
+      }
+    });
+  }
+
   // --- copying ---
   for (const button of document.querySelectorAll("button[data-copy]")) {
     if (!navigator.clipboard) continue;
