@@ -10,13 +10,14 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
+from steelyard.comparison import NEUTRAL
 from steelyard.listing import Range, SampleQuery, SampleRow, SampleTable, Summary, known_summary, summary, table
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import score
+from steelyard.reports.blocks import NOT_APPLICABLE, score
 from steelyard.reports.build import BAD
 from steelyard.reports.html.page import score_tone
 from steelyard.reports.html.views import Chip, chip
-from steelyard.reports.model import SCALES, named
+from steelyard.reports.model import SCALES, Scale, named
 from steelyard.store import RunRow
 from steelyard.web.addresses import run_address, sample_address, with_query
 from steelyard.web.pages.runs import RunSummary
@@ -166,10 +167,17 @@ def line(
     run: str, row: SampleRow, names: list[str], protocol: str, kept: Mapping[str, Any], language: Language
 ) -> Line:
     scale = SCALES.get(protocol, "number")
-    values = [(score(row.scores.get(name), scale), score_tone(row.scores.get(name), scale)) for name in names]
+    values = [shown(name, row.scores.get(name), scale, language) for name in names]
     counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in BAD]
     problems = [(chip(language, kind, label), n) for kind, label, n in counted if n][:MOST_PROBLEMS]
     return Line(row, sample_address(run, row.id, **kept), values, problems)
+
+
+def shown(name: str, value: float | None, scale: Scale, language: Language) -> tuple[str, str]:
+    """A score and its tone. Neither yes nor no is good in itself where a metric is neutral."""
+    if name in NEUTRAL:
+        return named(language, f"label.{name}", str(int(value))) if value is not None else NOT_APPLICABLE, "plain"
+    return score(value, scale), score_tone(value, scale)
 
 
 routes = page_routes("/runs/{run}/samples", samples)
