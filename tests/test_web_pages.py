@@ -29,7 +29,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_runs_as_json(address: str) -> None:
     """Each page has the same as JSON beside it."""
     found = httpx.get(f"{address}/runs.json").json()
-    assert [run["protocol"] for run in found["runs"]] == ["dialogue", "scorecard", "grounded", "atomic"]
+    assert [listed["run"]["protocol"] for listed in found["runs"]] == ["dialogue", "scorecard", "grounded", "atomic"]
 
 
 @pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])
