@@ -15,6 +15,7 @@ from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Limits
+from steelyard.models import Shelf
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
@@ -51,7 +52,8 @@ def judge_names(config: Config) -> list[str]:
 
     Nothing that names a file or a model of the caller's choice.
     """
-    offline = ["embedded", *(["local"] if find_spec("xllamacpp") else [])]
+    can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
+    offline = ["embedded", *(["local"] if can_be_local else [])]
     return list(dict.fromkeys([config.choose(None).name, *config.judge_names(), *offline]))
 
 
@@ -92,15 +94,21 @@ def start(
     spending: Spending | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
+    choosy: bool = True,
 ) -> str:
-    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes."""
+    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes.
+
+    A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
+    """
     spending = spending or Spending()
 
     def making(store: Store) -> tuple[runs.Run, Gate]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
         data = runs.Input([str(path)], how.fields, encoding, format)
-        check_readable(data, protocol)
+        data.check(protocol)
+        if choosy:
+            check_readable(data, protocol)
         judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name)
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
