@@ -112,6 +112,11 @@ class Config:
             return Path(named)
         return Path(self.source).parent / self.settings.run.store if self.settings.run.store else STORE
 
+    @property
+    def token(self) -> str | None:
+        """What the viewer asks of every request, where the environment says so."""
+        return self.environment.get("STEELYARD_TOKEN") or None
+
     def judge_names(self) -> list[str]:
         """The judges that can be named as they are: the user's own and those of installed packages."""
         return [*self.settings.judges, *_installed_names()]

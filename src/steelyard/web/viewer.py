@@ -32,7 +32,7 @@ class Viewer:
     config: Config
     store_path: Path
     language: Language | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] = LOOPBACK
     sizes: Sizes = field(default_factory=Sizes)
     known: Known = field(default_factory=Known, repr=False)
