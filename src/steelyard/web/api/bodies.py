@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from steelyard.errors import InputError
 from steelyard.protocols import get_protocol
@@ -17,6 +17,26 @@ MOST_AT_ONCE = 1000
 
 class Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, given: Any) -> Any:
+        """To JSON 3.0 is as whole a number as 3. Samples are read by the rules of files."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value if name == "samples" else _whole(value) for name, value in given.items()}
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _whole(part) for name, part in value.items()}
+        case list():
+            return [_whole(part) for part in value]
+        case _:
+            return value
 
 
 class Judging(Body):
