@@ -15,14 +15,11 @@ from viewer import fill, viewing
 
 TOKEN = "correct horse"
 EVERYWHERE = (
-    "/runs",
-    "/runs.json",
-    "/events",
-    "/static/viewer.css",
-    "/api/v1/runs",
-    "/api/v1/runs/last/events",
-    "/nowhere",
-)
+    "/runs", "/runs.json", "/events", "/static/viewer.css", "/api/v1/runs", "/api/v1/runs/last/events", "/nowhere",
+)  # fmt: skip
+OUTSIDE = (
+    "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/runs/..%2f..%2fetc",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -140,16 +137,12 @@ def test_large_requests_are_refused(address: str) -> None:
     for path in ("/api/v1/evaluate", "/api/v1/runs"):
         answer = httpx.post(address + path, content=iter([too_much] * 2), headers=json)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-    answer = httpx.post(
-        f"{address}/runs", data={"protocol": "atomic"}, files={"file": ("a.jsonl", b"x" * 2 * MEGABYTE)}
-    )
+    file = ("a.jsonl", b"x" * 2 * MEGABYTE)
+    answer = httpx.post(f"{address}/runs", data={"protocol": "atomic"}, files={"file": file})
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/runs/..%2f..%2fetc"],
-)
+@pytest.mark.parametrize("path", OUTSIDE)
 def test_no_way_out_of_the_folders(address: str, path: str) -> None:
     """Whatever stands in an address, only what is meant to be served is."""
     with socket.create_connection(("127.0.0.1", int(port_of(address)))) as raw:

@@ -25,7 +25,7 @@ def view(
     token: Annotated[
         str | None, typer.Option(help="Asked of every request; also read from STEELYARD_TOKEN.", show_default=False)
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page in the browser.")] = False,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -57,7 +57,7 @@ def view(
 
     def ready(address: str) -> None:
         print(f"{path} at {address}  (Ctrl-C to stop)", file=sys.stderr, flush=True)
-        if browser:
+        if not no_browser:
             import webbrowser
             from urllib.parse import urlencode
 
