@@ -69,7 +69,9 @@ def secret(id: str) -> Verdict:
     found = atomic(id, ["wrong", "correct"])
     said = {"reason": SECRET, "level_reason": SECRET, "flags": (SECRET,), "level": 3}
     items = tuple(
-        item.model_copy(update={**said, "evidence": item.evidence and item.evidence.model_copy(update={"quote": SECRET})})
+        item.model_copy(
+            update={**said, "evidence": item.evidence and item.evidence.model_copy(update={"quote": SECRET})}
+        )
         for item in found.items
         if isinstance(item, Atom)
     )

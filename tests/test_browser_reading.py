@@ -302,7 +302,10 @@ def test_a_hostile_sample_is_text(browser: Browser, site: Site) -> None:
         expect(page).to_have_url(address)
         expect(page.locator("h1")).to_have_text(ODD_ID)
         expect(page.locator(".answer .text").first).to_contain_text("<script>window.hacked = 1</script>")
-        for other in (f"{address}/asked", f"{site.address}{pair}{'%61' + ODD_ID[1:].replace('#', '%23').replace('&', '%26')}"):
+        for other in (
+            f"{address}/asked",
+            f"{site.address}{pair}{'%61' + ODD_ID[1:].replace('#', '%23').replace('&', '%26')}",
+        ):
             page.goto(other)
             expect(page.locator("main")).to_contain_text(ODD_ID)
         page.goto(f"{site.address}/runs/{run}/label?n=0")
