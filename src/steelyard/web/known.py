@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -16,8 +16,15 @@ from steelyard.store import RunRow, Store
 
 Value = TypeVar("Value")
 MOST_KEPT = 64
-# How long a page waits before it says that it is still counting.
+# How long a page waits before it says that it is still counting. What is many is not waited for at all: the first
+# byte of a large run must not be later than that of a small one.
 PATIENCE = 1.5
+MANY = 2000
+
+
+def patience_for(n: int) -> float:
+    """How long a page waits for something made of so many samples."""
+    return PATIENCE if n <= MANY else 0.0
 
 
 class Known:
@@ -28,6 +35,7 @@ class Known:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="steelyard-known")
         self._counts: dict[str, _Count] = {}
+        self._closing = threading.Event()
 
     def get(self, key: Hashable, make: Callable[[], Value], patience: float | None = PATIENCE) -> Value | None:
         """The value under the key, made now if it is not there; None where that takes longer than `patience`."""
@@ -57,11 +65,13 @@ class Known:
 
         def counted() -> Report:
             with open_store() as store:
-                return count.carried_on(store, store.run(row.id))
+                return count.carried_on(store, store.run(row.id), self._closing)
 
         return self.get(("report", row.id, row.state, row.finished, statuses), counted, patience)
 
     def close(self) -> None:
+        """Leave off counting: nobody waits for it any more."""
+        self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -74,7 +84,7 @@ class _Count:
     was_running: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def carried_on(self, store: Store, row: RunRow) -> Report:
+    def carried_on(self, store: Store, row: RunRow, closing: threading.Event) -> Report:
         with self.lock:
             running = row.state == "running"
             # What was retried meanwhile replaced what was counted; only from the start does that come right.
@@ -85,6 +95,8 @@ class _Count:
             self.seen.extend(bytes(len(done) - len(self.seen)))
             new = [seq for seq, is_done in enumerate(done) if is_done and not self.seen[seq]]
             for seq, sample, verdict in store.verdicts_at(row.id, new):
+                if closing.is_set():
+                    raise CancelledError
                 self.builder.add(verdict, sample)
                 self.seen[seq] = 1
             facts = RunFacts.of(row.id, row.state, row.started, row.finished)

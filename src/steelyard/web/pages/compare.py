@@ -22,6 +22,7 @@ from steelyard.reports.html.views import Limits, chip
 from steelyard.reports.model import SCALES, named
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import sample_address, with_query
+from steelyard.web.known import PATIENCE
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import is_json, language_of, page, page_routes
@@ -83,7 +84,7 @@ def compare_runs(request: Request) -> Response:
         proposed = dict(zip("ab", proposal(runs, first), strict=True))
         return page(request, "compare_choose.html", ComparePage(runs=runs, a=first), proposed=proposed)
     a, b = chosen
-    found = compared(viewer, named_runs[0], named_runs[1], language, None if is_json(request) else 1.5)
+    found = compared(viewer, named_runs[0], named_runs[1], language, None if is_json(request) else PATIENCE)
     if found is None:
         return page(request, "compare.html", ComparePage(runs=runs, a=a, b=b), status=202)
     direction: Direction = "improved" if request.query_params.get("moved") == "improved" else "regressed"

@@ -23,6 +23,7 @@ from steelyard.manifest import now
 from steelyard.records import Record
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import run_address
+from steelyard.web.known import PATIENCE
 from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
@@ -96,7 +97,7 @@ def label(request: Request) -> Response:
     if not annotator or "n" not in request.query_params:
         kinds = [kind for kind in KINDS if kind in KINDS_OF.get(row.protocol, KINDS)]
         return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
-    found = planned(viewer, row, plan, None if is_json(request) else 1.5)
+    found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
     if found is None:
         return page(request, "label.html", model, status=202, waiting=True, links={}, address=run_address(row.id))
     progress = Progress.of(found, labels, annotator, plan.policy)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from pydantic import Field
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
@@ -19,7 +20,10 @@ from steelyard.reports.html import Lowest, render
 from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
 from steelyard.reports.model import Report, in_language
 from steelyard.store import RunRow, Store
+from steelyard.web.actions import progress_of
 from steelyard.web.addresses import run_address, sample_address
+from steelyard.web.jobs import RunProgress
+from steelyard.web.known import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
@@ -33,6 +37,7 @@ class RunPage(Record):
 
     run: RunSummary
     report: Report | None
+    progress: RunProgress | None = Field(default=None, description="how far it is, while it is at work")
     n_labels: int
     annotators: tuple[str, ...]
 
@@ -58,12 +63,13 @@ def run(request: Request) -> Response:
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
         summary = RunSummary.of(row, store)
+        progress = progress_of(viewer, store, row) if summary.state == "running" else None
         labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
-    report = viewer.known.report(viewer.store, row, *((None,) if is_json(request) else ()))
+    report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
     report = in_language(report, language) if report else None
     annotators = tuple(sorted({annotator for annotator, _ in labels}))
-    model = RunPage(run=summary, report=report, n_labels=len(labels), annotators=annotators)
+    model = RunPage(run=summary, report=report, progress=progress, n_labels=len(labels), annotators=annotators)
     shown = ReportPage(report, places=SamplePlaces(row.id)) if report else None
     lowest = list(lowly(report, row.id)) if report else []
     return page(request, "run.html", model, report_page=shown, lowest=lowest)

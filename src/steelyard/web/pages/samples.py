@@ -20,6 +20,7 @@ from steelyard.reports.html.views import Chip, chip
 from steelyard.reports.model import SCALES, Scale, named
 from steelyard.store import RunRow
 from steelyard.web.addresses import run_address, sample_address, with_query
+from steelyard.web.known import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
@@ -82,8 +83,7 @@ def looked_up(
     with viewer.store() as store:
         filters = known_summary(store, row.id)
     if filters is None:
-        # A plain page does not wait for its filters.
-        patience = None if wait else 0.2 if query.is_plain else 1.5
+        patience = None if wait else patience_for(n)
         filters = viewer.known.get(("summary", row.id, row.finished, n), summed, patience)
     if filters is None and not query.is_plain:
         return None, None

@@ -10,24 +10,53 @@
   // --- a page that follows its run: the new part takes the old one's place, what was unfolded stays so ---
   const opened = (root) => [...root.querySelectorAll("details")].map((one) => one.open);
   const refresh = async () => {
+    const page = await fetched(location.href);
     const old = document.getElementById("live");
-    const fresh = (await fetched(location.href)).getElementById("live");
+    const fresh = page.getElementById("live");
     if (!fresh) return false;
+    // What stands beside it and was not ready: unless somebody is at work in it.
+    for (const part of document.querySelectorAll("[data-part]")) {
+      const other = page.getElementById(part.id);
+      if (other && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(other));
+    }
     if (fresh.innerHTML !== old.innerHTML) {
       const open = opened(old);
       fresh.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? one.open; });
-      old.replaceWith(document.adoptNode(fresh));
     }
-    return "live" in fresh.dataset;
+    const more = "live" in fresh.dataset;
+    if (!more || fresh.innerHTML !== old.innerHTML) old.replaceWith(document.adoptNode(fresh));
+    return more;
+  };
+  let source = null;
+  let due = null;
+  let moment = 0;
+  const soon = (milliseconds) => {
+    const wanted = Date.now() + milliseconds;
+    if (due && moment <= wanted) return;
+    clearTimeout(due);
+    moment = wanted;
+    due = setTimeout(follow, milliseconds);
   };
   const follow = async () => {
+    due = null;
     let more = true;
     try {
       more = document.hidden || (await refresh());
     } catch { /* the viewer may be restarting; try again */ }
-    if (more) setTimeout(follow, 2000);
+    const run = document.getElementById("live").dataset.run;
+    if (run && !source) {
+      source = new EventSource("/events");
+      source.addEventListener("progress", (event) => {
+        if (JSON.parse(event.data).id === run) soon(1000);
+      });
+    } else if (!run) {
+      source?.close();
+      source = null;
+    }
+    // A run tells when it moves; what is being counted does not.
+    if (more) soon(run ? 10000 : 2000);
   };
-  if (document.querySelector("#live[data-live]")) setTimeout(follow, 1000);
+  if (document.querySelector("#live[data-live]")) soon(1000);
 
   // --- parts that are loaded when they are opened ---
   for (const part of document.querySelectorAll("details[data-load]")) {
@@ -44,9 +73,9 @@
   }
 
   // --- a filter that is chosen is applied ---
-  for (const choice of document.querySelectorAll("select[data-submit]")) {
-    choice.addEventListener("change", () => choice.form.requestSubmit());
-  }
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
+  });
 
   // --- a check of a judge takes a while: say so, and show what came of it in place ---
   for (const form of document.querySelectorAll("form[data-check]")) {
