@@ -264,9 +264,9 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
 
 
 def _dry_run(judge: Judge, data: Input, protocol: Protocol, options: Options, prompts: Prompts) -> None:
-    from steelyard.samples import count_lines
     from steelyard.estimate import estimate, standing_in
     from steelyard.judges.composed import described, voices_of
+    from steelyard.samples import count_lines
 
     paid = [voice.judge for voice in voices_of(judge) if not described(voice.judge).get("offline")]
     if not paid:

@@ -72,7 +72,10 @@ def prepared(viewer: Viewer, how: How) -> tuple[Protocol, Options]:
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
 
-def judge_and_gate(viewer: Viewer, protocol: Protocol, name: str) -> tuple[Judge, Gate, Limits, Prompts]:
+def judge_and_gate(
+    viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
+) -> tuple[Judge, Gate, Limits, Prompts]:
+    """The judge with what its calls go through; `together` is how a run said that several judge."""
     settings = viewer.config.settings.run
     limits = Limits(
         concurrency=settings.concurrency,
@@ -80,7 +83,7 @@ def judge_and_gate(viewer: Viewer, protocol: Protocol, name: str) -> tuple[Judge
         tokens_per_minute=settings.tokens_per_minute,
     )
     gate, prompts = limits.gate(), viewer.config.prompts.with_texts(protocol.prompts)
-    return viewer.config.judge(name, prompts, gate, viewer.store_path), gate, limits, prompts
+    return viewer.config.judge(name, prompts, gate, viewer.store_path, together), gate, limits, prompts
 
 
 # --- starting and going on -------------------------------------------------------------------------
@@ -131,7 +134,8 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
 
     def making(store: Store) -> tuple[runs.Run, Gate]:
         protocol = get_protocol(row.protocol)
-        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, _judge_of(viewer.config, row))
+        name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
+        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name, together)
         conduct = runs.How(limits.samples_at_once, gate=gate)
         return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), gate
 
