@@ -204,7 +204,7 @@ def test_the_api_is_as_its_document_says(document: Any, mode: GenerationMode) ->
         operation = found.ok()
 
         @given(operation.as_strategy(generation_mode=mode))
-        @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         def hold(case: schemathesis.Case) -> None:
             case.call_and_validate()
 
