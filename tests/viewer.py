@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ def settings(**judges: dict[str, Any]) -> Config:
 
 def fill(path: Path, protocols: Sequence[str] = PROTOCOLS, file: str | None = None) -> list[str]:
     """One run of each protocol over the examples, judged from their recorded replies; the ids of the runs."""
-    return [asyncio.run(_run(path, name, file or (DIALOGUE if name == "dialogue" else RAG))) for name in protocols]
+    given = [(name, file or (DIALOGUE if name == "dialogue" else RAG)) for name in protocols]
+    # In a thread of its own: Playwright has a loop in this one.
+    with ThreadPoolExecutor(max_workers=1) as alone:
+        return [alone.submit(asyncio.run, _run(path, *one)).result() for one in given]
 
 
 async def _run(path: Path, name: str, file: str) -> str:
