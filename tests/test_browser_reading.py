@@ -267,6 +267,19 @@ def test_people_on_the_sample_and_the_run(browser: Browser, site: Site) -> None:
         expect(opened.page.locator(".people")).to_contain_text("undetermined")
 
 
+# --- judges ---------------------------------------------------------------------------------------
+
+
+def test_a_judge_is_checked_in_place(browser: Browser, site: Site) -> None:
+    """The button asks the judge and says what came of it on the same page."""
+    with tab(browser, f"{site.address}/judges?lang=en") as opened:
+        opened.page.locator("tr", has_text="recorded").get_by_role("button").click()
+        expect(opened.page.locator(".health")).to_contain_text("Not fit as it is")
+        expect(opened.page.locator(".health")).to_contain_text("recorded")
+        assert opened.page.url.endswith("/judges?lang=en")
+        assert opened.noises == []
+
+
 # --- live ------------------------------------------------------------------------------------------
 
 
