@@ -42,6 +42,7 @@ NOT_RUN = {
     "docs/data-formats.md": 1,
     "docs/judges.md": 1,
     "docs/models.md": 1,
+    "docs/viewer.md": 1,
 }
 RUN = ("python", "console")
 READ = ("toml", "json")

@@ -28,7 +28,8 @@ from command import (
 )
 from endpoint import Loopback, Request, Status
 from steelyard.errors import StoreError
-from steelyard.store import MIGRATIONS, Store
+from steelyard.schema import MIGRATIONS
+from steelyard.store import Store
 
 MINE = ("-p", "atomic", "-j", "mine")
 

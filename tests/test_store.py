@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from command import process_environment
+from steelyard import schema as schema_module
 from steelyard import store as store_module
 from steelyard.errors import InputError, StoreError
 from steelyard.records import RagSample, Unjudged, Usage, Verdict
-from steelyard.store import MIGRATIONS, RunRow, Store, StoredReply
+from steelyard.schema import MIGRATIONS
+from steelyard.store import RunRow, Store, StoredReply
 
 STORES = Path(__file__).parent / "fixtures" / "stores"
+LISTING = {"listed", "searched", "summaries", "unlisted"}
 WHEN = "2026-03-02T10:00:00+00:00"
 
 
@@ -62,7 +65,7 @@ def test_a_blank_store_gets_the_newest_schema(store: Store) -> None:
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
     tables = {name for name, sql in schema(store.path) if sql.startswith("CREATE TABLE")}
-    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable", "labels"}
+    assert tables == {"runs", "samples", "bad_rows", "replies", "used", "unusable", "labels", "wordings"} | LISTING
 
 
 def test_every_older_version_has_its_dump() -> None:
@@ -99,11 +102,11 @@ def test_a_migration_that_fails_leaves_the_old_version(tmp_path: Path, monkeypat
     Store.open(tmp_path / "store.db").close()
     before = schema(tmp_path / "store.db")
     broken = "CREATE TABLE half (a); CREATE TABLE half (b);"
-    monkeypatch.setattr(store_module, "MIGRATIONS", (*MIGRATIONS, "CREATE TABLE whole (a)", broken))
+    monkeypatch.setattr(schema_module, "MIGRATIONS", (*MIGRATIONS, "CREATE TABLE whole (a)", broken))
     with pytest.raises(StoreError, match="half"):
         Store.open(tmp_path / "store.db")
     assert schema(tmp_path / "store.db") == before
-    monkeypatch.setattr(store_module, "MIGRATIONS", MIGRATIONS)
+    monkeypatch.setattr(schema_module, "MIGRATIONS", MIGRATIONS)
     Store.open(tmp_path / "store.db").close()
 
 

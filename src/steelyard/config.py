@@ -31,6 +31,7 @@ from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 
 if TYPE_CHECKING:
+    from steelyard.judges.endpoint import Endpoint
     from steelyard.judges.jury import Jury
 
 FILE = "steelyard.toml"
@@ -110,6 +111,11 @@ class Config:
         if named := given or self.environment.get("STEELYARD_STORE"):
             return Path(named)
         return Path(self.source).parent / self.settings.run.store if self.settings.run.store else STORE
+
+    @property
+    def token(self) -> str | None:
+        """What the viewer asks of every request, where the environment says so."""
+        return self.environment.get("STEELYARD_TOKEN") or None
 
     def judge_names(self) -> list[str]:
         """The judges that can be named as they are: the user's own and those of installed packages."""
@@ -209,6 +215,20 @@ class Config:
                 raise ConfigError(f"{self.source}: judges.{name}.kind: there is no kind {kind!r}; known are {known}")
             return _made(f"{self.source}: judges.{name}", maker, **table)
         from steelyard.judges.chat import ChatJudge
+
+        endpoint = self._endpoint(name, table, warmth)
+        key = self.environment.get(endpoint.key_env) if endpoint.key_env else None
+        return ChatJudge(endpoint, prompts, key=SecretStr(key) if key else None, gate=gate)
+
+    def endpoint(self, name: str) -> Endpoint | None:
+        """Where a judge is asked; None for one that is not asked over HTTP."""
+        table = dict(self.settings.judges.get(name, {}))
+        kind, _, model = name.partition(":")
+        if not table and kind == "openai":
+            table = {"model": model or None}
+        return self._endpoint(name, table) if table and table.pop("kind", "openai") == "openai" else None
+
+    def _endpoint(self, name: str, table: dict[str, Any], warmth: float | None = None) -> Endpoint:
         from steelyard.judges.endpoint import Endpoint
         from steelyard.prices import price_of
 
@@ -231,11 +251,9 @@ class Config:
         if warmth is not None and isinstance(body, Mapping) and not body.get("temperature"):
             table["body"] = {**body, "temperature": warmth}
         try:
-            endpoint = Endpoint.model_validate({"name": name, **table, "key_env": key_env})
+            return Endpoint.model_validate({"name": name, **table, "key_env": key_env})
         except ValidationError as error:
             raise ConfigError(f"{self.source}: judges.{name}.{_first(error)}") from error
-        key = self.environment.get(key_env) if key_env else None
-        return ChatJudge(endpoint, prompts, key=SecretStr(key) if key else None, gate=gate)
 
     def _offline(self, kind: str, table: dict[str, Any], named: str) -> Judge:
         """The two judges that need neither a key nor the network."""

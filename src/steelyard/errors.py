@@ -8,6 +8,8 @@ SteelyardError
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
+│   ├── UnknownRun        there is no run of that name, or several
+│   └── RunInUse          another process is at work on the run
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
 
 A single ask that fails is not an exception: it is an `Unjudged` value (records.py).
@@ -70,6 +72,14 @@ class StoreError(SteelyardError):
     """The database that holds runs and replies cannot be used."""
 
     exit_code = 5
+
+
+class UnknownRun(StoreError):
+    """A name that means no run of the store, or more than one."""
+
+
+class RunInUse(StoreError):
+    """Somebody else is at work on the run; two at once would pay twice."""
 
 
 class PullError(SteelyardError):

@@ -28,15 +28,16 @@ def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: b
         if items:
             raise ConfigError("--items is for .csv and .parquet; result lines hold the items already")
         return _write_lines(out, _whole(store, run) if whole else (v.line() for _, v in store.verdicts(run.id)))
-    rows = _rows(store, run, items=items)
+    found = rows(store, run, items=items)
     if out.suffix == ".csv":
-        return _write_csv(out, rows)
+        return _write_csv(out, found)
     if out.suffix == ".parquet":
-        return _write_parquet(out, rows)
+        return _write_parquet(out, found)
     raise ConfigError(f"{out}: the name must end in .jsonl, .csv or .parquet")
 
 
-def _rows(store: Store, run: RunRow, *, items: bool) -> Iterator[dict[str, Any]]:
+def rows(store: Store, run: RunRow, *, items: bool) -> Iterator[dict[str, Any]]:
+    """A run as flat rows, one per sample or per labelled item."""
     for sample, verdict in store.verdicts(run.id):
         one = Results(run.protocol, [(sample, verdict)], [])
         yield from one.item_rows() if items else one.rows()

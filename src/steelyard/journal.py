@@ -204,12 +204,18 @@ class StoredJudge:
         """Which model it was that replied, where the run says so."""
         return {"model": self._model} if self._model else {}
 
-    async def answer(self, ask: Ask) -> Reply | Unjudged:
+    def recall(self, ask: Ask) -> tuple[StoredReply, ReplyData] | None:
+        """The reply that the run used, as it was stored and as it is read."""
         for stored in self._candidates(ask):
             try:
-                return Reply(data=ask.reply.model_validate_json(stored.reply), raw=stored.raw)
+                return stored, ask.reply.model_validate_json(stored.reply)
             except ValidationError:
                 continue  # written by a version whose reply had another shape
+        return None
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        if known := self.recall(ask):
+            return Reply(data=known[1], raw=known[0].raw)
         return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
 
     def _candidates(self, ask: Ask) -> list[StoredReply]:

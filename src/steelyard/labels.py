@@ -160,12 +160,16 @@ def _plain(cell: str | None) -> str | None:
     return cell[1:] if cell and cell.startswith(APOSTROPHED) else cell
 
 
+def label_line(label: HumanLabel) -> str:
+    return json.dumps(label.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n"
+
+
 def write_labels(path: Path, labels: Iterable[HumanLabel]) -> int:
     """The labels as JSONL; returns how many."""
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for label in labels:
-            file.write(json.dumps(label.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n")
+            file.write(label_line(label))
             count += 1
     return count
 

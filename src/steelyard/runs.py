@@ -13,7 +13,7 @@ from typing import Any
 from steelyard.errors import ConfigError, InputError, StoreError
 from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import described
+from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
 from steelyard.judges.recorded import Recorder
 from steelyard.manifest import file_sha256, make_manifest, now
@@ -23,7 +23,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.runner import Budget, Row, Runner, Tally
 from steelyard.samples import read_samples
-from steelyard.store import RunRow, Store
+from steelyard.store import RunRow, Store, Wording
 
 OnVerdict = Callable[[Sample, Verdict], None]
 # What a judge says of itself that shapes its answers; time limits and prices do not.
@@ -209,7 +209,23 @@ def start(
     if together:
         manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
+    store.keep_wordings(
+        Wording(prompt.sha256, prompt.id, prompt.version, prompt.text)
+        for prompt in prompts
+        if prompt.id in manifest["prompts"]
+    )
     return Run(row, store, protocol, options, judge, data, how)
+
+
+def check_affordable(judge: Judge, budget: Budget) -> None:
+    """A limit on money means nothing where nobody knows what a token costs."""
+    for known in (described(voice.judge) for voice in voices_of(judge)):
+        if budget.max_cost is not None and "price" in known and known["price"] is None:
+            raise ConfigError(
+                f"--max-cost needs the prices of {known['name']}: set "
+                f'[prices."{known.get("model")}"] in steelyard.toml '
+                "(US dollars for a million tokens), or use --max-tokens"
+            )
 
 
 def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:

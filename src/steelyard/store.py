@@ -15,102 +15,10 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter
 
-from steelyard.errors import InputError, StoreError
+from steelyard.errors import InputError, RunInUse, StoreError, UnknownRun
 from steelyard.labels import HumanLabel
 from steelyard.records import Sample, Unjudged, Usage, Verdict
-
-# Append only: migration n brings a store from version n to n + 1.
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY,
-        number INTEGER NOT NULL UNIQUE,
-        protocol TEXT NOT NULL,
-        judge TEXT NOT NULL,
-        state TEXT NOT NULL,
-        started TEXT NOT NULL,
-        finished TEXT,
-        manifest TEXT NOT NULL
-    );
-    CREATE TABLE samples (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-        seq INTEGER NOT NULL,
-        id TEXT NOT NULL,
-        sample TEXT NOT NULL,
-        status TEXT,
-        verdict TEXT,
-        PRIMARY KEY (run, seq)
-    ) WITHOUT ROWID;
-    CREATE INDEX samples_by_id ON samples (run, id);
-    CREATE TABLE bad_rows (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-        file TEXT, line INTEGER, field TEXT, problem TEXT NOT NULL
-    );
-    CREATE TABLE replies (
-        key TEXT PRIMARY KEY,
-        ask TEXT NOT NULL,
-        task TEXT NOT NULL,
-        judge TEXT NOT NULL,
-        reply TEXT NOT NULL,
-        raw TEXT NOT NULL,
-        usage TEXT NOT NULL,
-        run TEXT
-    ) WITHOUT ROWID;
-    CREATE INDEX replies_by_ask ON replies (ask);
-    """,
-    # Which reply a run was given to an ask, and which asks of a run the judge answered uselessly.
-    """
-    CREATE TABLE used (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-        ask TEXT NOT NULL,
-        repeat INTEGER NOT NULL,
-        key TEXT NOT NULL,
-        PRIMARY KEY (run, ask, repeat)
-    ) WITHOUT ROWID;
-    CREATE TABLE unusable (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-        key TEXT NOT NULL,
-        unjudged TEXT NOT NULL,
-        PRIMARY KEY (run, key)
-    ) WITHOUT ROWID;
-    """,
-    # What people say. No reference to runs: labels are dear, and outlive the run they were made on.
-    """
-    CREATE TABLE labels (
-        run TEXT NOT NULL,
-        sample TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        turn INTEGER NOT NULL,
-        item INTEGER NOT NULL,
-        annotator TEXT NOT NULL,
-        policy TEXT NOT NULL,
-        label TEXT NOT NULL,
-        time TEXT NOT NULL,
-        about TEXT NOT NULL,
-        text TEXT NOT NULL,
-        weight REAL NOT NULL,
-        note TEXT NOT NULL,
-        PRIMARY KEY (run, sample, kind, turn, item, annotator, policy)
-    ) WITHOUT ROWID;
-    CREATE INDEX labels_by_sample ON labels (sample);
-    """,
-    # Replies in the order they came: kept sorted by their hashes, rows of this size took twice the time to write.
-    """
-    CREATE TABLE arrived (
-        key TEXT PRIMARY KEY,
-        ask TEXT NOT NULL,
-        task TEXT NOT NULL,
-        judge TEXT NOT NULL,
-        reply TEXT NOT NULL,
-        raw TEXT NOT NULL,
-        usage TEXT NOT NULL,
-        run TEXT
-    );
-    INSERT INTO arrived SELECT key, ask, task, judge, reply, raw, usage, run FROM replies;
-    DROP TABLE replies;
-    ALTER TABLE arrived RENAME TO replies;
-    """,
-)
+from steelyard.schema import check_ours, migrate
 
 ADD_VERDICT = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)"
 ADD_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -149,6 +57,15 @@ class StoredReply(NamedTuple):
     raw: str
     usage: Usage
     run: str | None = None
+
+
+class Wording(NamedTuple):
+    """What a prompt said in one of its versions."""
+
+    sha256: str
+    prompt: str
+    version: int
+    text: str
 
 
 class Store:
@@ -218,9 +135,9 @@ class Store:
         if len(found) == 1:
             return found[0]
         if found:
-            raise StoreError(f"{name!r} may mean {', '.join(run.id for run in found[:5])}; give more of the id")
+            raise UnknownRun(f"{name!r} may mean {', '.join(run.id for run in found[:5])}; give more of the id")
         known = ", ".join(run.id for run in runs[:5]) or "none yet"
-        raise StoreError(f"there is no run {name!r} in {self.path}; newest are: {known}")
+        raise UnknownRun(f"there is no run {name!r} in {self.path}; newest are: {known}")
 
     def delete_run(self, id: str) -> None:
         with self.alone_with(id):
@@ -233,19 +150,32 @@ class Store:
         The lock is SQLite's own, on an empty file beside the store, so that it ends with the process, however that
         ends, on every system.
         """
-        lock = self.path.with_name(f"{self.path.name}-{run}.lock")
+        lock = self._lock_of(run)
         with closing(sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)) as held:
             try:
                 held.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise StoreError(
-                    f"run {run} is in the hands of another process; wait for that one or stop it"
-                ) from error
+                raise RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it") from error
             try:
                 yield
             finally:
                 with suppress(OSError):  # some systems do not delete what is open; an empty file does no harm
                     lock.unlink()
+
+    def in_use(self, run: str) -> bool:
+        """Whether some process is at work on a run. One that says so and is not was killed."""
+        lock = self._lock_of(run)
+        if not lock.exists():
+            return False
+        with closing(sqlite3.connect(lock, timeout=0)) as held:
+            try:
+                held.execute("SELECT * FROM sqlite_master").fetchall()
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def _lock_of(self, run: str) -> Path:
+        return self.path.with_name(f"{self.path.name}-{run}.lock")
 
     # --- samples and verdicts ---
 
@@ -272,6 +202,20 @@ class Store:
         rows = self._read("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
         for sample, verdict in rows:
             yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+
+    def verdicts_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[int, Sample, Verdict]]:
+        """The judged samples at these places of the input, streamed; those that are not there are left out."""
+        sql = "SELECT seq, sample, verdict FROM samples WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+        wanted = sorted(places)
+        start = 0
+        while start < len(wanted):
+            # Neighbours are read together: one statement per place takes ten times as long.
+            end = start
+            while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
+                end += 1
+            for seq, sample, verdict in self._read(sql, run, wanted[start], wanted[end]):
+                yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+            start = end + 1
 
     def lines(self, run: str) -> Iterator[str]:
         """The result lines of a run in the order of the input, as text: SQLite takes the notes out, nobody parses."""
@@ -301,9 +245,9 @@ class Store:
         return done
 
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
-        for sample, verdict in self._read(
-            "SELECT sample, verdict FROM samples WHERE run = ? AND id = ?", run, sample_id
-        ):
+        # Left alone, SQLite prefers to walk through the whole run.
+        sql = "SELECT sample, verdict FROM samples INDEXED BY samples_by_id WHERE run = ? AND id = ?"
+        for sample, verdict in self._read(sql, run, sample_id):
             return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
 
@@ -359,6 +303,17 @@ class Store:
             return Unjudged.model_validate_json(unjudged)
         return None
 
+    # --- the words of prompts ---
+
+    def keep_wordings(self, wordings: Iterable[Wording]) -> None:
+        """Keep what prompts said when a run began; what is known stays as it is."""
+        self.change("INSERT OR IGNORE INTO wordings VALUES (?, ?, ?, ?)", wordings)
+
+    def wordings(self, prompt: str) -> list[Wording]:
+        """Every wording of a prompt that a run of this store was judged by, the newest version first."""
+        sql = "SELECT sha256, prompt, version, text FROM wordings WHERE prompt = ? ORDER BY version DESC, sha256"
+        return [Wording._make(row) for row in self._read(sql, prompt)]
+
     # --- labels by people ---
 
     def add_labels(self, labels: Iterable[HumanLabel]) -> int:
@@ -372,15 +327,35 @@ class Store:
         """Keep a label that was made elsewhere, unless that person has labelled the same here."""
         self._write(ADD_LABEL.replace("REPLACE", "IGNORE"), _label_row(label))
 
-    def labels(self, run: str | None = None) -> Iterator[HumanLabel]:
-        """The labels made on one run, or all of them, in the order of samples and items."""
+    def remove_label(self, label: HumanLabel) -> bool:
+        """Take back what a person said about an item under one policy; says whether there was anything."""
+        columns = ("run", "sample", "kind", "turn", "item", "annotator", "policy")
+        where = " AND ".join(f"{column} = ?" for column in columns)
+        with _store_errors(self.path):
+            values = dict(zip(LABEL_COLUMNS, _label_row(label), strict=True))
+            deleted = self._db.execute(f"DELETE FROM labels WHERE {where}", [values[column] for column in columns])
+            return deleted.rowcount > 0
+
+    def labels(self, run: str | None = None, sample: str | None = None) -> Iterator[HumanLabel]:
+        """The labels made on one run, or on one sample of it, or all, in the order of samples and items."""
         sql = f"SELECT {', '.join(LABEL_COLUMNS)} FROM labels"
-        where, given = (" WHERE run = ?", (run,)) if run is not None else ("", ())
+        wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
+        where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
+        given = tuple(wanted.values())
         for row in self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given):
             named = dict(zip(LABEL_COLUMNS, row, strict=True))
             yield HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
 
     # --- helpers ---
+
+    def query(self, sql: str, *values: Any) -> Iterator[Any]:
+        """Rows of any statement, for modules that look at a store in ways of their own (listing.py)."""
+        return self._read(sql, *values)
+
+    def change(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """One statement for each of these rows; inside `all_or_nothing` if they belong together."""
+        with _store_errors(self.path):
+            self._db.executemany(sql, rows)
 
     def _read(self, sql: str, *values: Any) -> Iterator[Any]:
         with _store_errors(self.path):
@@ -426,37 +401,6 @@ def _stored_reply(row: tuple[Any, ...]) -> StoredReply:
 def is_run_name(name: str) -> bool:
     """Whether this can only mean a run: ids, numbers and `last` hold no dots and no slashes, file names do."""
     return not set(name) & set("./\\")
-
-
-def check_ours(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a store of a newer version, and a database that some other program made."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
-        raise StoreError(
-            f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
-            "upgrade, or name another store with --store"
-        )
-    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if tables and not (version and {"runs", "replies"} <= tables):
-        raise StoreError(f"{path} is a database of some other program; name another with --store")
-
-
-def migrate(db: sqlite3.Connection) -> None:
-    """Bring the schema to the current version: all migrations or none, whoever else is about to do the same."""
-    if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        # Read again: another process may have been first.
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        for script in MIGRATIONS[version:]:
-            for statement in script.split(";"):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from steelyard.cli import (
     results,
     run,
     runs,
+    view,
 )
 from steelyard.errors import SteelyardError
 
@@ -53,6 +54,7 @@ calibrate.register(app)
 compare.register(app)
 gate.register(app)
 labelling.register(app)
+view.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")

@@ -145,7 +145,7 @@ def run(
     together = {name: value for name, value in flags.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
     if dry_run:
-        from steelyard.cli.session import count_lines
+        from steelyard.samples import count_lines
 
         print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
         return

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,9 +15,8 @@ import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
-from steelyard.errors import ConfigError, SteelyardError
+from steelyard.errors import SteelyardError
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Limits
 from steelyard.progress import Progress
 from steelyard.prompts import Prompts
@@ -26,7 +25,8 @@ from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.model import self_judged_note
 from steelyard.reports.terminal import render
 from steelyard.runner import Budget, Tally, run_to_end
-from steelyard.runs import How, Run
+from steelyard.runs import How, Run, check_affordable
+from steelyard.samples import count_lines
 
 T = TypeVar("T")
 GAPS = 3
@@ -64,13 +64,7 @@ class Session:
         if choice.why:
             print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
         made = self.config.judge(choice.name, prompts, self.gate, self.store, together)
-        for known in (described(voice.judge) for voice in voices_of(made)):
-            if self.budget.max_cost is not None and "price" in known and known["price"] is None:
-                raise ConfigError(
-                    f"--max-cost needs the prices of {known['name']}: set "
-                    f'[prices."{known.get("model")}"] in steelyard.toml '
-                    "(US dollars for a million tokens), or use --max-tokens"
-                )
+        check_affordable(made, self.budget)
         return made
 
     def how(self, *, fresh: bool = False, record: Path | None = None) -> How:
@@ -171,15 +165,3 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         if self._file:
             self._file.close()
-
-
-def count_lines(files: Sequence[str], format: str | None) -> int | None:
-    """How many samples there are, where counting lines tells it."""
-    paths = [Path(file) for file in files]
-    if format not in (None, "jsonl") or not all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
-        return None
-    total = 0
-    for path in paths:
-        with path.open("rb") as lines:
-            total += sum(1 for line in lines if not line.isspace())
-    return total

@@ -20,7 +20,7 @@ from steelyard.stats.libraries import np
 from steelyard.stats.paired import Difference, difference, holm, samples_to_decide
 from steelyard.text import language_of
 
-__all__ = ["Change", "Comparison", "Judged", "MetricChange", "compare"]
+__all__ = ["Change", "Comparison", "Judged", "MetricChange", "compare", "why_of"]
 
 # Neither more nor fewer of these is good in itself: an honest refusal is one too.
 NEUTRAL = ("fallback",)
@@ -42,8 +42,9 @@ def compare(
     metrics: Sequence[str] = (),
     anyway: bool = False,
     language: Language | None = None,
+    listed: int | None = MOST_LISTED,
 ) -> Comparison:
-    """B against A, sample by sample, in these metrics or in all.
+    """B against A, sample by sample, in these metrics or in all; `listed` bounds the samples that moved.
 
     Runs of different judges, prompts, options or questions are refused unless `anyway`, and then marked.
     """
@@ -63,10 +64,10 @@ def compare(
     changes = _changes_of_metrics(pairs, scale, metrics)
     main = _main(protocol, changes)
     rose, fell = _moved(pairs, main)
-    listed = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
+    told = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
     # What is wrong says more than what is right: in A where a sample rose, in B where it fell.
     chosen = language or _language(b)
-    whys = {**_whys(a, {p.a.id for p in rose} & listed, chosen), **_whys(b, {p.a.id for p in fell} & listed, chosen)}
+    whys = {**_whys(a, {p.a.id for p in rose} & told, chosen), **_whys(b, {p.a.id for p in fell} & told, chosen)}
     return Comparison(
         protocol=protocol,
         language=chosen,
@@ -81,8 +82,8 @@ def compare(
         metrics=tuple(changes),
         main=main,
         outcome=_overall(changes),
-        improved=tuple(_listed(rose, main, whys)),
-        regressed=tuple(_listed(fell, main, whys)),
+        improved=tuple(_listed(rose[:listed], main, whys)),
+        regressed=tuple(_listed(fell[:listed], main, whys)),
         n_improved=len(rose),
         n_regressed=len(fell),
     )
@@ -198,7 +199,7 @@ def _moved(pairs: Iterable[Pair], metric: str | None) -> tuple[list[Pair], list[
 
 
 def _listed(pairs: Sequence[Pair], metric: str | None, whys: Mapping[str, str]) -> Iterable[Change]:
-    for pair in pairs[:MOST_LISTED]:
+    for pair in pairs:
         if metric is not None:
             a, b = pair.a.scores[metric], pair.b.scores[metric]
             yield Change(id=pair.a.id, metric=metric, a=a, b=b, why=whys.get(pair.a.id, ""))
@@ -208,10 +209,11 @@ def _whys(judged: Judged, wanted: set[str], language: Language) -> dict[str, str
     """What is most telling about these samples. The verdicts are read a second time rather than all kept."""
     if not wanted:
         return {}
-    return {verdict.id: _why(verdict, language) for _, verdict in judged.verdicts() if verdict.id in wanted}
+    return {verdict.id: why_of(verdict, language) for _, verdict in judged.verdicts() if verdict.id in wanted}
 
 
-def _why(verdict: Verdict, language: Language) -> str:
+def why_of(verdict: Verdict, language: Language) -> str:
+    """What is most telling about a sample, in one line."""
     bad = [(kind, label, item) for item in verdict.items for kind, label in labels_of(item)]
     telling = most_telling([entry for entry in bad if entry[:2] in BAD], None)
     return why(telling, shown_flags(verdict), language)

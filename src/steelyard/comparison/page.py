@@ -18,7 +18,7 @@ TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
 
 def blocks(found: Comparison, *, brief: bool = False) -> Iterator[Block]:
     """The page, for a terminal (`brief`) or as Markdown."""
-    return (block for block in _Page(found, brief).blocks() if block != Lines((), listed=True))
+    return (block for block in ComparisonPage(found, brief).blocks() if block != Lines((), listed=True))
 
 
 def signed(value: float, scale: Scale) -> str:
@@ -34,8 +34,10 @@ def ends(interval: Interval | None, scale: Scale) -> str:
     return NOT_APPLICABLE if interval is None else f"{signed(interval[0], scale)} … {signed(interval[1], scale)}"
 
 
-class _Page:
-    def __init__(self, found: Comparison, brief: bool) -> None:
+class ComparisonPage:
+    """What is said about a comparison, in its language; every form of it asks here."""
+
+    def __init__(self, found: Comparison, brief: bool = False) -> None:
         self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
         self.found, self.language, self.scale = found, found.language, found.scale
 
@@ -65,8 +67,8 @@ class _Page:
     def blocks(self) -> Iterator[Block]:
         yield Heading(f"{self.say('title')} · {named(self.language, 'protocol', self.found.protocol)}", 1)
         yield Lines((self.sentence(),))
-        yield Lines(tuple(self._to_decide()), listed=True)
-        yield Lines(tuple(self._marks()), listed=True)
+        yield Lines(tuple(self.to_decide()), listed=True)
+        yield Lines((*self.marks(), *self.unchanged()), listed=True)
         yield Lines(tuple(self._facts()))
         yield from self._metrics()
         yield from self._effects()
@@ -86,7 +88,7 @@ class _Page:
         within = self.within(change, size=fell)
         return self.say("fell" if fell else "rose", metric=self.metric(change.metric), by=by, interval=within)
 
-    def _to_decide(self) -> Iterator[str]:
+    def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
         shown = moved or [change for change in self.found.metrics if change.metric == self.found.main]
         for change in shown:
@@ -100,10 +102,12 @@ class _Page:
             n = f"{max(change.n_to_decide, change.n + 1):,}"
             yield self.say("to_decide", metric=self.metric(change.metric), by=by, interval=self.within(change), n=n)
 
-    def _marks(self) -> Iterator[str]:
+    def marks(self) -> Iterator[str]:
         for code, detail in self.found.marks:
             told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
             yield self.say("beware") + self.report("colon") + told
+
+    def unchanged(self) -> Iterator[str]:
         if self.found.n_same == self.found.n_pairs:
             yield self.say("unchanged")
 
@@ -127,7 +131,7 @@ class _Page:
                     plain_number(change.b, self.scale),
                     signed(change.difference, self.scale),
                     ends(change.interval, self.scale),
-                    NOT_APPLICABLE if change.p_adjusted is None else _p(change.p_adjusted),
+                    p_text(change.p_adjusted),
                     Toned(self.say(f"outcome_{change.outcome}"), TONES.get(change.outcome, "plain")),
                 )
                 for change in self.found.metrics
@@ -185,5 +189,7 @@ class _Page:
             yield Lines((f"… +{left}",))
 
 
-def _p(p: float) -> str:
+def p_text(p: float | None) -> str:
+    if p is None:
+        return NOT_APPLICABLE
     return "<0.001" if p < 0.001 else f"{p:.3f}"

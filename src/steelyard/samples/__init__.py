@@ -14,10 +14,10 @@ from steelyard.errors import InputError
 from steelyard.records import Sample
 from steelyard.samples.columns import Kind, check_fields, known_fields
 from steelyard.samples.fields import coerce, derived_id, sample_from
-from steelyard.samples.files import FORMATS, Place, check_sources, rows_of
+from steelyard.samples.files import FORMATS, Place, check_sources, count_lines, rows_of
 from steelyard.samples.ids import Ids
 
-__all__ = ["FORMATS", "Kind", "known_fields", "read_samples", "sample_from", "samples_from"]
+__all__ = ["FORMATS", "Kind", "count_lines", "known_fields", "read_samples", "sample_from", "samples_from"]
 
 _NO_FIELDS: Final[Mapping[str, str]] = {}
 

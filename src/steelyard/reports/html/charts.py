@@ -150,6 +150,21 @@ def bar_axis(bounds: Interval, scale: Scale) -> Markup:
     return svg(None, BAR_HEIGHT, joined(parts), kind="bar")
 
 
+def difference_bar(value: float, ends: Interval | None, reach: float, tone: str) -> Markup:
+    """A difference as a dot and its interval as a line, on a track from -reach to +reach with zero in the middle."""
+    middle, bounds = BAR_HEIGHT / 2, (-reach, reach)
+    parts = [
+        tag("line", x1="0%", x2="100%", y1=middle, y2=middle, class_="track"),
+        tag("line", x1="50%", x2="50%", y1=0, y2=BAR_HEIGHT, class_="zero-line"),
+    ]
+    if ends:
+        x1, x2 = (percent(end, bounds) for end in ends)
+        parts.append(tag("line", x1=x1, x2=x2, y1=middle, y2=middle, class_=f"spread {tone}"))
+        parts += [tag("line", x1=x, x2=x, y1=middle - 4, y2=middle + 4, class_=f"spread {tone}") for x in (x1, x2)]
+    parts.append(tag("circle", cx=percent(value, bounds), cy=middle, r=5, class_=f"point {tone}"))
+    return svg(None, BAR_HEIGHT, joined(parts), kind="bar")
+
+
 BEAM_HEIGHT = 68
 WEIGHT = "M-4 14h8l5 16a3 3 0 0 1-3 4h-12a3 3 0 0 1-3-4z"
 

@@ -59,6 +59,30 @@ class WeakSpot:
 
 
 @dataclass(frozen=True)
+class Lowly:
+    """One of the lowest samples, as a line that leads to it."""
+
+    id: str
+    score: str
+    tone: str
+    why: str
+    href: str
+
+
+class Places:
+    """Where a part of the page leads. In a file: to the part below that shows more. A viewer leads to the samples."""
+
+    def label(self, kind: str, label: str) -> str:
+        return "#labels"
+
+    def group(self, what: str, name: str) -> str:
+        return {"level": "#levels", "check": "#checks", "type": "#types", "turn": "#turns", "tag": "#tags"}[what]
+
+    def flag(self, flag: str) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
 class Listed:
     """One sample of the list: what its closed line says, and the whole of it."""
 
@@ -73,8 +97,15 @@ class Listed:
 class ReportPage:
     """What the templates ask for, part by part, in the report's language."""
 
-    def __init__(self, report: Report, chosen: Sequence[Chosen] = (), limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        report: Report,
+        chosen: Sequence[Chosen] = (),
+        limits: Limits | None = None,
+        places: Places | None = None,
+    ) -> None:
         self.report, self.chosen, self.limits = report, chosen, limits or Limits()
+        self.places = places or Places()
         self.words = Words(report)
         self.tables, self.figures = Tables(self.words), Figures(self.words)
 
@@ -125,43 +156,57 @@ class ReportPage:
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
             shown = self.words.named(f"label.{kind}", label)
-            yield WeakSpot(self.words.named("kind", kind), shown, share(counts[label], total), detail, "#labels")
+            yield WeakSpot(
+                self.words.named("kind", kind),
+                shown,
+                share(counts[label], total),
+                detail,
+                self.places.label(kind, label),
+            )
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words
         if report.atoms:
-            levels = [(words.named("level", level), group.accuracy) for level, group in report.atoms.levels.items()]
-            yield from self._weakest("report.level", levels, "#levels")
-        checks = [(words.named("check", check.name), check.passed) for check in report.checks]
-        yield from self._weakest("report.check", checks, "#checks")
+            levels = [
+                (level, words.named("level", level), group.accuracy) for level, group in report.atoms.levels.items()
+            ]
+            yield from self._weakest("level", levels)
+        checks = [(check.name, words.named("check", check.name), check.passed) for check in report.checks]
+        yield from self._weakest("check", checks)
         if report.dialogue:
-            types = [(words.constraint(name), rate) for name, rate in report.dialogue.by_type.items()]
-            yield from self._weakest("report.type", types, "#types")
-            turns = [(words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
-            yield from self._weakest("report.turn", turns, "#turns")
+            types = [(name, words.constraint(name), rate) for name, rate in report.dialogue.by_type.items()]
+            yield from self._weakest("type", types)
+            turns = [(name, words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
+            yield from self._weakest("turn", turns)
         tags = [
-            (words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
+            (tag, words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
             for tag, group in report.tags.items()
             for name in words.main
             if (estimate := group.scores.get(name))
         ]
-        yield from self._weakest("report.tag", tags, "#tags")
+        yield from self._weakest("tag", tags)
 
-    def _weakest(self, kind: str, groups: Iterable[tuple[str, Estimate]], href: str) -> Iterator[WeakSpot]:
-        known = [(e.value, name, e) for name, e in groups if e.value is not None]
-        large = [entry for entry in known if entry[2].n >= ENOUGH_TO_NAME]
+    def _weakest(self, what: str, groups: Iterable[tuple[str, str, Estimate]]) -> Iterator[WeakSpot]:
+        """The lowest of some groups, each with its own name, its name on the page, and its estimate."""
+        known = [(e.value, own, name, e) for own, name, e in groups if e.value is not None]
+        large = [entry for entry in known if entry[3].n >= ENOUGH_TO_NAME]
         if len(known) < 2:
             return
-        value, name, estimate = min(large or known, key=lambda entry: entry[0])
+        value, own, name, estimate = min(large or known, key=lambda entry: entry[0])
         if value < {"ratio": 1.0, "points": 100.0}.get(self.words.scale, float("inf")):
-            shown = number(value, self.words.scale)
-            yield WeakSpot(self.words.say(kind), name, shown, self.words.behind(estimate), href)
+            shown, behind = number(value, self.words.scale), self.words.behind(estimate)
+            yield WeakSpot(self.words.say(f"report.{what}"), name, shown, behind, self.places.group(what, own))
 
     # --- samples -----------------------------------------------------------------------------------
 
     def samples(self) -> Iterator[Listed]:
         for place, chosen in enumerate(self.chosen, start=1):
             yield self._listed(chosen, f"s{place}")
+
+    def lowest(self, listed: Iterable[Listed]) -> list[Lowly]:
+        """The first lines of the list, where they are low."""
+        low = [s for s in listed if s.tone not in ("good", "open")]
+        return [Lowly(s.view.id, s.score, s.tone, s.why, f"#{s.view.anchor}") for s in low]
 
     def _listed(self, chosen: Chosen, anchor: str) -> Listed:
         verdict, scale = chosen.verdict, self.words.scale
@@ -181,13 +226,14 @@ class ReportPage:
 
     # --- the rest ----------------------------------------------------------------------------------
 
-    def flags(self) -> list[tuple[str, int, str, str]]:
+    def flags(self) -> list[tuple[str, int, str, str, str]]:
         return [
             (
                 self.words.group(flag),
                 group.n,
                 share(group.n, self.report.n),
                 named(self.words.language, "flag", flag, ""),
+                self.places.flag(flag),
             )
             for flag, group in sorted(self.report.flags.items(), key=lambda entry: -entry[1].n)
         ]

@@ -1,0 +1,52 @@
+"""Draws docs/images/viewer-*.png: pages of `steelyard view` over the bundled examples, judged by the judge in the box.
+
+Run it from the project's root, with the development dependencies and a Chromium installed.
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, "tests")
+
+from browser import chromium
+from steelyard import runs
+from steelyard.config import Config, Settings
+from steelyard.protocols import get_protocol
+from steelyard.store import Store
+from viewer import viewing
+
+FOLDER = Path("docs/images")
+SIZE = {"width": 1180, "height": 800}
+SHOTS = {"viewer-run.png": "", "viewer-sample.png": "/samples/car-seat"}
+
+
+async def judged(path: Path, config: Config) -> str:
+    """A run of the examples; its id."""
+    protocol = get_protocol("atomic")
+    options = protocol.parse_options({"date": "2026-03-02"})
+    judge = config.judge("embedded", config.prompts)
+    with Store.open(path) as store:
+        data = runs.Input(["examples/rag.jsonl"])
+        run = runs.start(store, protocol, options, judge, "embedded", config.prompts, data, runs.How())
+        await run.drive(lambda sample, verdict: None, lambda bad: None)
+        await run.aclose()
+        return run.row.id
+
+
+def main() -> None:
+    config = Config(Settings(), {}, "steelyard.toml")
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store.db"
+        run = asyncio.run(judged(store, config))
+        with viewing(store, config=config) as address, chromium() as browser:
+            page = browser.new_context(viewport=SIZE, color_scheme="light").new_page()
+            for name, path in SHOTS.items():
+                page.goto(f"{address}/runs/{run}{path}?lang=en")
+                page.locator(".headline, .view").first.wait_for()
+                page.screenshot(path=FOLDER / name)
+
+
+if __name__ == "__main__":
+    main()

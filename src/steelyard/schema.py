@@ -1,0 +1,188 @@
+"""The tables of a store, as numbered steps from nothing to today's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from steelyard.errors import StoreError
+
+# Append only: migration n brings a store from version n to n + 1.
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        number INTEGER NOT NULL UNIQUE,
+        protocol TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        state TEXT NOT NULL,
+        started TEXT NOT NULL,
+        finished TEXT,
+        manifest TEXT NOT NULL
+    );
+    CREATE TABLE samples (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        status TEXT,
+        verdict TEXT,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    CREATE INDEX samples_by_id ON samples (run, id);
+    CREATE TABLE bad_rows (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        file TEXT, line INTEGER, field TEXT, problem TEXT NOT NULL
+    );
+    CREATE TABLE replies (
+        key TEXT PRIMARY KEY,
+        ask TEXT NOT NULL,
+        task TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        reply TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        usage TEXT NOT NULL,
+        run TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX replies_by_ask ON replies (ask);
+    """,
+    # Which reply a run was given to an ask, and which asks of a run the judge answered uselessly.
+    """
+    CREATE TABLE used (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        ask TEXT NOT NULL,
+        repeat INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        PRIMARY KEY (run, ask, repeat)
+    ) WITHOUT ROWID;
+    CREATE TABLE unusable (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        unjudged TEXT NOT NULL,
+        PRIMARY KEY (run, key)
+    ) WITHOUT ROWID;
+    """,
+    # What people say. No reference to runs: labels are dear, and outlive the run they were made on.
+    """
+    CREATE TABLE labels (
+        run TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        item INTEGER NOT NULL,
+        annotator TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        label TEXT NOT NULL,
+        time TEXT NOT NULL,
+        about TEXT NOT NULL,
+        text TEXT NOT NULL,
+        weight REAL NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (run, sample, kind, turn, item, annotator, policy)
+    ) WITHOUT ROWID;
+    CREATE INDEX labels_by_sample ON labels (sample);
+    """,
+    # Replies in the order they came: kept sorted by their hashes, rows of this size took twice the time to write.
+    """
+    CREATE TABLE arrived (
+        key TEXT PRIMARY KEY,
+        ask TEXT NOT NULL,
+        task TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        reply TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        usage TEXT NOT NULL,
+        run TEXT
+    );
+    INSERT INTO arrived SELECT key, ask, task, judge, reply, raw, usage, run FROM replies;
+    DROP TABLE replies;
+    ALTER TABLE arrived RENAME TO replies;
+    """,
+    # How many samples of a run have which status is read from the index alone: the table is as large as all texts.
+    # Samples as tables show them, filled when somebody looks (listing.py); writing only notes what is new.
+    """
+    CREATE INDEX samples_by_status ON samples (run, status);
+    CREATE TABLE listed (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        status TEXT NOT NULL,
+        title TEXT NOT NULL,
+        scores TEXT NOT NULL,
+        flags TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE searched (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE summaries (
+        run TEXT PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        summary TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE unlisted (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    INSERT INTO unlisted SELECT run, seq FROM samples;
+    CREATE TRIGGER verdict_is_unlisted AFTER INSERT ON samples BEGIN
+        INSERT OR IGNORE INTO unlisted VALUES (new.run, new.seq);
+    END;
+    """,
+    # The words of the prompts that runs were judged by, so that a later version can be held against them.
+    """
+    CREATE TABLE wordings (
+        sha256 TEXT PRIMARY KEY,
+        prompt TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        text TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+def check_ours(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a store of a newer version, and a database that some other program made."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
+            "upgrade, or name another store with --store"
+        )
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not (version and {"runs", "replies"} <= tables):
+        raise StoreError(f"{path} is a database of some other program; name another with --store")
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the schema to the current version: all migrations or none, whoever else is about to do the same."""
+    if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have been first.
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for script in MIGRATIONS[version:]:
+            for statement in statements(script):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script; a trigger is one, whatever stands in it."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

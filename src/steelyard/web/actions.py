@@ -1,0 +1,208 @@
+"""What can be done with runs, for pages and API alike: start, resume, retry, stop, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from steelyard import runs
+from steelyard.config import Config
+from steelyard.errors import ConfigError, RunInUse
+from steelyard.evaluation import dated
+from steelyard.judges.base import Judge
+from steelyard.judges.gate import Gate, Limits
+from steelyard.models import Shelf
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols.common import Options
+from steelyard.records import Record
+from steelyard.runner import Budget
+from steelyard.samples import count_lines
+from steelyard.store import RunRow, Store
+from steelyard.web.jobs import RunProgress
+from steelyard.web.uploads import check_readable, forget, forget_run
+from steelyard.web.viewer import Viewer
+
+BY_HAND = "stopped in the viewer"
+
+
+class How(Record):
+    """How samples are to be judged."""
+
+    protocol: str = Field(description="atomic, grounded, scorecard, dialogue, or one that is installed")
+    judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
+    options: Mapping[str, Any] = Field(default_factory=dict, description="options of the protocol")
+    fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
+
+
+class Spending(Record):
+    """When a run stops by itself."""
+
+    max_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False, description="US dollars")
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+def judge_names(config: Config) -> list[str]:
+    """The judges that may be named over HTTP: the default, the user's own, installed ones and the offline ones.
+
+    Nothing that names a file or a model of the caller's choice.
+    """
+    can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
+    offline = ["embedded", *(["local"] if can_be_local else [])]
+    return list(dict.fromkeys([config.choose(None).name, *config.judge_names(), *offline]))
+
+
+def judge_name(config: Config, name: str | None) -> str:
+    """The judge to take; one that is not offered is refused."""
+    known = judge_names(config)
+    if name and name not in known:
+        raise ConfigError(f"there is no judge {name!r} here; there are {', '.join(known)}")
+    return name or known[0]
+
+
+def prepared(viewer: Viewer, how: How) -> tuple[Protocol, Options]:
+    """The protocol with its options: those of the settings file, then the given ones, with today's date."""
+    protocol = get_protocol(how.protocol)
+    from_file = viewer.config.settings.options.get(protocol.name, {})
+    return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
+
+
+def judge_and_gate(
+    viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
+) -> tuple[Judge, Gate, Limits, Prompts]:
+    """The judge with what its calls go through; `together` is how a run said that several judge."""
+    settings = viewer.config.settings.run
+    limits = Limits(
+        concurrency=settings.concurrency,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+    )
+    gate, prompts = limits.gate(), viewer.config.prompts.with_texts(protocol.prompts)
+    return viewer.config.judge(name, prompts, gate, viewer.store_path, together), gate, limits, prompts
+
+
+# --- starting and going on -------------------------------------------------------------------------
+
+
+def start(
+    viewer: Viewer,
+    how: How,
+    path: Path,
+    *,
+    spending: Spending | None = None,
+    encoding: str = "utf-8",
+    format: str | None = None,
+    choosy: bool = True,
+) -> str:
+    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes.
+
+    A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
+    """
+    spending = spending or Spending()
+
+    def making(store: Store) -> tuple[runs.Run, Gate]:
+        protocol, options = prepared(viewer, how)
+        name = judge_name(viewer.config, how.judge)
+        data = runs.Input([str(path)], how.fields, encoding, format)
+        data.check(protocol)
+        if choosy:
+            check_readable(data, protocol)
+        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name)
+        budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
+        runs.check_affordable(judge, budget)
+        conduct = runs.How(limits.samples_at_once, budget, gate=gate)
+        return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), gate
+
+    try:
+        return viewer.jobs.begin(making)
+    except BaseException:
+        forget(viewer.uploads, path)
+        raise
+
+
+def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
+    """Resume a run, or ask again for what failed; its id."""
+    with viewer.store() as store:
+        row = store.run(name)
+    if viewer.jobs.get(row.id):
+        raise RunInUse(f"run {row.id} is at work already")
+
+    def making(store: Store) -> tuple[runs.Run, Gate]:
+        protocol = get_protocol(row.protocol)
+        name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
+        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name, together)
+        conduct = runs.How(limits.samples_at_once, gate=gate)
+        return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), gate
+
+    return viewer.jobs.begin(making, retry=retry)
+
+
+def _judge_of(config: Config, row: RunRow) -> str:
+    """The judge that a run began with. A run may come from another machine, so what it names is not taken on trust."""
+    name = str(row.manifest.get("judge_spec") or "")
+    if name.startswith("openai:") or name in judge_names(config):
+        return name
+    raise ConfigError(
+        f"run {row.id} was judged by {name or row.judge}, which can only be named on the command line: "
+        f"steelyard resume {row.id}"
+    )
+
+
+def _counted(run: runs.Run) -> runs.Run:
+    run.tally.total = count_lines(run.data.sources, run.data.format)
+    return run
+
+
+# --- ending ----------------------------------------------------------------------------------------
+
+
+def stop(viewer: Viewer, name: str) -> RunProgress:
+    """Stop a run politely: what is in flight is finished and kept."""
+    with viewer.store() as store:
+        row = store.run(name)
+        if not viewer.jobs.stop(row.id, BY_HAND) and store.in_use(row.id):
+            raise RunInUse(f"run {row.id} is at work in another process; stop it there with Ctrl-C")
+        return progress_of(viewer, store, row)
+
+
+def delete(viewer: Viewer, name: str) -> str:
+    """Delete a run with its samples and verdicts. The judge's replies stay, and so do labels by people."""
+    with viewer.store() as store:
+        row = store.run(name)
+        if viewer.jobs.get(row.id):
+            raise RunInUse(f"run {row.id} is at work; stop it first")
+        store.delete_run(row.id)
+        forget_run(viewer.uploads, row, store)
+    viewer.jobs.problems.pop(row.id, None)
+    return row.id
+
+
+# --- how far ---------------------------------------------------------------------------------------
+
+
+def state_of(row: RunRow, store: Store) -> str:
+    """running, stopped or complete. A run that was killed still says `running`, but nobody is at work on it."""
+    return "stopped" if row.state == "running" and not store.in_use(row.id) else row.state
+
+
+def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
+    """How far a run is, whoever drives it."""
+    if job := viewer.jobs.get(row.id):
+        return job.progress()
+    counts, state = store.judged(row.id), state_of(row, store)
+    problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
+    return RunProgress(
+        id=row.id,
+        state=state,
+        problem=str(problem) if problem and state == "stopped" else None,
+        done=sum(counts.values()),
+        bad_rows=len(store.bad_rows(row.id)),
+        judged=counts.get("judged", 0),
+        partial=counts.get("partial", 0),
+        failed=counts.get("failed", 0),
+    )

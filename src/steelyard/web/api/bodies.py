@@ -1,0 +1,79 @@
+"""What requests carry. Types are taken at their word: a program that sends "1" for 1 has a slip worth naming."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from steelyard.errors import InputError
+from steelyard.protocols import get_protocol
+from steelyard.web.actions import How, Spending
+from steelyard.web.errors import dotted
+
+MOST_AT_ONCE = 1000
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, given: Any) -> Any:
+        """To JSON 3.0 is as whole a number as 3. Samples are read by the rules of files."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value if name == "samples" else _whole(value) for name, value in given.items()}
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _whole(part) for name, part in value.items()}
+        case list():
+            return [_whole(part) for part in value]
+        case _:
+            return value
+
+
+class Judging(Body):
+    """How samples are to be judged."""
+
+    protocol: str = Field(description="atomic, grounded, scorecard, dialogue, or one that is installed")
+    judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
+    options: dict[str, Any] = Field(default_factory=dict, description="options of the protocol")
+    fields: dict[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
+
+    @property
+    def how(self) -> How:
+        """The same for the rest of the tool, the options checked as strictly as the request."""
+        try:
+            get_protocol(self.protocol).options.model_validate_json(json.dumps(self.options), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(first["msg"], field=f"options.{dotted(first['loc'])}") from None
+        return How(protocol=self.protocol, judge=self.judge, options=self.options, fields=self.fields)
+
+
+class EvaluateBody(Judging):
+    """Samples to judge at once; the answer waits for all of them."""
+
+    samples: list[dict[str, Any]] = Field(
+        min_length=1, max_length=MOST_AT_ONCE, description="samples as a line of a file has them"
+    )
+
+
+class RunBody(Judging):
+    """Samples for a run of the store; it goes on after the answer."""
+
+    samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
+    max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
+    max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
+    max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
+
+    @property
+    def spending(self) -> Spending:
+        return Spending(max_cost=self.max_cost, max_tokens=self.max_tokens, max_seconds=self.max_seconds)

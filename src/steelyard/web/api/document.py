@@ -1,0 +1,86 @@
+"""The OpenAPI document, made exact: which protocols, judges, options and fields there are is known only here."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from steelyard.protocols import get_protocol, protocol_names
+from steelyard.protocols.scorecard import METRICS
+from steelyard.samples import known_fields
+from steelyard.web.actions import judge_names
+from steelyard.web.api.bodies import RunBody
+from steelyard.web.api.running import MULTIPART, UploadBody
+from steelyard.web.viewer import Viewer
+
+PER_PROTOCOL = ("EvaluateBody", "RunBody")
+
+
+def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
+    """The generated document with what it cannot know by itself."""
+    schemas = found["components"]["schemas"]
+    judges, protocols = judge_names(viewer.config), protocol_names()
+    schemas["RunBody"] = RunBody.model_json_schema()
+    schemas["UploadBody"] = _upload(judges, protocols)
+    for name in PER_PROTOCOL:
+        whole = schemas[name]
+        variants = {protocol: f"{name}_{protocol}" for protocol in protocols}
+        for protocol, variant in variants.items():
+            schemas[variant] = _variant(whole, protocol, judges)
+        schemas[name] = {
+            "title": whole["title"],
+            "description": whole.get("description", ""),
+            "oneOf": [{"$ref": f"#/components/schemas/{variant}"} for variant in variants.values()],
+            "discriminator": {
+                "propertyName": "protocol",
+                "mapping": {protocol: f"#/components/schemas/{variant}" for protocol, variant in variants.items()},
+            },
+        }
+    found["paths"]["/runs"]["post"]["requestBody"] = {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/RunBody"}},
+            MULTIPART: {"schema": {"$ref": "#/components/schemas/UploadBody"}},
+        },
+    }
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    if viewer.token:
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+    return found
+
+
+def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, Any]:
+    """The body for one protocol: its own options, its own fields."""
+    protocol, variant = get_protocol(name), deepcopy(whole)
+    options = protocol.options.model_json_schema()
+    if "weights" in options["properties"]:
+        weight = {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}
+        options["properties"]["weights"] = {
+            "type": "object",
+            "properties": dict.fromkeys(METRICS, weight),
+            "additionalProperties": False,
+        }
+    properties = variant["properties"]
+    properties["protocol"] = {"const": name, "type": "string"}
+    properties["judge"] = {"enum": [*judges, None], "description": properties["judge"]["description"]}
+    properties["options"] = options
+    properties["fields"] = {
+        "type": "object",
+        "properties": {field: {"type": "string"} for field in known_fields(protocol.kind)},
+        "additionalProperties": False,
+        "description": properties["fields"]["description"],
+    }
+    return variant
+
+
+def _upload(judges: list[str], protocols: list[str]) -> dict[str, Any]:
+    schema = UploadBody.model_json_schema()
+    properties = schema["properties"]
+    properties["protocol"] = {"type": "string", "enum": protocols}
+    properties["judge"] = {"type": "string", "enum": judges}
+    properties["format"] = {"type": "string", "enum": ["jsonl", "json", "csv", "tsv"]}
+    properties["file"] = {"type": "string", "format": "binary", "description": "a file of samples"}
+    schema["required"] = ["file", "protocol"]
+    return schema

@@ -1,0 +1,61 @@
+"""Judging while the caller waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from steelyard.evaluation import evaluate_async
+from steelyard.records import Record, Usage
+from steelyard.samples.columns import check_fields
+from steelyard.web.actions import judge_and_gate, judge_name, prepared
+from steelyard.web.api.bodies import EvaluateBody
+from steelyard.web.viewer import viewer_of
+
+router = APIRouter(tags=["evaluate"])
+
+
+class BadSample(Record):
+    """A sample that cannot be read: its place in the request, counted from 0, and what is wrong."""
+
+    index: int
+    field: str | None
+    message: str
+
+
+class Evaluated(Record):
+    """Result lines as `-o` writes them, in the order of the samples, without those that cannot be read."""
+
+    results: tuple[dict[str, Any], ...]
+    bad_samples: tuple[BadSample, ...]
+    usage: Usage = Field(description="of all samples together")
+
+
+@router.post("/evaluate")
+def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
+    """Judge samples and answer with their result lines. Nothing is kept in the store."""
+    viewer, how = viewer_of(request), body.how
+    protocol, options = prepared(viewer, how)
+    check_fields(protocol.kind, how.fields)
+    judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
+
+    async def judged() -> Evaluated:
+        try:
+            found = await evaluate_async(
+                body.samples, protocol, judge, options=options, fields=how.fields, concurrency=limits.samples_at_once
+            )
+        finally:
+            await judge.aclose()
+        return Evaluated(
+            results=tuple(found.to_dicts()),
+            bad_samples=tuple(
+                BadSample(index=(bad.line or 1) - 1, field=bad.field, message=bad.problem) for bad in found.bad_rows
+            ),
+            usage=sum((verdict.usage for verdict in found), Usage()),
+        )
+
+    # In a loop of its own, in this request's thread: whatever the judge does, the viewer goes on.
+    return asyncio.run(judged())

@@ -1,0 +1,84 @@
+"""Labels by people."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.exceptions import HTTPException
+
+from steelyard.errors import InputError
+from steelyard.labels import HumanLabel, allowed, canonical, digest
+from steelyard.manifest import now
+from steelyard.records import Record
+from steelyard.slots import slots_of
+from steelyard.store import Store
+from steelyard.web.api.bodies import Body
+from steelyard.web.viewer import viewer_of
+
+router = APIRouter(tags=["labels"])
+
+
+class NewLabel(Body):
+    """One person's label of one item of a judged sample."""
+
+    sample: str = Field(min_length=1)
+    kind: str = Field(description="atom, check, on_topic, support, key_point, criterion, validity or fallback")
+    item: int | None = Field(default=None, ge=0, le=2**31, description="the item's id; null where it is the sample")
+    turn: int | None = Field(default=None, ge=0, le=2**31)
+    label: str = Field(min_length=1)
+    annotator: str = Field(min_length=1, max_length=200)
+    policy: str = Field(default="", max_length=200)
+    note: str = Field(default="", max_length=4000)
+    weight: float = Field(default=1.0, gt=0, le=1e12)
+
+
+class LabelsBody(Body):
+    """Labels about the items of one run; all are kept or none."""
+
+    run: str = Field(min_length=1)
+    labels: list[NewLabel] = Field(min_length=1, max_length=10_000)
+
+
+class Kept(Record):
+    kept: int
+
+
+class Labels(Record):
+    labels: tuple[HumanLabel, ...]
+
+
+@router.get("/labels")
+def get_labels(request: Request, run: str | None = None) -> Labels:
+    """The labels made on one run, or all."""
+    with viewer_of(request).store() as store:
+        id = store.run(run).id if run is not None else None
+        return Labels(labels=tuple(store.labels(id)))
+
+
+@router.post("/labels", status_code=201)
+def post_labels(request: Request, body: LabelsBody) -> Kept:
+    """Keep labels. What a person labels again replaces what that person said."""
+    with viewer_of(request).store() as store:
+        id = store.run(body.run).id
+        made = [_made(store, id, label, f"labels.{at}") for at, label in enumerate(body.labels)]
+        return Kept(kept=store.add_labels(made))
+
+
+def _made(store: Store, run: str, given: NewLabel, place: str) -> HumanLabel:
+    """The label, tied to the text that it is about."""
+    if not allowed(given.kind):
+        raise InputError(f"there is no {given.kind!r}", field=f"{place}.kind")
+    label = canonical(given.kind, given.label)
+    if label is None:
+        choice = ", ".join(allowed(given.kind))
+        raise InputError(f"{given.label!r} is none of {choice}", field=f"{place}.label")
+    found = store.verdict(run, given.sample)
+    if found is None:
+        raise HTTPException(404, f"{place}.sample: run {run} has no sample {given.sample!r}")
+    sample, verdict = found
+    where = (given.kind, given.turn, given.item)
+    slot = next((slot for slot in slots_of(verdict) if (slot.kind, slot.turn, slot.item) == where), None)
+    if slot is None:
+        raise InputError(f"sample {given.sample!r} has no such {given.kind}", field=f"{place}.item")
+    more = {"label": label, "run": run, "time": now(), "about": digest(sample), "text": slot.text}
+    return HumanLabel(**(given.model_dump() | more))

@@ -1,0 +1,138 @@
+"""What went wrong, in one shape everywhere: `{"error": {"code", "message", "field"}}`, or a page that says the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from steelyard import errors
+from steelyard.web.rendering import JSON, environment, frame, language_of
+
+log = logging.getLogger("steelyard.web")
+
+# The first that fits counts.
+KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
+    (errors.UnknownRun, 404, "not_found"),
+    (errors.RunInUse, 409, "in_use"),
+    (errors.InputError, 422, "invalid"),
+    (errors.ConfigError, 422, "invalid"),
+    (errors.JudgeError, 502, "judge"),
+    (errors.MissingExtra, 501, "missing_extra"),
+    (errors.StoreError, 503, "store"),
+    (errors.SteelyardError, 500, "failed"),
+)
+CODES = {
+    400: "invalid",
+    401: "token_needed",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported",
+    422: "invalid",
+}
+
+
+class Problem(BaseModel):
+    """What went wrong, and which field of the request it is about."""
+
+    code: str
+    message: str
+    field: str | None = Field(default=None, description="the field it is about, as a dotted path")
+
+
+class ErrorBody(BaseModel):
+    """The shape of every answer that is not a success."""
+
+    error: Problem
+
+
+def wants_json(request: Request) -> bool:
+    path = request.url.path
+    return path.startswith("/api/") or path.endswith(JSON)
+
+
+def problem_response(
+    request: Request, status: int, message: str, *, code: str = "", field: str | None = None, **more: Any
+) -> Response:
+    """The answer to a request that failed; `more` goes into the headers."""
+    problem = Problem(code=code or CODES.get(status, "failed"), message=" ".join(message.split()), field=field)
+    if wants_json(request):
+        body = ErrorBody(error=problem).model_dump_json(exclude_none=True)
+        return Response(body, status, more, media_type="application/json")
+    language = language_of(request)
+    text = (
+        environment()
+        .get_template("error.html")
+        .render(problem=problem, status=status, name=HTTPStatus(status).phrase, **frame(request, language))
+    )
+    return Response(text, status, more, media_type="text/html")
+
+
+async def on_steelyard_error(request: Request, error: Exception) -> Response:
+    status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
+    return problem_response(request, status, str(error), code=code, field=getattr(error, "field", None))
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem_response(request, error.status_code, error.detail, **dict(error.headers or {}))
+
+
+async def on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError | ValidationError)
+    first = error.errors()[0]
+    return problem_response(request, 422, first["msg"], field=dotted(first["loc"]))
+
+
+def dotted(loc: Sequence[str | int]) -> str | None:
+    """`("body", "samples", 3, "answer")` as `samples.3.answer`; where a request has a field matters to nobody."""
+    parts = [str(part) for part in loc]
+    if parts and parts[0] in ("body", "query", "path", "header", "cookie"):
+        parts = parts[1:]
+    return ".".join(parts) or None
+
+
+HANDLERS: Mapping[Any, Any] = {
+    errors.SteelyardError: on_steelyard_error,
+    HTTPException: on_http_error,
+    RequestValidationError: on_invalid,
+    ValidationError: on_invalid,
+}
+
+
+class Unexpected:
+    """A slip of ours: the details go to the log, the reader hears that there was one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            if not started:
+                request = Request(scope, receive)
+                text = "something unexpected happened; please report it with what the terminal says"
+                await problem_response(request, 500, text)(scope, receive, send)

@@ -1,0 +1,177 @@
+"""Runs at work inside the viewer: each in a thread with an event loop of its own, so that no judge holds up a page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from pydantic import Field
+
+from steelyard.errors import RunInUse, SteelyardError
+from steelyard.judges.gate import Gate
+from steelyard.progress import snapshot
+from steelyard.records import Record
+from steelyard.runs import Run
+from steelyard.store import Store
+
+log = logging.getLogger("steelyard.web")
+Making = Callable[[Store], tuple[Run, Gate]]
+CLOSED = "the viewer was closed"
+# How long it takes a cancelled run to write down how far it came.
+LAST_WORDS = 2.0
+
+
+class RunProgress(Record):
+    """How far a run is. `skipped` were judged before this time; rate, calls and tokens are of this time only."""
+
+    id: str
+    state: str = Field(description="running, stopped or complete")
+    stopping: bool = Field(default=False, description="it was told to stop and finishes what is in flight")
+    problem: str | None = Field(default=None, description="what ended it")
+    done: int = 0
+    total: int | None = Field(default=None, description="null where only reading the whole file would tell")
+    skipped: int = 0
+    bad_rows: int = 0
+    judged: int = 0
+    partial: int = 0
+    failed: int = 0
+    rate: float | None = Field(default=None, description="samples a second")
+    eta_seconds: int | None = None
+    calls: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    in_flight: int | None = None
+    errors: Mapping[str, int] = Field(default_factory=dict)
+    seconds: float | None = None
+
+    @property
+    def passed(self) -> int:
+        return self.done + self.skipped + self.bad_rows
+
+
+class Job:
+    """One run being driven. What happens to it is said in `progress()`."""
+
+    def __init__(self, run: Run, gate: Gate) -> None:
+        self.id, self._run, self._gate = run.row.id, run, gate
+        self._loop = asyncio.get_running_loop()
+        self._began = time.monotonic()
+        self.task: asyncio.Task[object] | None = None
+        self.stopping = False
+
+    def progress(self) -> RunProgress:
+        state = snapshot(self._run.tally, time.monotonic() - self._began, self._gate.in_flight)
+        return RunProgress(id=self.id, state="running", stopping=self.stopping, **state)
+
+    def stop(self, reason: str) -> None:
+        """Finish what is in flight, begin nothing new."""
+        self.stopping = True
+        self._tell(lambda: self._run.runner.stop(reason))
+
+    def cancel(self) -> None:
+        """End now. What was answered is in the store."""
+        self._tell(lambda: self.task.cancel() if self.task else None)
+
+    def _tell(self, what: Callable[[], object]) -> None:
+        with contextlib.suppress(RuntimeError):  # its loop has ended meanwhile, and so has the run
+            self._loop.call_soon_threadsafe(what)
+
+
+class Jobs:
+    """All runs that this viewer drives, and what became of those that failed."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+        self._jobs: dict[str, Job] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self.problems: dict[str, str] = {}
+        self.closing = threading.Event()
+
+    def begin(self, making: Making, *, retry: bool = False) -> str:
+        """Drive the run that `making` makes; its id. What keeps it from starting is raised here."""
+        if self.closing.is_set():
+            raise RunInUse(f"{CLOSED}; nothing new is begun")
+        started: Future[str] = Future()
+        # Not waited for at exit: whoever presses Ctrl-C twice means it, and a killed run can be resumed.
+        thread = threading.Thread(
+            target=lambda: asyncio.run(self._drive(making, started, retry)), name="steelyard-job", daemon=True
+        )
+        thread.start()
+        id = started.result()
+        with self._lock:
+            self._threads[id] = thread
+        return id
+
+    async def _drive(self, making: Making, started: Future[str], retry: bool) -> None:
+        try:
+            with self._open_store() as store:
+                run, gate = making(store)
+                job = Job(run, gate)
+                try:
+                    job.task = asyncio.create_task(run.drive(lambda *_: None, lambda _: None, retry=retry))
+                    # The first step takes the run's lock; if somebody else has it, that is the answer.
+                    await asyncio.sleep(0)
+                    if job.task.done():
+                        job.task.result()
+                    with self._lock:
+                        self.problems.pop(job.id, None)
+                        self._jobs[job.id] = job
+                    started.set_result(job.id)
+                    await job.task
+                finally:
+                    await run.aclose()
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+            else:
+                self._note(job.id, error)
+        finally:
+            if started.done() and not started.exception():
+                with self._lock:
+                    self._jobs.pop(started.result(), None)
+
+    def _note(self, id: str, error: BaseException) -> None:
+        if isinstance(error, SteelyardError):
+            self.problems[id] = str(error)
+        elif not isinstance(error, asyncio.CancelledError):
+            log.error("run %s failed", id, exc_info=error)
+            self.problems[id] = f"unexpected {type(error).__name__}: {error}"
+
+    def get(self, id: str) -> Job | None:
+        return self._jobs.get(id)
+
+    def stop(self, id: str, reason: str) -> bool:
+        """Says whether there was something to stop."""
+        job = self._jobs.get(id)
+        if job:
+            job.stop(reason)
+        return job is not None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._jobs)
+
+    def close(self) -> None:
+        """No new ones; those at work stop politely."""
+        self.closing.set()
+        for job in list(self._jobs.values()):
+            job.stop(CLOSED)
+
+    def cancel(self) -> None:
+        for job in list(self._jobs.values()):
+            job.cancel()
+        deadline = time.monotonic() + LAST_WORDS
+        for thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def wait(self, id: str, timeout: float | None = None) -> None:
+        """Until a run is not at work any more."""
+        if thread := self._threads.get(id):
+            thread.join(timeout)

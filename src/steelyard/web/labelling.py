@@ -1,0 +1,220 @@
+"""Labelling in the browser: which items, in which order, and what a person sees of one. Never what the judge said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+from starlette.requests import Request
+
+from steelyard.labelling import Stratify, asked_slots, candidates, draw
+from steelyard.labels import HumanLabel, allowed
+from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
+from steelyard.reports.blocks import clean
+from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, segments
+from steelyard.reports.model import named
+from steelyard.slots import Slot
+
+Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
+KINDS = ("atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback")
+# Nobody labels against a text that takes an hour to read.
+LONGEST_SHOWN = 60_000
+
+
+class Plan(Record):
+    """Which items to label: so many samples drawn at random (0: all), only of these kinds, under which policy."""
+
+    n: int = Field(default=50, ge=0, le=1_000_000)
+    seed: int = Field(default=0, ge=0, le=2**31)
+    stratify: Stratify | None = None
+    kind: tuple[Literal["atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback"], ...]
+    policy: str = Field(default="1", min_length=1, max_length=100)
+
+    @classmethod
+    def of(cls, request: Request) -> Plan:
+        given = request.query_params
+        named_ones = {name: given[name] for name in ("n", "seed", "stratify", "policy") if given.get(name)}
+        return cls.model_validate({**named_ones, "kind": tuple(given.getlist("kind"))})
+
+    @property
+    def query(self) -> dict[str, object]:
+        """The same as parameters of an address, so that a second person can be given the same draw."""
+        given = {"n": str(self.n), "seed": str(self.seed), "stratify": self.stratify}
+        return {**given, "kind": list(self.kind), "policy": self.policy}
+
+
+class Task(NamedTuple):
+    """One label to give."""
+
+    sample: str
+    kind: str
+    turn: int | None
+    item: int | None
+    weight: float
+
+
+def tasks(verdicts: Verdicts, plan: Plan) -> tuple[Task, ...]:
+    """The labels to give in the order of the run: that of the draw would tell how the judge scored."""
+    weights = None
+    if plan.n:
+        found = list(candidates(verdicts(), stratify=plan.stratify, kinds=plan.kind))
+        weights = draw(found, plan.n, seed=plan.seed).weights if found else {}
+    return tuple(
+        Task(verdict.id, slot.kind, slot.turn, slot.item, weights[verdict.id] if weights is not None else 1.0)
+        for _, verdict in verdicts()
+        if weights is None or verdict.id in weights
+        for slot in asked_slots(verdict, plan.kind)
+    )
+
+
+# --- what a person sees ----------------------------------------------------------------------------
+
+
+class Choice(Record):
+    """A label that can be given, and the key that gives it."""
+
+    key: str
+    label: str
+    text: str
+
+
+class Text(Record):
+    """A text in pieces; the marked ones are what the item is about."""
+
+    title: str
+    pieces: tuple[tuple[str, bool], ...]
+    hidden: int = Field(default=0, description="so many characters at its end are left out")
+
+
+class Item(Record):
+    """One item without anything that the judge said about it."""
+
+    sample: str
+    kind: str
+    turn: int | None
+    item: int | None
+    name: str
+    ask: str
+    text: str
+    choices: tuple[Choice, ...]
+    question: Text | None
+    answer: Text | None
+    passages: tuple[Text, ...]
+    earlier: tuple[tuple[str, str], ...] = Field(default=(), description="the turns before this one")
+
+
+def slot_of(task: Task, verdict: Verdict) -> Slot | None:
+    where = (task.kind, task.turn, task.item)
+    return next(
+        (slot for slot in asked_slots(verdict, (task.kind,)) if (slot.kind, slot.turn, slot.item) == where), None
+    )
+
+
+def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
+    """What is shown of a task. Made from the sample and the item's own words alone."""
+    say = partial(named, language)
+    _, _, check = slot.task.partition("check.")
+    choices = tuple(
+        Choice(key=str(number), label=label, text=say(f"label.{task.kind}", label))
+        for number, label in enumerate(allowed(task.kind), start=1)
+    )
+    shown = Item(
+        sample=task.sample,
+        kind=task.kind,
+        turn=task.turn,
+        item=task.item,
+        name=say("viewer.label.kind", task.kind),
+        ask=say("viewer.label.ask", task.kind),
+        text=named(language, "check", check, slot.text) if check else slot.text,
+        choices=choices,
+        question=None,
+        answer=None,
+        passages=(),
+    )
+    match sample:
+        case RagSample():
+            return shown.model_copy(update=_rag(sample, task, slot, language))
+        case DialogueSample():
+            return shown.model_copy(update=_dialogue(sample, task, language))
+
+
+def _rag(sample: RagSample, task: Task, slot: Slot, language: Language) -> dict[str, object]:
+    passages = [
+        _plain(named(language, "sample", "passage").format(n=number), text)
+        for number, text in enumerate(sample.references, start=1)
+    ]
+    if sample.reference_answer and task.kind in ("key_point", "check", "atom"):
+        passages.append(_plain(named(language, "sample", "reference_answer"), sample.reference_answer))
+    return {
+        "question": _plain(named(language, "sample", "question"), sample.question),
+        "answer": _placed(named(language, "sample", "answer"), sample.answer, task.kind, slot.text),
+        "passages": tuple(passages),
+    }
+
+
+def _dialogue(sample: DialogueSample, task: Task, language: Language) -> dict[str, object]:
+    at = (task.turn or 1) - 1
+    turn = sample.turns[at] if at < len(sample.turns) else None
+    return {
+        "question": _plain(named(language, "sample", "prompt"), turn.prompt) if turn else None,
+        "answer": _plain(named(language, "sample", "answer"), turn.answer) if turn else None,
+        "passages": (_plain(named(language, "sample", "system_prompt"), sample.system_prompt),),
+        "earlier": tuple((earlier.prompt, earlier.answer) for earlier in sample.turns[:at]),
+    }
+
+
+def _plain(title: str, text: str) -> Text:
+    return Text(title=title, pieces=((clean(text[:LONGEST_SHOWN]), False),), hidden=max(0, len(text) - LONGEST_SHOWN))
+
+
+def _placed(title: str, text: str, kind: str, item: str) -> Text:
+    """The answer with the place that the item is about."""
+    shown, rest = clean(text[:LONGEST_SEARCHED]), clean(text[LONGEST_SEARCHED:LONGEST_SHOWN])
+    searched = Searched(shown)
+    find = {"atom": searched.statement, "on_topic": searched.sentence, "support": searched.sentence}.get(kind)
+    marks = [Mark("i", *span) for span in find(clean(item), 0)] if find else []
+    pieces = [(segment.text, bool(segment.keys)) for segment in segments(shown, marks)]
+    hidden = max(0, len(text) - LONGEST_SHOWN)
+    return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces), hidden=hidden)
+
+
+# --- where a person is -----------------------------------------------------------------------------
+
+
+class Progress(NamedTuple):
+    """What one person has labelled of a plan."""
+
+    tasks: Sequence[Task]
+    own: dict[tuple[str, str, int | None, int | None], HumanLabel]
+
+    @classmethod
+    def of(cls, every: Sequence[Task], labels: Iterable[HumanLabel], annotator: str, policy: str) -> Progress:
+        mine = (label for label in labels if label.annotator == annotator and label.policy == policy)
+        return cls(every, {label.key: label for label in mine})
+
+    def label(self, at: int) -> HumanLabel | None:
+        return self.own.get(self.tasks[at][:4])
+
+    @property
+    def done(self) -> int:
+        return sum(task[:4] in self.own for task in self.tasks)
+
+    def next_open(self, after: int) -> int | None:
+        """The first task without a label behind this one, then from the beginning."""
+        order = [*range(after + 1, len(self.tasks)), *range(min(after + 1, len(self.tasks)))]
+        return next((at for at in order if self.label(at) is None), None)
+
+    def last_given(self, before: int) -> int | None:
+        """The nearest labelled task before this one: what undo takes back."""
+        return next((at for at in range(min(before, len(self.tasks)) - 1, -1, -1) if self.label(at)), None)
+
+
+def counts(labels: Iterable[HumanLabel]) -> Iterator[tuple[str, str, int]]:
+    """Who gave how many labels under which policy."""
+    found: dict[tuple[str, str], int] = {}
+    for label in labels:
+        found[label.annotator, label.policy] = found.get((label.annotator, label.policy), 0) + 1
+    for (annotator, policy), n in sorted(found.items()):
+        yield annotator, policy, n

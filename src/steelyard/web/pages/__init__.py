@@ -1,0 +1,16 @@
+"""The pages, one module each with a list of `routes`."""
+
+from __future__ import annotations
+
+from starlette.responses import RedirectResponse
+from starlette.routing import BaseRoute, Route
+
+from steelyard.web.pages import compare, judges, label, prompts, run, runs, sample, samples
+
+# In this order: a narrower address before a wider one.
+MODULES = (runs, sample, samples, label, run, compare, judges, prompts)
+
+
+def routes() -> list[BaseRoute]:
+    home = Route("/", lambda request: RedirectResponse("/runs"))
+    return [home, *(route for module in MODULES for route in module.routes)]

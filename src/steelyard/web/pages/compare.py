@@ -1,0 +1,270 @@
+"""Two runs side by side: which is better, how sure that is, who moved, and which labels changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steelyard.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
+from steelyard.comparison.labels import LabelChange, label_changes
+from steelyard.comparison.page import ComparisonPage, ends, p_text, signed
+from steelyard.labels import digest
+from steelyard.records import Language, Record, Sample, Verdict
+from steelyard.reports.blocks import number, score
+from steelyard.reports.html import charts
+from steelyard.reports.html.sample import sample_view
+from steelyard.reports.html.views import Limits, chip
+from steelyard.reports.model import SCALES, named
+from steelyard.store import RunRow, Store
+from steelyard.web.addresses import sample_address, with_query
+from steelyard.web.known import PATIENCE
+from steelyard.web.pages.runs import RunSummary
+from steelyard.web.pages.sample import judged_sample
+from steelyard.web.rendering import is_json, language_of, page, page_routes
+from steelyard.web.viewer import Viewer, viewer_of
+
+PER_PAGE = 50
+LIMITS = Limits(text=8000, items=200, passages=0)
+TONES = {"better": "good", "worse": "bad", "more": "half", "fewer": "half", "undecided": "open"}
+Direction = Literal["regressed", "improved"]
+
+
+class Moved(Record):
+    """One page of the samples that moved in one direction."""
+
+    direction: Direction
+    page: int
+    pages: int
+    n: int
+    samples: tuple[Change, ...]
+
+
+class ComparePage(Record):
+    """B against A. Without two runs, only what there is to choose from; null while it is still being counted."""
+
+    runs: tuple[RunSummary, ...]
+    a: RunSummary | None = None
+    b: RunSummary | None = None
+    sentence: str = ""
+    comparison: Comparison | None = None
+    moved: Moved | None = None
+
+
+class CompareSamplePage(Record):
+    """One sample in two runs: its scores and every label, those that changed first."""
+
+    a: RunSummary
+    b: RunSummary
+    id: str
+    same_text: bool
+    scores: dict[str, tuple[float | int | None, float | int | None]]
+    changes: tuple[LabelChange, ...]
+
+    @property
+    def n_changed(self) -> int:
+        return sum(change.change != "same" for change in self.changes)
+
+
+# --- two runs --------------------------------------------------------------------------------------
+
+
+def compare_runs(request: Request) -> Response:
+    viewer, language = viewer_of(request), language_of(request)
+    with viewer.store() as store:
+        runs = tuple(RunSummary.of(row, store) for row in store.runs())
+        named_runs = [store.run(name) for side in ("a", "b") if (name := request.query_params.get(side))]
+    chosen = [next(run for run in runs if run.id == row.id) for row in named_runs]
+    if len(chosen) < 2:
+        first = chosen[0] if chosen else None
+        proposed = dict(zip("ab", proposal(runs, first), strict=True))
+        return page(request, "compare_choose.html", ComparePage(runs=runs, a=first), proposed=proposed)
+    a, b = chosen
+    found = compared(viewer, named_runs[0], named_runs[1], language, None if is_json(request) else PATIENCE)
+    if found is None:
+        return page(request, "compare.html", ComparePage(runs=runs, a=a, b=b), status=202)
+    direction: Direction = "improved" if request.query_params.get("moved") == "improved" else "regressed"
+    if "moved" not in request.query_params and not found.n_regressed and found.n_improved:
+        direction = "improved"
+    told = ComparisonPage(found)
+    with viewer.store() as store:
+        moved = moved_page(store, a.id, b.id, found, direction, page_number(request), language)
+    short = found.model_copy(update={"improved": (), "regressed": ()})
+    model = ComparePage(runs=runs, a=a, b=b, sentence=told.sentence(), comparison=short, moved=moved)
+    return page(
+        request,
+        "compare.html",
+        model,
+        told=told,
+        rows=list(metric_rows(found)),
+        lines=[sample_line(change, a.id, b.id, found) for change in moved.samples],
+        turn=partial(with_query, "/compare"),
+    )
+
+
+def proposal(runs: Sequence[RunSummary], a: RunSummary | None) -> tuple[str, str]:
+    """Two runs that a reader may well want to compare: of one protocol, the newer one as B."""
+    for newer in runs:
+        for older in runs[runs.index(newer) + 1 :]:
+            if newer.protocol == older.protocol and (a is None or a.id in (newer.id, older.id)):
+                return (a.id, newer.id if older.id == a.id else older.id) if a else (older.id, newer.id)
+    return a.id if a else "", ""
+
+
+def compared(
+    viewer: Viewer, a: RunRow, b: RunRow, language: Language, patience: float | None = None
+) -> Comparison | None:
+    """The comparison, made once for two runs as they stand."""
+    with viewer.store() as store:
+        state = [(row.id, row.state, row.finished, sum(store.judged(row.id).values())) for row in (a, b)]
+
+    def make() -> Comparison:
+        with viewer.store() as store:
+            sides = [Judged(row.id, partial(store.verdicts, row.id), row.manifest) for row in (a, b)]
+            return compare(*sides, anyway=True, language=language, listed=None)
+
+    return viewer.known.get(("compare", *state, language), make, patience)
+
+
+def page_number(request: Request) -> int:
+    given = request.query_params.get("page", "1")
+    return max(1, int(given)) if given.isdecimal() and len(given) < 8 else 1
+
+
+def moved_page(
+    store: Store, a: str, b: str, found: Comparison, direction: Direction, number: int, language: Language
+) -> Moved:
+    """So many of the samples that moved. Why is looked up for these alone: in A where one rose, in B where it fell."""
+    every = found.regressed if direction == "regressed" else found.improved
+    pages = max(1, -(-len(every) // PER_PAGE))
+    number = min(number, pages)
+    run = b if direction == "regressed" else a
+    shown = [_with_why(store, run, change, language) for change in every[(number - 1) * PER_PAGE : number * PER_PAGE]]
+    return Moved(direction=direction, page=number, pages=pages, n=len(every), samples=tuple(shown))
+
+
+def _with_why(store: Store, run: str, change: Change, language: Language) -> Change:
+    if change.why:
+        return change
+    judged = store.verdict(run, change.id)
+    return change.model_copy(update={"why": why_of(judged[1], language)}) if judged else change
+
+
+def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
+    """The scores as a table shows them, each with its dot and interval on a common axis."""
+    scale, language = found.scale, found.language
+    reach = max((abs(end) for change in found.metrics for end in _extent(change)), default=0) or 1.0
+    told = ComparisonPage(found)
+    for change in found.metrics:
+        tone = TONES[change.outcome]
+        yield {
+            "name": named(language, "metric", change.metric),
+            "a": number(change.a, scale),
+            "b": number(change.b, scale),
+            "difference": signed(change.difference, scale),
+            "interval": ends(change.interval, scale),
+            "p": p_text(change.p_adjusted),
+            "outcome": told.say(f"outcome_{change.outcome}"),
+            "tone": tone,
+            "bar": charts.difference_bar(change.difference, change.interval, reach * 1.05, tone),
+            "n": change.n,
+            "rose": change.n_rose,
+            "fell": change.n_fell,
+            "same": change.n - change.n_rose - change.n_fell,
+            "effect": "–" if change.effect is None else f"{change.effect:+.2f}",
+            "lost": f"{change.n_only_a} / {change.n_only_b}",
+        }
+
+
+def _extent(change: MetricChange) -> tuple[float, ...]:
+    return (change.difference, *(change.interval or ()))
+
+
+def sample_line(change: Change, a: str, b: str, found: Comparison) -> dict[str, Any]:
+    return {
+        "id": change.id,
+        "href": with_query("/compare/sample", {"a": a, "b": b, "id": change.id}),
+        "a": score(change.a, found.scale),
+        "b": score(change.b, found.scale),
+        "by": signed(change.b - change.a, found.scale),
+        "why": change.why,
+    }
+
+
+# --- one sample ------------------------------------------------------------------------------------
+
+
+def compare_sample(request: Request) -> Response:
+    viewer, language = viewer_of(request), language_of(request)
+    given = request.query_params
+    if missing := [name for name in ("a", "b", "id") if name not in given]:
+        raise HTTPException(400, f"{missing[0]} is missing: two runs (a, b) and the id of a sample are needed")
+    with viewer.store() as store:
+        rows = [store.run(given[side]) for side in ("a", "b")]
+        summaries = [RunSummary.of(row, store) for row in rows]
+        judged = [judged_sample(store, row, given["id"]) for row in rows]
+    one, other = judged
+    model = CompareSamplePage(
+        a=summaries[0],
+        b=summaries[1],
+        id=given["id"],
+        same_text=digest(one[0]) == digest(other[0]),
+        scores=_scores(one[1], other[1]),
+        changes=tuple(label_changes(one[1], other[1])),
+    )
+    views = [
+        sample_view(verdict, sample, language, side, LIMITS)
+        for side, (sample, verdict) in zip("ab", judged, strict=True)
+    ]
+    return page(
+        request,
+        "compare_sample.html",
+        model,
+        views=views,
+        addresses=[sample_address(row.id, given["id"]) for row in rows],
+        scores=list(_score_rows(model, one[1].protocol, language)),
+        changes=[_change_row(change, language) for change in model.changes],
+        asked=_asked(one[0]),
+    )
+
+
+def _asked(sample: Sample) -> str:
+    return getattr(sample, "question", "")
+
+
+def _scores(a: Verdict, b: Verdict) -> dict[str, tuple[float | int | None, float | int | None]]:
+    return {name: (a.scores.get(name), b.scores.get(name)) for name in dict.fromkeys((*a.scores, *b.scores))}
+
+
+def _score_rows(model: CompareSamplePage, protocol: str, language: Language) -> Iterator[tuple[str, str, str, str]]:
+    scale = SCALES.get(protocol, "number")
+    for name, (a, b) in model.scores.items():
+        by = signed(b - a, scale) if a is not None and b is not None and a != b else ""
+        yield named(language, "metric", name), score(a, scale), score(b, scale), by
+
+
+def _change_row(change: LabelChange, language: Language) -> dict[str, Any]:
+    either = change.a or change.b
+    assert either is not None
+    sides = [chip(language, change.kind, side.label) if side else None for side in (change.a, change.b)]
+    text = named(language, "check", change.name, either.text) if change.name else either.text
+    other = change.b.text if change.a and change.b and change.b.text != change.a.text and not change.name else ""
+    number = f"{change.turn}.{either.id}" if change.turn is not None else str(either.id)
+    reasons = [side.reason if side else "" for side in (change.a, change.b)]
+    return {
+        "kind": named(language, "viewer.label.kind", change.kind),
+        "number": number,
+        "text": text,
+        "other": other,
+        "a": sides[0],
+        "b": sides[1],
+        "reasons": reasons,
+        "change": change.change,
+    }
+
+
+routes = [*page_routes("/compare/sample", compare_sample), *page_routes("/compare", compare_runs)]

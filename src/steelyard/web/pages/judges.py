@@ -1,0 +1,151 @@
+"""Who can judge: what is configured, what it costs, how far it agrees with people, and whether it is fit right now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from steelyard.agreement import Summary, summary
+from steelyard.config import Config
+from steelyard.errors import SteelyardError
+from steelyard.judges.check import Qualification, check
+from steelyard.judges.endpoint import Price
+from steelyard.models import Shelf, known_models
+from steelyard.models.shelf import in_words
+from steelyard.prices import shipped
+from steelyard.records import Record
+from steelyard.web.rendering import language_of, page, page_routes
+from steelyard.web.viewer import viewer_of
+
+
+class JudgeInfo(Record):
+    """A judge as the settings name it. Keys are named by their variables; their values are nowhere in here."""
+
+    name: str
+    kind: str
+    model: str = ""
+    host: str = ""
+    key_env: str = ""
+    key_is_set: bool | None = None
+    price: Price | None = None
+    agreement: Summary | None = None
+    is_default: bool = False
+    can_be_checked: bool = True
+    problem: str = ""
+
+
+class ModelInfo(Record):
+    """A model that the local judge can use."""
+
+    name: str
+    title: str
+    size: str
+    licence: str
+    is_here: bool
+
+
+class JudgesPage(Record):
+    judges: tuple[JudgeInfo, ...]
+    models: tuple[ModelInfo, ...]
+    default: str
+    why: str
+    prices_as_of: str
+    checked: Qualification | None = None
+
+
+def judges(request: Request) -> Response:
+    return page(request, "judges.html", listed(viewer_of(request).config))
+
+
+def listed(config: Config, checked: Qualification | None = None) -> JudgesPage:
+    choice = config.choose(None)
+    return JudgesPage(
+        judges=tuple(_judges(config, choice.name)),
+        models=tuple(_models(config)),
+        default=choice.name,
+        why=choice.why,
+        prices_as_of=str(shipped()[0]),
+        checked=checked,
+    )
+
+
+def _judges(config: Config, default: str) -> Iterator[JudgeInfo]:
+    found = [JudgeInfo(name="embedded", kind="embedded", agreement=summary("embedded"))]
+    found.append(JudgeInfo(name="local", kind="local", agreement=summary("local:*"), can_be_checked=_has_model(config)))
+    found += [_own(config, name) for name in config.settings.judges]
+    if default.startswith("openai:"):
+        _, _, model = default.partition(":")
+        found.append(_over_http(config, default, model))
+    found += [JudgeInfo(name=name, kind="installed") for name in config.judge_names()[len(config.settings.judges) :]]
+    for judge in found:
+        yield judge.model_copy(update={"is_default": judge.name == default})
+
+
+def _own(config: Config, name: str) -> JudgeInfo:
+    table = config.settings.judges[name]
+    kind, model = str(table.get("kind", "openai")), str(table.get("model", ""))
+    info = JudgeInfo(name=name, kind=kind, model=model, agreement=summary(f"{name}:{model}"))
+    return info if kind != "openai" else _over_http(config, name, model)
+
+
+def _over_http(config: Config, name: str, model: str) -> JudgeInfo:
+    info = JudgeInfo(name=name, kind="openai", model=model, agreement=summary(f"{name}:{model}"))
+    try:
+        endpoint = config.endpoint(name)
+    except SteelyardError as error:
+        return info.model_copy(update={"problem": str(error), "can_be_checked": False})
+    if endpoint is None:
+        return info
+    key = endpoint.key_env or ""
+    return info.model_copy(
+        update={
+            # Not the whole address: people put tokens into paths and queries.
+            "host": urlsplit(endpoint.base_url).netloc,
+            "key_env": key,
+            "key_is_set": bool(config.environment.get(key)) if key else None,
+            "price": endpoint.price,
+        }
+    )
+
+
+def _has_model(config: Config) -> bool:
+    return bool(Shelf.of_user(config.environment).records())
+
+
+def _models(config: Config) -> Iterator[ModelInfo]:
+    here = {record.name: record for record in Shelf.of_user(config.environment).records()}
+    for name, known in known_models().items():
+        title = f"{known.title} {known.quantisation}"
+        size = in_words(known.size)
+        yield ModelInfo(name=name, title=title, size=size, licence=known.licence, is_here=name in here)
+    for name in here.keys() - known_models().keys():
+        record = here[name]
+        yield ModelInfo(name=name, title="", size=in_words(record.size), licence=record.licence, is_here=True)
+
+
+async def health(request: Request) -> Response:
+    """Ask the judge three small things and say what came of it."""
+    viewer = viewer_of(request)
+    async with request.form() as form:
+        name = str(form.get("judge", ""))
+    known = listed(viewer.config)
+    if name not in [judge.name for judge in known.judges if judge.can_be_checked]:
+        raise HTTPException(404, f"there is no judge {name!r} to check")
+    judge = viewer.config.judge(name, viewer.config.prompts, None, viewer.store_path)
+    try:
+        found = await check(judge, "en" if language_of(request) == "en" else "zh")
+    finally:
+        await judge.aclose()
+    return page(request, "judges.html", listed(viewer.config, found.model_copy(update={"judge": name})))
+
+
+routes = [
+    Route("/judges/check.json", health, methods=["POST"]),
+    Route("/judges/check", health, methods=["POST"]),
+    *page_routes("/judges", judges),
+]

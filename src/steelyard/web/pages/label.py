@@ -1,0 +1,324 @@
+"""Labelling: one item at a time, one key per label, blind to what the judge said; and labels as files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from steelyard.errors import InputError
+from steelyard.labelling import labels_in
+from steelyard.labels import HumanLabel, canonical, digest, label_line
+from steelyard.manifest import now
+from steelyard.records import Record
+from steelyard.store import RunRow, Store
+from steelyard.web.addresses import run_address
+from steelyard.web.known import PATIENCE
+from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, slot_of, tasks
+from steelyard.web.pages.sample import judged_sample
+from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
+from steelyard.web.viewer import Viewer, viewer_of
+
+COOKIE = "steelyard_annotator"
+LONGEST_NAME, LONGEST_NOTE = 100, 2000
+
+
+class BlindRun(Record):
+    """A run as an annotator may know it: nothing of how it was judged."""
+
+    id: str
+    number: int
+    protocol: str
+    state: str
+    n_labels: int
+
+
+class Given(Record):
+    """How many labels somebody gave under one version of the policy."""
+
+    annotator: str
+    policy: str
+    n: int
+
+
+class LabelRunsPage(Record):
+    runs: tuple[BlindRun, ...]
+
+
+class LabelPage(Record):
+    """Where a person stands in a plan, and the item to label; null where there is none left, or no plan yet."""
+
+    run: BlindRun
+    annotator: str
+    plan: Plan
+    at: int = 0
+    total: int = 0
+    done: int = 0
+    own: str | None = None
+    note: str = ""
+    item: Item | None = None
+    given: tuple[Given, ...] = ()
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+
+def label_runs(request: Request) -> Response:
+    with viewer_of(request).store() as store:
+        made: dict[str, int] = {}
+        for label in store.labels():
+            made[label.run] = made.get(label.run, 0) + 1
+        runs = tuple(blind(row, made.get(row.id, 0)) for row in store.runs())
+    return page(request, "label_runs.html", LabelRunsPage(runs=runs))
+
+
+def blind(row: RunRow, n_labels: int) -> BlindRun:
+    return BlindRun(id=row.id, number=row.number, protocol=row.protocol, state=row.state, n_labels=n_labels)
+
+
+def label(request: Request) -> Response:
+    """The item at this place of the plan; without a plan or a name, the form that asks for them."""
+    viewer, plan, annotator = viewer_of(request), Plan.of(request), annotator_of(request)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+        labels = list(store.labels(row.id))
+    given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
+    model = LabelPage(run=blind(row, len(labels)), annotator=annotator, plan=plan, given=given)
+    if not annotator or "n" not in request.query_params:
+        kinds = [kind for kind in KINDS if kind in KINDS_OF.get(row.protocol, KINDS)]
+        return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
+    found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
+    if found is None:
+        return page(request, "label.html", model, status=202, waiting=True, links={}, address=run_address(row.id))
+    progress = Progress.of(found, labels, annotator, plan.policy)
+    at = place(request, progress)
+    model = model.model_copy(update={"total": len(found), "done": progress.done, "given": ()})
+    if at is not None:
+        with viewer.store() as store:
+            model = model.model_copy(update=shown(store, row, progress, at, request))
+    links = addresses(row.id, plan, progress, at)
+    return page(request, "label.html", model, waiting=False, links=links, address=run_address(row.id))
+
+
+KINDS_OF = {
+    "atomic": ("atom", "fallback"),
+    "grounded": ("check",),
+    "scorecard": ("on_topic", "support", "key_point", "atom"),
+    "dialogue": ("criterion", "validity"),
+}
+
+
+def annotator_of(request: Request) -> str:
+    return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
+
+
+def planned(viewer: Viewer, row: RunRow, plan: Plan, patience: float | None = None) -> tuple[Task, ...] | None:
+    """The tasks of a plan, drawn once for a run as it stands."""
+    with viewer.store() as store:
+        n = sum(store.judged(row.id).values())
+
+    def make() -> tuple[Task, ...]:
+        with viewer.store() as store:
+            return tasks(partial(store.verdicts, row.id), plan)
+
+    return viewer.known.get(("tasks", row.id, row.finished, n, plan), make, patience)
+
+
+def place(request: Request, progress: Progress) -> int | None:
+    """The place that the address names, from 1; else the first that is not labelled yet."""
+    given = request.query_params.get("at", "")
+    if given.isdecimal() and 1 <= int(given[:9]) <= len(progress.tasks):
+        return int(given[:9]) - 1
+    return progress.next_open(-1)
+
+
+def shown(store: Store, row: RunRow, progress: Progress, at: int, request: Request) -> dict[str, Any]:
+    task, own = progress.tasks[at], progress.label(at)
+    sample, verdict = judged_sample(store, row, task.sample)
+    slot = slot_of(task, verdict)
+    item = item_of(task, slot, sample, language_of(request)) if slot else None
+    return {"at": at + 1, "item": item, "own": own.label if own else None, "note": own.note if own else ""}
+
+
+def addresses(run: str, plan: Plan, progress: Progress, at: int | None) -> dict[str, str]:
+    """Where each key leads from here."""
+    here = at if at is not None else len(progress.tasks)
+    found = {"post": run_address(run, "label", **plan.query, at=here + 1)}
+    found["undo"] = run_address(run, "label", "undo", **plan.query, at=here + 1)
+    if here + 1 < len(progress.tasks):
+        found["skip"] = run_address(run, "label", **plan.query, at=here + 2)
+    if here > 0:
+        found["back"] = run_address(run, "label", **plan.query, at=here)
+    if progress.last_given(here) is None:
+        del found["undo"]
+    return found
+
+
+# --- labelling -------------------------------------------------------------------------------------
+
+
+def start(request: Request) -> Response:
+    """Remember who labels, and go to the first item."""
+    annotator = request.query_params.get("annotator", "").strip()[:LONGEST_NAME]
+    if not annotator:
+        raise InputError("say who labels: labels are kept by name", field="annotator")
+    plan = Plan.of(request)
+    with viewer_of(request).store() as store:
+        run = store.run(request.path_params["run"]).id
+    response = RedirectResponse(run_address(run, "label", **plan.query), 303)
+    response.set_cookie(COOKIE, quote(annotator, safe=""), max_age=YEAR, samesite="lax", httponly=True)
+    return response
+
+
+async def give(request: Request) -> Response:
+    """Keep one label and go on to the next item without one."""
+    async with request.form() as form:
+        return await run_in_threadpool(_give, request, form)
+
+
+def _give(request: Request, form: FormData) -> Response:
+    viewer, plan, annotator = viewer_of(request), Plan.of(request), needed_annotator(request)
+    with viewer.store() as store:
+        row, progress, at = _standing(viewer, store, request, plan, annotator)
+        task = progress.tasks[at]
+        if (form.get("sample"), form.get("kind")) != (task.sample, task.kind):
+            raise HTTPException(409, "this run has changed since the page was loaded; load it again")
+        wanted = str(form.get("label", ""))
+        if canonical(task.kind, wanted) != wanted:
+            raise InputError(f"there is no label {wanted!r} for {task.kind}", field="label")
+        sample, verdict = judged_sample(store, row, task.sample)
+        slot = slot_of(task, verdict)
+        if slot is None:
+            raise HTTPException(409, "this item is not there any more; load the page again")
+        made = _made(task, row.id, annotator, plan.policy).model_copy(
+            update={
+                "label": wanted,
+                "time": now(),
+                "about": digest(sample),
+                "text": slot.text,
+                "note": str(form.get("note", "")).strip()[:LONGEST_NOTE],
+            }
+        )
+        store.add_labels([made])
+        progress.own[made.key] = made
+    follows = progress.next_open(at)
+    # After the last one: behind the end, where the page says that all is done.
+    at = follows + 1 if follows is not None else len(progress.tasks) + 1
+    return RedirectResponse(run_address(row.id, "label", **plan.query, at=at), 303)
+
+
+def undo(request: Request) -> Response:
+    """Take back the nearest earlier label and go there."""
+    viewer, plan, annotator = viewer_of(request), Plan.of(request), needed_annotator(request)
+    with viewer.store() as store:
+        row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
+        back = progress.last_given(at)
+        if back is not None:
+            store.remove_label(_made(progress.tasks[back], row.id, annotator, plan.policy))
+    back = at if back is None else back
+    return RedirectResponse(run_address(row.id, "label", **plan.query, at=back + 1), 303)
+
+
+def needed_annotator(request: Request) -> str:
+    if annotator := annotator_of(request):
+        return annotator
+    raise InputError("say who labels: labels are kept by name", field="annotator")
+
+
+def _standing(
+    viewer: Viewer, store: Store, request: Request, plan: Plan, annotator: str, beyond: bool = False
+) -> tuple[RunRow, Progress, int]:
+    row = store.run(request.path_params["run"])
+    found = planned(viewer, row, plan) or ()
+    given = request.query_params.get("at", "")
+    at = int(given) - 1 if given.isdecimal() and len(given) < 10 else -1
+    if not 0 <= at < len(found) + beyond:
+        raise InputError("there is no item at this place", field="at")
+    return row, Progress.of(found, store.labels(row.id), annotator, plan.policy), at
+
+
+def _made(task: Task, run: str, annotator: str, policy: str) -> HumanLabel:
+    return HumanLabel(
+        sample=task.sample,
+        kind=task.kind,
+        turn=task.turn,
+        item=task.item,
+        label="",
+        annotator=annotator,
+        policy=policy,
+        run=run,
+        weight=task.weight,
+    )
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def export(request: Request) -> Response:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+
+    def lines() -> Iterator[str]:
+        with viewer.store() as opened:
+            yield from map(label_line, opened.labels(row.id))
+
+    response = StreamingResponse(lines(), media_type="application/x-ndjson")
+    response.headers["Content-Disposition"] = f'attachment; filename="steelyard-labels-{row.id}.jsonl"'
+    return response
+
+
+async def import_(request: Request) -> Response:
+    """The labels of a filled-in sheet, JSONL or CSV, as `steelyard labels import` takes them."""
+    async with request.form() as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile) or not file.filename:
+            raise InputError("choose a file of labels (JSONL or CSV)", field="file")
+        return await run_in_threadpool(_import, request, file, str(form.get("annotator", "")).strip()[:LONGEST_NAME])
+
+
+def _import(request: Request, file: UploadFile, annotator: str) -> Response:
+    viewer, when = viewer_of(request), now()
+    name = Path(file.filename or "labels.jsonl").name
+    with viewer.store() as store, tempfile.TemporaryDirectory(prefix="steelyard-") as folder:
+        row = store.run(request.path_params["run"])
+        # Under its own name: where a sheet does not say who labelled, its name does.
+        path = Path(folder) / (name if len(name.encode()) < 200 else f"labels{Path(name).suffix[:8]}")
+        path.write_bytes(file.file.read())
+        try:
+            found = [
+                label.model_copy(
+                    update={
+                        "annotator": annotator or label.annotator,
+                        "time": label.time or when,
+                        "run": label.run or row.id,
+                    }
+                )
+                for label in labels_in(path)
+            ]
+        except InputError as error:
+            raise InputError(error.problem, file=name, line=error.line, field=error.field) from None
+        store.add_labels(found)
+    return RedirectResponse(run_address(row.id, "label", imported=str(len(found))), 303)
+
+
+ADDRESS = "/runs/{run}/label"
+routes = [
+    Route(f"{ADDRESS}/start", start, methods=["GET"]),
+    Route(f"{ADDRESS}/undo", undo, methods=["POST"]),
+    Route("/runs/{run}/labels.jsonl", export, methods=["GET"]),
+    Route("/runs/{run}/labels", import_, methods=["POST"]),
+    Route(ADDRESS, give, methods=["POST"]),
+    *page_routes(ADDRESS, label),
+    *page_routes("/label", label_runs),
+]

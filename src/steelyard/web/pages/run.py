@@ -1,0 +1,133 @@
+"""One run: how good the assistant is, where it fails, and the files to take away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from pydantic import Field
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from steelyard import exports
+from steelyard.records import Record
+from steelyard.reports.blocks import score
+from steelyard.reports.html import Lowest, render
+from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
+from steelyard.reports.model import Report, in_language
+from steelyard.store import RunRow, Store
+from steelyard.web.actions import progress_of
+from steelyard.web.addresses import run_address, sample_address
+from steelyard.web.jobs import RunProgress
+from steelyard.web.known import patience_for
+from steelyard.web.pages.runs import RunSummary
+from steelyard.web.rendering import is_json, language_of, page, page_routes
+from steelyard.web.viewer import viewer_of
+
+SAMPLES_IN_REPORT = 50
+MOST_LOW = 5
+
+
+class RunPage(Record):
+    """A run with its report, which is null while it is still being counted."""
+
+    run: RunSummary
+    report: Report | None
+    progress: RunProgress | None = Field(default=None, description="how far it is, while it is at work")
+    n_labels: int
+    annotators: tuple[str, ...]
+
+
+class SamplePlaces(Places):
+    """The parts of a live report lead to the samples that they are about."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+
+    def label(self, kind: str, label: str) -> str:
+        return run_address(self.run, "samples", label=f"{kind}:{label}")
+
+    def group(self, what: str, name: str) -> str:
+        return run_address(self.run, "samples", tag=name) if what == "tag" else super().group(what, name)
+
+    def flag(self, flag: str) -> str:
+        return run_address(self.run, "samples", flag=flag)
+
+
+def run(request: Request) -> Response:
+    viewer, language = viewer_of(request), language_of(request)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+        summary = RunSummary.of(row, store)
+        progress = progress_of(viewer, store, row) if summary.state == "running" else None
+        labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
+    # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
+    report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
+    report = in_language(report, language) if report else None
+    annotators = tuple(sorted({annotator for annotator, _ in labels}))
+    model = RunPage(run=summary, report=report, progress=progress, n_labels=len(labels), annotators=annotators)
+    shown = ReportPage(report, places=SamplePlaces(row.id)) if report else None
+    lowest = list(lowly(report, row.id)) if report else []
+    return page(request, "run.html", model, report_page=shown, lowest=lowest)
+
+
+def lowly(report: Report, run: str) -> Iterator[Lowly]:
+    """The lowest samples as lines that lead to them."""
+    for low in report.worst[:MOST_LOW]:
+        tone = score_tone(low.main_score, report.scale)
+        yield Lowly(low.id, score(low.main_score, report.scale), tone, low.why, sample_address(run, low.id))
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def download(request: Request, form: str) -> Response:
+    """The run as result lines, as a table, or as one HTML file."""
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+        if form == "jsonl":
+            return _named(StreamingResponse(_lines(viewer.store(), row), media_type="application/x-ndjson"), row, form)
+        path = Path(tempfile.mkstemp(suffix=f".{form}", prefix="steelyard-")[1])
+        if form == "csv":
+            exports.write(store, row, path, items=request.query_params.get("items") == "1")
+        else:
+            path.write_text(_html(request, store, row), encoding="utf-8")
+    kinds = {"csv": "text/csv; charset=utf-8", "html": "application/octet-stream"}
+    # Not as a page: what is in it must not run in the viewer's name.
+    return _named(FileResponse(path, media_type=kinds[form], background=BackgroundTask(path.unlink)), row, form)
+
+
+def _named(response: Response, row: RunRow, form: str) -> Response:
+    response.headers["Content-Disposition"] = f'attachment; filename="steelyard-{row.id}.{form}"'
+    return response
+
+
+def _lines(store: Store, row: RunRow) -> Iterator[str]:
+    with store:
+        for line in store.lines(row.id):
+            yield line + "\n"
+
+
+def _html(request: Request, store: Store, row: RunRow) -> str:
+    viewer = viewer_of(request)
+    lowest = Lowest(SAMPLES_IN_REPORT)
+    for sample, verdict in store.verdicts(row.id):
+        lowest.add(verdict, sample)
+    report = viewer.known.report(viewer.store, row, patience=None)
+    assert report is not None
+    return render(report, lowest.chosen(), language_of(request))
+
+
+FORMS = ("jsonl", "csv", "html")
+
+
+def _download(form: str) -> Route:
+    return Route(f"/runs/{{run}}/results.{form}", partial(download, form=form), methods=["GET"])
+
+
+routes = [*map(_download, FORMS), *page_routes("/runs/{run}", run)]

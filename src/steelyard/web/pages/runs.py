@@ -1,0 +1,241 @@
+"""The list of runs: what there is, how good, how far; starting, stopping, resuming and deleting them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
+from typing import Any
+
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from steelyard.errors import InputError
+from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, summary
+from steelyard.protocols import protocol_names
+from steelyard.records import Record
+from steelyard.reports.blocks import number
+from steelyard.reports.html import charts
+from steelyard.reports.html.words import MAIN
+from steelyard.reports.model import SCALES, named
+from steelyard.reports.tally import BANDED
+from steelyard.store import RunRow, Store
+from steelyard.web import actions
+from steelyard.web.events import all_events
+from steelyard.web.jobs import RunProgress
+from steelyard.web.rendering import is_json, language_of, page, page_routes, with_query
+from steelyard.web.uploads import keep_file
+from steelyard.web.viewer import Viewer, viewer_of
+
+PER_PAGE = 50
+# How long the list waits for scores that nobody has counted yet, all runs together.
+PATIENCE = 0.5
+STATES = ("running", "stopped", "complete")
+
+
+class RunSummary(Record):
+    """One run as lists and headings show it."""
+
+    id: str
+    number: int
+    protocol: str
+    judge: str
+    state: str
+    started: str
+    finished: str | None
+    statuses: dict[str, int]
+    data: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, row: RunRow, store: Store) -> RunSummary:
+        facts = {name: value for name, value in row._asdict().items() if name not in ("manifest", "state")}
+        files = tuple(PurePath(str(data.get("path", ""))).name for data in row.manifest.get("data", ()))
+        return cls(**facts, state=actions.state_of(row, store), statuses=store.judged(row.id), data=files)
+
+    @property
+    def n(self) -> int:
+        return sum(self.statuses.values())
+
+    @property
+    def gaps(self) -> int:
+        return self.statuses.get("partial", 0) + self.statuses.get("failed", 0)
+
+
+class ListedRun(Record):
+    """A run of the list. `scores` is null until they are counted, and while the run is at work."""
+
+    run: RunSummary
+    progress: RunProgress | None = None
+    scores: dict[str, ScoreSummary] | None = None
+
+
+class RunsPage(Record):
+    """One page of the list, newest first; `n` runs fit the filter of `total` in the store."""
+
+    runs: tuple[ListedRun, ...]
+    n: int
+    total: int
+    page: int
+    pages: int
+    protocols: tuple[str, ...]
+    judges: tuple[str, ...]
+
+    @property
+    def is_live(self) -> bool:
+        return any(listed.progress or (listed.scores is None and listed.run.n) for listed in self.runs)
+
+
+def runs(request: Request) -> Response:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        rows = store.runs()
+        wanted = [row for row in rows if _fits(row, request, store)]
+        pages = max(1, math.ceil(len(wanted) / PER_PAGE))
+        at = min(pages, max(1, _whole(request.query_params.get("page"))))
+        deadline = time.monotonic() + (math.inf if is_json(request) else PATIENCE)
+        shown = [_listed(viewer, store, row, deadline) for row in wanted[(at - 1) * PER_PAGE : at * PER_PAGE]]
+    model = RunsPage(
+        runs=tuple(shown),
+        n=len(wanted),
+        total=len(rows),
+        page=at,
+        pages=pages,
+        protocols=tuple(protocol_names()),
+        judges=tuple(actions.judge_names(viewer.config)),
+    )
+    language = language_of(request)
+    return page(
+        request,
+        "runs.html",
+        model,
+        states=STATES,
+        given=request.query_params,
+        turn=lambda to: with_query(request, page=to),
+        metric=lambda name: named(language, "metric", name),
+        protocol_name=lambda name: named(language, "protocol", name),
+        value=lambda run, score: number(score.mean, SCALES.get(run.protocol, "number")),
+        spread=spread,
+        clock=lambda moment: moment[:16].replace("T", " "),
+    )
+
+
+def _fits(row: RunRow, request: Request, store: Store) -> bool:
+    given = request.query_params
+    if (protocol := given.get("protocol")) and row.protocol != protocol:
+        return False
+    if (state := given.get("state")) and actions.state_of(row, store) != state:
+        return False
+    files = (str(data.get("path", "")) for data in row.manifest.get("data", ()))
+    text = searchable("\n".join((row.id, row.protocol, row.judge, *files)))
+    return all(word in text for word in searchable(given.get("q", "")).split())
+
+
+def _whole(given: str | None) -> int:
+    return int(given) if given and given.isascii() and given.isdigit() and len(given) < 7 else 1
+
+
+def _listed(viewer: Viewer, store: Store, row: RunRow, deadline: float) -> ListedRun:
+    run = RunSummary.of(row, store)
+    if run.state == "running" or viewer.jobs.get(row.id):
+        return ListedRun(run=run, progress=actions.progress_of(viewer, store, row))
+    found = known_summary(store, row.id) or _counted(viewer, row, run, deadline)
+    return ListedRun(run=run, scores=main_scores(row.protocol, found) if found else None)
+
+
+def _counted(viewer: Viewer, row: RunRow, run: RunSummary, deadline: float) -> Summary | None:
+    """The scores of a run that nobody has looked at yet: now if that is quick, else in the background."""
+
+    def count() -> Summary:
+        with viewer.store() as store:
+            return summary(store, row.id)
+
+    left = deadline - time.monotonic()
+    key = ("summary", row.id, row.finished, tuple(sorted(run.statuses.items())))
+    return viewer.known.get(key, count, None if left == math.inf else max(0.0, left))
+
+
+def main_scores(protocol: str, found: Summary) -> dict[str, ScoreSummary]:
+    """The scores that say how good the assistant is."""
+    if "composite" in found.scores:
+        names: Iterable[str] = ("composite",)
+    elif protocol == "scorecard":
+        names = BANDED
+    else:
+        names = (MAIN[protocol],) if protocol in MAIN else tuple(found.scores)[:1]
+    return {name: found.scores[name] for name in names if name in found.scores}
+
+
+SPARK_WIDTH, SPARK_HEIGHT = 64, 20
+
+
+def spread(score: ScoreSummary) -> Markup:
+    """How the samples spread over the scale, as ten small columns; the number beside it is the mean."""
+    most, step = max(score.bins, default=0), SPARK_WIDTH / max(1, len(score.bins))
+    base = charts.tag("line", x1=0, x2=SPARK_WIDTH, y1=SPARK_HEIGHT - 0.5, y2=SPARK_HEIGHT - 0.5, class_="track")
+    columns = [
+        charts.tag(
+            "rect",
+            x=step * at + 0.5,
+            y=SPARK_HEIGHT - (height := max(1.5, (SPARK_HEIGHT - 1) * n / most)),
+            width=step - 1,
+            height=height,
+            class_="column",
+        )
+        for at, n in enumerate(score.bins)
+        if n
+    ]
+    return charts.svg(SPARK_WIDTH, SPARK_HEIGHT, charts.joined([base, *columns]), kind="spread")
+
+
+# --- acting ----------------------------------------------------------------------------------------
+
+
+async def start(request: Request) -> Response:
+    """The form with a file."""
+    viewer = viewer_of(request)
+    async with request.form(max_files=1, max_fields=20) as form:
+        return await run_in_threadpool(_start, viewer, form)
+
+
+def _start(viewer: Viewer, form: FormData) -> Response:
+    file = form.get("file")
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise InputError("choose a file of samples", field="file")
+    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge") if form.get(name)}
+    how = actions.How.model_validate(given)
+    encoding = str(form.get("encoding") or "utf-8")
+    path = keep_file(viewer.uploads, file.filename, file.file)
+    actions.start(viewer, how, path, encoding=encoding)
+    return _back()
+
+
+def _acting(act: Callable[[Viewer, str], object]) -> Callable[[Request], Response]:
+    def handler(request: Request) -> Response:
+        act(viewer_of(request), request.path_params["run"])
+        return _back()
+
+    return handler
+
+
+def _back() -> Response:
+    return RedirectResponse("/runs", 303)
+
+
+async def events(request: Request) -> Response:
+    return all_events(viewer_of(request))
+
+
+routes = [
+    *page_routes("/runs", runs),
+    Route("/runs", start, methods=["POST"]),
+    Route("/runs/{run}/stop", _acting(actions.stop), methods=["POST"]),
+    Route("/runs/{run}/resume", _acting(actions.go_on), methods=["POST"]),
+    Route("/runs/{run}/retry", _acting(lambda viewer, run: actions.go_on(viewer, run, retry=True)), methods=["POST"]),
+    Route("/runs/{run}/delete", _acting(actions.delete), methods=["POST"]),
+    Route("/events", events, methods=["GET"]),
+]

@@ -1,0 +1,183 @@
+"""The samples of one run as a table: everything about it stands in the address, so that it can be passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steelyard.comparison import NEUTRAL
+from steelyard.listing import Range, SampleQuery, SampleRow, SampleTable, Summary, known_summary, summary, table
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import NOT_APPLICABLE, score
+from steelyard.reports.build import BAD
+from steelyard.reports.html.page import score_tone
+from steelyard.reports.html.views import Chip, chip
+from steelyard.reports.model import SCALES, Scale, named
+from steelyard.store import RunRow
+from steelyard.web.addresses import run_address, sample_address, with_query
+from steelyard.web.known import patience_for
+from steelyard.web.pages.runs import RunSummary
+from steelyard.web.rendering import is_json, language_of, page, page_routes
+from steelyard.web.viewer import Viewer, viewer_of
+
+MOST_PROBLEMS = 3
+MANY = ("status", "flag", "label", "tag")
+
+
+class SamplesPage(Record):
+    """One page of the table, and what there is to filter by; both null while they are being made."""
+
+    run: RunSummary
+    query: SampleQuery
+    table: SampleTable | None
+    summary: Summary | None
+
+
+class Line(NamedTuple):
+    """One row as the page shows it."""
+
+    row: SampleRow
+    href: str
+    scores: list[tuple[str, str]]
+    problems: list[tuple[Chip, int]]
+
+
+def samples(request: Request) -> Response:
+    viewer, language = viewer_of(request), language_of(request)
+    query = query_of(request.query_params)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+        run = RunSummary.of(row, store)
+    found, filters = looked_up(viewer, row, run.n, query, wait=is_json(request))
+    model = SamplesPage(run=run, query=query, table=found, summary=filters)
+    names = score_names(found, filters)
+    kept = parameters(query)
+    return page(
+        request,
+        "samples.html",
+        model,
+        status=200 if found else 202,
+        lines=[line(row.id, one, names, run.protocol, kept, language) for one in found.rows] if found else [],
+        names=[(name, named(language, "metric", name)) for name in names],
+        turn=partial(turned, run_address(row.id, "samples"), kept),
+        filters=list(active(query, language)),
+        label_name=partial(label_name, language=language),
+    )
+
+
+def looked_up(
+    viewer: Viewer, row: RunRow, n: int, query: SampleQuery, *, wait: bool
+) -> tuple[SampleTable | None, Summary | None]:
+    """The page and the filters. In the order of the input both are there at once; else the table is made first, in
+    the background where it is long."""
+
+    def summed() -> Summary:
+        with viewer.store() as store:
+            return summary(store, row.id)
+
+    with viewer.store() as store:
+        filters = known_summary(store, row.id)
+    if filters is None:
+        patience = None if wait else patience_for(n)
+        filters = viewer.known.get(("summary", row.id, row.finished, n), summed, patience)
+    if filters is None and not query.is_plain:
+        return None, None
+    with viewer.store() as store:
+        return table(store, row.id, query), filters
+
+
+# --- the query in the address ----------------------------------------------------------------------
+
+
+def query_of(given: QueryParams) -> SampleQuery:
+    """The query as an address says it; what makes no sense is named."""
+    low, high, of = given.get("low"), given.get("high"), given.get("score")
+    wanted: dict[str, Any] = {
+        "search": given.get("q", ""),
+        "statuses": _several(given, "status"),
+        "flags": _several(given, "flag"),
+        "labels": _several(given, "label"),
+        "tags": _several(given, "tag"),
+        "scores": {of: Range.model_validate({"low": low or None, "high": high or None})}
+        if of and (low or high)
+        else {},
+        "sort": given.get("sort") or "seq",
+        "descending": given.get("dir") == "desc",
+        "page": given.get("page") or 1,
+        "per_page": given.get("per") or 50,
+    }
+    return SampleQuery.model_validate(wanted)
+
+
+def _several(given: QueryParams, name: str) -> tuple[str, ...]:
+    return tuple(value for value in given.getlist(name) if value)
+
+
+def parameters(query: SampleQuery) -> dict[str, Any]:
+    """The same as parameters of an address; what is as usual is left out."""
+    found: dict[str, Any] = {"q": query.search, "status": list(query.statuses), "flag": list(query.flags)}
+    found |= {"label": list(query.labels), "tag": list(query.tags)}
+    for name, ends in query.scores.items():
+        found |= {"score": name, "low": _short(ends.low), "high": _short(ends.high)}
+    found |= {"sort": query.sort if query.sort != "seq" else None, "dir": "desc" if query.descending else None}
+    found |= {"page": query.page if query.page > 1 else None, "per": query.per_page if query.per_page != 50 else None}
+    return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+def _short(value: float | None) -> str | None:
+    return None if value is None else f"{value:g}"
+
+
+def turned(path: str, kept: Mapping[str, Any], **changes: Any) -> str:
+    """The table's address with something changed; whatever is changed leads to the first page."""
+    return with_query(path, {**kept, "page": None, **changes})
+
+
+def active(query: SampleQuery, language: Language) -> Iterator[tuple[str, str, str]]:
+    """The filters that are on: their parameter, their value, and how they read."""
+    for name, values in zip(MANY, (query.statuses, query.flags, query.labels, query.tags), strict=True):
+        for value in values:
+            shown = label_name(value, language) if name == "label" else value
+            yield name, value, named(language, "status", value) if name == "status" else shown
+    for name, ends in query.scores.items():
+        low, high = _short(ends.low) or "…", _short(ends.high) or "…"
+        yield "score", name, f"{named(language, 'metric', name)} {low} – {high}"
+
+
+def label_name(value: str, language: Language) -> str:
+    kind, _, label = value.partition(":")
+    return f"{named(language, 'viewer.label.kind', kind)} · {named(language, f'label.{kind}', label)}"
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def score_names(found: SampleTable | None, filters: Summary | None) -> list[str]:
+    if filters:
+        return list(filters.scores)
+    return list(dict.fromkeys(name for row in (found.rows if found else ()) for name in row.scores))
+
+
+def line(
+    run: str, row: SampleRow, names: list[str], protocol: str, kept: Mapping[str, Any], language: Language
+) -> Line:
+    scale = SCALES.get(protocol, "number")
+    values = [shown(name, row.scores.get(name), scale, language) for name in names]
+    counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in BAD]
+    problems = [(chip(language, kind, label), n) for kind, label, n in counted if n][:MOST_PROBLEMS]
+    return Line(row, sample_address(run, row.id, **kept), values, problems)
+
+
+def shown(name: str, value: float | None, scale: Scale, language: Language) -> tuple[str, str]:
+    """A score and its tone. Neither yes nor no is good in itself where a metric is neutral."""
+    if name in NEUTRAL:
+        return named(language, f"label.{name}", str(int(value))) if value is not None else NOT_APPLICABLE, "plain"
+    return score(value, scale), score_tone(value, scale)
+
+
+routes = page_routes("/runs/{run}/samples", samples)

@@ -1,0 +1,99 @@
+"use strict";
+// The list of runs: it follows those at work, and filters while one types. Without script, forms and links do the same.
+(() => {
+  const list = () => document.getElementById("list");
+
+  // --- the list as the server has it now, put in place of the old one ---
+  let latest = 0;
+  const refresh = async (address = location.href) => {
+    const mine = ++latest;
+    const answer = await fetch(address, { credentials: "same-origin" });
+    if (!answer.ok || mine !== latest) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("list");
+    // Somebody is about to answer a question; the list can wait.
+    if (!fresh || mine !== latest || document.querySelector(":popover-open")) return;
+    list().replaceWith(document.adoptNode(fresh));
+    listen();
+  };
+
+  // --- events: only while there is something to follow and somebody looks; browsers allow few connections ---
+  let source = null;
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  const show = (row, told) => {
+    const bar = row.querySelector("progress");
+    if (!bar) return false;
+    const passed = told.done + told.skipped + told.bad_rows;
+    if (told.total) {
+      bar.max = told.total;
+      bar.value = passed;
+    }
+    const parts = [passed.toLocaleString("en") + (told.total ? ` / ${told.total.toLocaleString("en")}` : "")];
+    if (told.rate) parts.push(`${told.rate.toFixed(1)}/s`);
+    if (told.eta_seconds !== null) parts.push(clock(told.eta_seconds));
+    if (told.cost !== null) parts.push(`$${told.cost.toFixed(4)}`);
+    row.querySelector("[data-figures]").textContent = parts.join(" · ");
+    return true;
+  };
+  const told = (event) => {
+    const progress = JSON.parse(event.data);
+    const row = [...document.querySelectorAll("tr[data-run]")].find((one) => one.dataset.run === progress.id);
+    const shown = row ? show(row, progress) : false;
+    // Begun or ended elsewhere, or told to stop: the row has other buttons now.
+    const stopping = row?.querySelector(".acts button")?.disabled ?? false;
+    if (progress.state !== "running" ? shown : !shown || progress.stopping !== stopping) refresh();
+  };
+  const listen = () => {
+    const live = "live" in list().dataset;
+    if (!live || document.hidden) {
+      close();
+      return;
+    }
+    if (!source) {
+      source = new EventSource("/events");
+      source.addEventListener("progress", told);
+    }
+    // Scores that are still being counted.
+    if ([...list().querySelectorAll("td > .quiet")].some((one) => one.textContent === "…")) setTimeout(refresh, 2000);
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && "live" in list().dataset) refresh();
+    listen();
+  });
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", listen);
+
+  // --- filtering while typing; the address follows, so that it can be passed on ---
+  const filter = document.querySelector("form.filter");
+  if (filter) {
+    filter.querySelector("[data-plain]").hidden = true;
+    let waiting = 0;
+    const apply = () => {
+      const given = [...new FormData(filter)].filter(([, value]) => value);
+      const query = new URLSearchParams(given).toString();
+      history.replaceState(null, "", query ? `/runs?${query}` : "/runs");
+      refresh();
+    };
+    filter.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(apply, 200);
+    });
+    filter.addEventListener("submit", (event) => {
+      event.preventDefault();
+      apply();
+    });
+  }
+
+  // --- a run is started once, however often the button is pressed ---
+  const start = document.querySelector("form.panel");
+  start?.addEventListener("submit", () => {
+    start.querySelector("button").disabled = true;
+  });
+  window.addEventListener("pageshow", () => {
+    const button = start?.querySelector("button");
+    if (button) button.disabled = false;
+  });
+})();

@@ -1,0 +1,78 @@
+"""Samples that arrive over HTTP, kept as files beside the store: a run can only be resumed over what it began with."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from steelyard.errors import InputError
+from steelyard.protocols import Protocol
+from steelyard.runs import Input
+from steelyard.store import RunRow, Store
+
+POSTED = "samples.jsonl"
+LONGEST_NAME = 80
+LOOKED_AT = 20
+UNSAFE = re.compile(r"[^\w.\-]+")
+
+
+def safe_name(given: str | None) -> str:
+    """A file's own name, without folders and without anything that a file system could take for more than a name."""
+    name = UNSAFE.sub("_", PurePosixPath((given or "").replace("\\", "/")).name).lstrip(".")
+    # The end says what kind of file it is, so a long name loses its beginning.
+    return name[-LONGEST_NAME:].lstrip(".") or POSTED
+
+
+def keep_file(folder: Path, name: str | None, content: BinaryIO) -> Path:
+    path = _new_folder(folder) / safe_name(name)
+    with path.open("wb") as file:
+        shutil.copyfileobj(content, file, 1 << 20)
+    return path
+
+
+def keep_samples(folder: Path, samples: Iterable[Mapping[str, Any]]) -> Path:
+    path = _new_folder(folder) / POSTED
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(sample, ensure_ascii=True) + "\n" for sample in samples)
+    return path
+
+
+def _new_folder(folder: Path) -> Path:
+    made = folder / secrets.token_hex(8)
+    made.mkdir(parents=True)
+    return made
+
+
+def forget(folder: Path, path: Path) -> None:
+    """Take an upload away; files from elsewhere are the user's own and stay."""
+    if path.parent.parent == folder:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        with suppress(OSError):  # others are still in it
+            folder.rmdir()
+
+
+def forget_run(folder: Path, row: RunRow, store: Store) -> None:
+    """Take away what a deleted run was made from, unless another one was too."""
+    others = {data.get("path") for run in store.runs() for data in run.manifest.get("data", ())}
+    for data in row.manifest.get("data", ()):
+        if data.get("path") not in others:
+            forget(folder, Path(str(data.get("path"))))
+
+
+def check_readable(data: Input, protocol: Protocol) -> None:
+    """A file without a single sample at its beginning is the wrong file: that is said before a run is made of it."""
+    first = list(islice(data.rows(protocol), LOOKED_AT))
+    problems = [row for _, row in first if isinstance(row, InputError)]
+    if first and len(problems) < len(first):
+        return
+    if not problems:
+        raise InputError("there is no sample in it", file=Path(data.sources[0]).name)
+    bad = problems[0]
+    raise InputError(bad.problem, file=Path(bad.file).name if bad.file else None, line=bad.line, field=bad.field)

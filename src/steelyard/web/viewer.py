@@ -1,0 +1,59 @@
+"""What every handler of the viewer gets: the settings, the store, the language, the token, the jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import HTTPConnection
+
+from steelyard.config import Config
+from steelyard.records import Language
+from steelyard.store import Store
+from steelyard.web.jobs import Jobs
+from steelyard.web.known import Known
+
+MEGABYTE = 1 << 20
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many bytes a request may have. Files are passed on to disk; everything else is held in memory."""
+
+    upload: int = 512 * MEGABYTE
+    body: int = 32 * MEGABYTE
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """One viewer over one store. `hosts` are the names it may be called by; empty means any, which needs a token."""
+
+    config: Config
+    store_path: Path
+    language: Language | None = None
+    token: str | None = field(default=None, repr=False)
+    hosts: frozenset[str] = LOOPBACK
+    sizes: Sizes = field(default_factory=Sizes)
+    known: Known = field(default_factory=Known, repr=False)
+    jobs: Jobs = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", Jobs(self.store))
+
+    def store(self) -> Store:
+        """The store, opened for one request; close it (`with`) when the request is done.
+
+        Handlers are plain functions, which run in a thread of their own: SQLite never holds up the others.
+        """
+        return Store.open(self.store_path)
+
+    @property
+    def uploads(self) -> Path:
+        """Where uploaded samples are kept, so that their runs can be resumed."""
+        return self.store_path.with_name(f"{self.store_path.stem}-uploads")
+
+
+def viewer_of(connection: HTTPConnection) -> Viewer:
+    viewer: Viewer = connection.app.state.viewer
+    return viewer

@@ -1,0 +1,339 @@
+"""The reading pages in a real browser: the main paths, both languages, dark and narrow, hostile and huge samples."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser import DESKTOP, PHONE, chromium, tab
+from reading_store import ODD_ID, add_run, filled
+from report_fixtures import atomic, rag
+from steelyard.store import Store
+from steelyard.web.addresses import sample_address
+from viewer import viewing
+
+HEAVIEST = 300_000
+# What the page and everything it loaded take, uncompressed.
+WEIGHT = """["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))
+    .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
+
+
+class Site(NamedTuple):
+    """A viewer that can be opened: its address, its store, its runs by what they are."""
+
+    address: str
+    store: Path
+    runs: dict[str, str]
+
+    def at(self, run: str, path: str = "") -> str:
+        return f"{self.address}/runs/{self.runs[run]}{path}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    store = tmp_path_factory.mktemp("reading") / "store.db"
+    runs = filled(store)
+    with viewing(store) as address:
+        yield Site(address, store, runs)
+
+
+@pytest.fixture(scope="module")
+def browser(site: Site) -> Iterator[Browser]:
+    """After the site: Playwright runs a loop in this thread, and judging needs one of its own."""
+    with chromium() as opened:
+        yield opened
+
+
+def named(page: Page, site: Site, name: str) -> None:
+    """Label under this name from now on."""
+    page.context.add_cookies([{"name": "steelyard_annotator", "value": name, "url": site.address}])
+
+
+# --- every page ------------------------------------------------------------------------------------
+
+
+def pages(site: Site) -> list[str]:
+    pair = f"a={site.runs['atomic']}&b={site.runs['other']}"
+    return [
+        site.at("atomic"),
+        site.at("grounded"),
+        site.at("scorecard"),
+        site.at("dialogue"),
+        site.at("atomic", "/samples?sort=accuracy"),
+        site.at("scorecard", "/samples?label=key_point:missing"),
+        site.at("atomic", "/samples/car-seat"),
+        site.at("grounded", "/samples/car-seat"),
+        site.at("scorecard", "/samples/car-seat"),
+        site.at("dialogue", "/samples/guide-xiaoyan"),
+        site.at("atomic", "/samples/car-seat/asked"),
+        f"{site.address}/compare?a={site.runs['atomic']}",
+        f"{site.address}/compare?{pair}",
+        f"{site.address}/compare/sample?{pair}&id=car-seat",
+        f"{site.address}/label",
+        site.at("scorecard", "/label"),
+        site.at("dialogue", "/label?n=0"),
+        f"{site.address}/judges",
+        f"{site.address}/prompts",
+        f"{site.address}/prompts/atomic.judge.zh",
+        site.at("hostile"),
+        site.at("hostile", "/samples"),
+    ]
+
+
+@pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])
+def test_every_page(browser: Browser, site: Site, language: str, viewport: dict[str, int], scheme: str) -> None:
+    """Wide and light, narrow and dark, in both languages: quiet, alone, light, never too wide, accessible."""
+    with tab(browser, f"{site.address}/runs?lang={language}", viewport=viewport, color_scheme=scheme) as opened:
+        named(opened.page, site, "Ana")
+        for address in pages(site):
+            answer = opened.page.goto(address, wait_until="load")
+            assert answer is not None
+            assert answer.ok, address
+            expect(opened.page.locator(".waiting[role=status]")).to_have_count(0, timeout=30_000)
+            assert opened.page.locator("html").get_attribute("lang") == language
+            assert opened.page.locator("h1").count() == 1, address
+            assert (address, opened.overflow) == (address, 0)
+            assert (address, opened.violations()) == (address, [])
+            assert (address, opened.noises) == (address, [])
+            assert (address, opened.page.evaluate(WEIGHT) < HEAVIEST) == (address, True)
+        assert all(url.startswith(site.address) for url in opened.requests)
+
+
+# --- from the number to the passage ----------------------------------------------------------------
+
+
+def test_from_the_headline_to_the_quote(browser: Browser, site: Site) -> None:
+    """The overview names what fails; two clicks further the statement and the passage that prove it light up."""
+    with tab(browser, site.at("atomic", "?lang=en")) as opened:
+        page = opened.page
+        expect(page.locator(".headline .big")).to_have_text("70.0%")
+        page.locator(".weak li a", has_text="wrong").first.click()
+        page.wait_for_url("**/samples?label=atom%3Awrong")
+        assert page.locator("tbody tr").count() == 2
+        page.locator("tbody a", has_text="car-seat").click()
+        page.locator(".item").first.hover()
+        assert page.locator(".answer .m.lit").count() == 1
+        assert page.locator("aside .m.lit").count() == 1
+        assert opened.noises == []
+
+
+def test_previous_and_next_keep_to_the_filter(browser: Browser, site: Site) -> None:
+    """n and p walk the filtered table in its order; u returns to it."""
+    with tab(browser, site.at("atomic", "/samples/car-seat?label=atom%3Awrong&lang=en")) as opened:
+        page = opened.page
+        assert page.locator("a[rel=prev]").count() == 0
+        page.keyboard.press("n")
+        expect(page.locator("h1")).to_have_text("library-friday")
+        assert page.locator("a[rel=next]").count() == 0
+        page.keyboard.press("p")
+        expect(page.locator("h1")).to_have_text("car-seat")
+        page.keyboard.press("u")
+        expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_asks_and_replies_are_loaded_when_opened(browser: Browser, site: Site) -> None:
+    """What the judge was asked and said comes in when its part is opened, not before."""
+    with tab(browser, site.at("atomic", "/samples/car-seat?lang=en")) as opened:
+        page = opened.page
+        assert not [url for url in opened.requests if url.endswith("/asked")]
+        page.locator("details.lazy summary").first.click()
+        expect(page.locator(".exchange")).to_have_count(2)
+        expect(page.locator(".exchange").first).to_contain_text("atomic.split")
+        expect(page.locator(".exchange").last).to_contain_text("ISOFIX儿童座椅固定接口位于第二排左右两侧座椅")
+
+
+def test_copied_as_markdown(browser: Browser, site: Site) -> None:
+    """One button puts the sample on the clipboard as Markdown, which has an address of its own."""
+    permissions = ["clipboard-read", "clipboard-write"]
+    with tab(browser, site.at("atomic", "/samples/car-seat?lang=en"), permissions=permissions) as opened:
+        opened.page.locator("button.copy").click()
+        expect(opened.page.locator("button.copy")).to_have_text("Copied")
+        copied = opened.page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith("# Atomic accuracy")
+        assert "ISOFIX" in copied
+
+
+# --- the table -------------------------------------------------------------------------------------
+
+
+def test_the_table_by_keyboard(browser: Browser, site: Site) -> None:
+    """/ searches (Chinese too), j and k walk, Enter opens, ? shows the keys; everything is in the address."""
+    with tab(browser, site.at("atomic", "/samples?lang=en")) as opened:
+        page = opened.page
+        page.keyboard.press("?")
+        expect(page.locator("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        page.keyboard.type("图书馆")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        assert "q=%E5%9B%BE%E4%B9%A6%E9%A6%86" in page.url
+        page.goto(site.at("atomic", "/samples"))
+        for key in ("j", "j", "j", "k"):
+            page.keyboard.press(key)
+        expect(page.locator("tr.here a").first).to_have_text("car-seat")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("car-seat")
+
+
+def test_sorting_and_filters(browser: Browser, site: Site) -> None:
+    """A heading sorts, a second press turns it round; chosen filters narrow the table and can be taken off."""
+    with tab(browser, site.at("atomic", "/samples?lang=en")) as opened:
+        page = opened.page
+        page.locator("thead a", has_text="Accuracy").first.click()
+        expect(page.locator("tbody tr").first).to_contain_text("car-seat")
+        expect(page.locator("th[aria-sort=ascending]")).to_have_text("Accuracy ↑")
+        page.locator("thead a", has_text="Accuracy").first.click()
+        expect(page.locator("tbody tr").first).to_contain_text("100.0%")
+        page.locator("select[name=tag]").select_option("library")
+        expect(page.locator("tbody tr")).to_have_count(2)
+        page.locator("input[name=high]").fill("0.6")
+        page.locator(".filters button").click()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.locator(".active .chip", has_text="library").click()
+        expect(page.locator("tbody tr")).to_have_count(2)
+
+
+# --- compare ---------------------------------------------------------------------------------------
+
+
+def test_from_two_runs_to_a_changed_label(browser: Browser, site: Site) -> None:
+    """Chosen in a form; a sentence first, the other judge marked loudly, then who moved, then the label that did."""
+    with tab(browser, f"{site.address}/compare?a={site.runs['atomic']}&lang=en") as opened:
+        page = opened.page
+        page.locator("select[name=b]").select_option(site.runs["other"])
+        page.locator("button.main").click()
+        expect(page.locator("h1")).to_contain_text("Not decided")
+        expect(page.locator(".beware")).to_contain_text("different judges")
+        assert page.locator(".differences .point").count() == 4
+        page.locator("#moved .tabs a", has_text="improved").click()
+        page.locator("#moved tbody a", has_text="car-seat").click()
+        expect(page.locator("tr.changed")).to_have_count(3)
+        expect(page.locator("tr.changed").first).to_contain_text("wrong")
+        expect(page.locator(".side").nth(1)).to_contain_text("strict:model")
+        assert opened.noises == []
+
+
+# --- label -----------------------------------------------------------------------------------------
+
+
+def test_labelled_by_keys_alone(browser: Browser, site: Site) -> None:
+    """A name, then one key per label; s skips, u takes back, n begins a note; each label is kept at once."""
+    with tab(browser, site.at("atomic", "/label?lang=en")) as opened:
+        page = opened.page
+        page.locator("#annotator").fill("李 Ana")
+        page.locator("#n").fill("0")
+        page.locator("#annotator").press("Enter")
+        expect(page.locator(".progress-row")).to_contain_text("0 of 25 labelled")
+        page.evaluate("window.same = true")
+        first = page.locator("h1").inner_text()
+        page.keyboard.press("n")
+        page.keyboard.type("in doubt")
+        page.keyboard.press("Escape")
+        page.keyboard.press("2")
+        expect(page.locator(".progress-row")).to_contain_text("1 of 25 labelled")
+        page.keyboard.press("s")
+        expect(page).to_have_url(re.compile("at=3$"))
+        page.keyboard.press("1")
+        expect(page.locator(".progress-row")).to_contain_text("2 of 25 labelled")
+        page.keyboard.press("u")
+        expect(page.locator(".progress-row")).to_contain_text("1 of 25 labelled")
+        expect(page).to_have_url(re.compile("at=3$"))
+        # The next item takes the place of the last one: no page was loaded anew.
+        assert page.evaluate("window.same")
+        assert opened.noises == []
+    with Store.open(site.store) as store:
+        (label,) = [label for label in store.labels(site.runs["atomic"]) if label.annotator == "李 Ana"]
+    assert (label.label, label.note, label.text, label.policy) == ("wrong", "in doubt", first, "1")
+    assert label.about
+    assert label.time
+
+
+def test_people_on_the_sample_and_the_run(browser: Browser, site: Site) -> None:
+    """What people said stands on the sample's page, by name."""
+    with tab(browser, site.at("atomic", "/label?n=0&lang=en")) as opened:
+        named(opened.page, site, "Bo")
+        opened.page.reload()
+        opened.page.keyboard.press("3")
+        expect(opened.page.locator(".progress-row")).to_contain_text("1 of 25")
+        opened.page.goto(site.at("atomic", "/samples/car-tyre"))
+        expect(opened.page.locator(".people")).to_contain_text("Bo")
+        expect(opened.page.locator(".people")).to_contain_text("undetermined")
+
+
+# --- judges ---------------------------------------------------------------------------------------
+
+
+def test_a_judge_is_checked_in_place(browser: Browser, site: Site) -> None:
+    """The button asks the judge and says what came of it on the same page."""
+    with tab(browser, f"{site.address}/judges?lang=en") as opened:
+        opened.page.locator("tr", has_text="recorded").get_by_role("button").click()
+        expect(opened.page.locator(".health")).to_contain_text("Not fit as it is")
+        expect(opened.page.locator(".health")).to_contain_text("recorded")
+        assert opened.page.url.endswith("/judges?lang=en")
+        assert opened.noises == []
+
+
+# --- live ------------------------------------------------------------------------------------------
+
+
+def test_the_overview_follows_a_running_run(browser: Browser, site: Site) -> None:
+    """A verdict that is added shows up without a new page, and what was unfolded stays so."""
+    with Store.open(site.store) as store:
+        run = add_run(store, "20990101-000000-live", "judge", [(rag("s1"), atomic("s1"))], {}, state="running")
+        with store.alone_with(run), tab(browser, f"{site.address}/runs/{run}?lang=en") as opened:
+            page = opened.page
+            expect(page.locator(".statuses")).to_contain_text("1 Samples")
+            page.locator(".fold-away summary").click()
+            page.evaluate("window.same = true")
+            store.add_verdict(run, 1, rag("s2"), atomic("s2", ["wrong"]))
+            expect(page.locator(".statuses")).to_contain_text("2 Samples", timeout=20_000)
+            expect(page.locator(".headline .big")).to_have_text("50.0%")
+            assert page.locator(".fold-away").get_attribute("open") is not None
+            assert page.evaluate("window.same")
+        store.delete_run(run)
+
+
+# --- hostile ---------------------------------------------------------------------------------------
+
+
+def test_a_hostile_sample_is_text(browser: Browser, site: Site) -> None:
+    """Scripts, links and broken tags in every field, and an id full of signs, are shown and do nothing."""
+    run = site.runs["hostile"]
+    address = site.address + sample_address(run, ODD_ID)
+    pair = f"/compare/sample?a={run}&b={run}&id="
+    with tab(browser, f"{site.address}/runs/{run}/samples?lang=en") as opened:
+        page = opened.page
+        named(page, site, "Eve")
+        page.locator("tbody a").first.click()
+        expect(page).to_have_url(address)
+        expect(page.locator("h1")).to_have_text(ODD_ID)
+        expect(page.locator(".answer .text").first).to_contain_text("<script>window.hacked = 1</script>")
+        for other in (
+            f"{address}/asked",
+            f"{site.address}{pair}{'%61' + ODD_ID[1:].replace('#', '%23').replace('&', '%26')}",
+        ):
+            page.goto(other)
+            expect(page.locator("main")).to_contain_text(ODD_ID)
+        page.goto(f"{site.address}/runs/{run}/label?n=0")
+        expect(page.locator(".answer .text")).to_contain_text("<script>")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("a[href^='javascript']").count() == 0
+        assert opened.noises == []
+
+
+def test_a_megabyte_of_answer(browser: Browser, site: Site) -> None:
+    """A page shows the beginning of a huge text and says how much it leaves out."""
+    with tab(browser, site.at("hostile", "/samples/long?lang=en")) as opened:
+        expect(opened.page.locator(".answer .gap").first).to_contain_text("characters left out")
+        assert len(opened.page.content()) < HEAVIEST
+        assert json.loads(opened.page.request.get(site.at("hostile", "/samples/long.json")).text())["id"] == "long"
+        named(opened.page, site, "Eve")
+        opened.page.goto(site.at("hostile", "/label?n=0&at=4"))
+        expect(opened.page.locator(".answer .gap")).to_contain_text("characters left out")

@@ -1,0 +1,117 @@
+"""The list of runs in a real browser: a file is uploaded, its run followed, stopped, resumed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser import DESKTOP, PHONE, chromium, tab
+from command import RAG, fact_server, facts
+from viewer import fill, settings, viewing
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    store = tmp_path_factory.mktemp("viewer") / "store.db"
+    fill(store)
+    with viewing(store) as served:
+        yield served
+
+
+@pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])
+def test_the_page(browser: Browser, address: str, language: str, viewport: dict[str, int], scheme: str) -> None:
+    """Wide and light, narrow and dark, in both languages: quiet, alone, never too wide, accessible."""
+    with tab(browser, f"{address}/runs?lang={language}", viewport=viewport, color_scheme=scheme) as opened:
+        opened.page.locator("details.new summary").click()
+        assert opened.page.locator("tbody tr").count() == 4
+        assert opened.page.locator("svg.spread").count() == 7
+        assert opened.overflow <= 0
+        assert opened.violations() == []
+        assert opened.noises == []
+        assert all(url.startswith(address) for url in opened.requests)
+
+
+def test_filtering(browser: Browser, address: str) -> None:
+    """The list follows what is typed, and so does the address, which can be passed on."""
+    with tab(browser, f"{address}/runs?lang=en") as opened:
+        page = opened.page
+        page.locator("#q").fill("dialogue.jsonl")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        assert page.url.endswith("/runs?q=dialogue.jsonl")
+        page.reload()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.locator("#q").fill("")
+        page.locator("#by-protocol").select_option("atomic")
+        expect(page.locator("tbody tr td:nth-child(2)")).to_contain_text(["Atomic"])
+        assert opened.noises == []
+
+
+def test_the_life_of_a_run(browser: Browser, tmp_path: Path) -> None:
+    """Uploaded, followed while it is at work, stopped, resumed to its end, deleted only after being asked."""
+    samples = facts(tmp_path / "facts.jsonl", 400)
+    with fact_server(latency=0.2) as server:
+        mine = {"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"}
+        config = settings(mine=mine)
+        with viewing(tmp_path / "store.db", config=config) as served, tab(browser, f"{served}/runs?lang=en") as opened:
+            page = opened.page
+            page.locator("#file").set_input_files(samples)
+            page.locator("#judge").select_option("mine")
+            page.get_by_role("button", name="Start").click()
+            row = page.locator("tbody tr")
+            expect(row.locator("progress")).to_have_attribute("max", "400")
+            expect(row.locator("[data-figures]")).to_contain_text("/s")
+            row.get_by_role("button", name="Stop").click()
+            expect(row.locator(".state")).to_have_text("stopped", timeout=15_000)
+            row.get_by_role("button", name="Resume").click()
+            expect(row.locator(".state")).to_have_text("complete", timeout=30_000)
+            expect(row.locator(".scores b")).to_have_text("100.0%")
+            assert len(server.requests) == 800
+            row.get_by_role("button", name="Delete").first.click()
+            ask = page.locator(".ask:popover-open")
+            expect(ask).to_contain_text("400 samples")
+            ask.get_by_role("button", name="Cancel").click()
+            expect(row).to_have_count(1)
+            row.get_by_role("button", name="Delete").first.click()
+            ask.get_by_role("button", name="Delete").click()
+            expect(page.locator("#list")).to_contain_text("No runs yet")
+            assert opened.noises == []
+
+
+def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -> None:
+    """One clear line says what is wrong with it; no run is made."""
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"question": "only"}\n', encoding="utf-8")
+    with tab(browser, f"{address}/runs?lang=en") as opened:
+        opened.page.locator("details.new summary").click()
+        opened.page.locator("#file").set_input_files(wrong)
+        opened.page.get_by_role("button", name="Start").click()
+        expect(opened.page.get_by_role("alert")).to_contain_text("wrong.jsonl:1")
+        opened.page.goto(f"{address}/runs")
+        expect(opened.page.locator("tbody tr")).to_have_count(4)
+
+
+def test_without_script(browser: Browser, tmp_path: Path) -> None:
+    """With JavaScript off a run can be started and deleted all the same."""
+    with (
+        viewing(tmp_path / "store.db") as served,
+        tab(browser, f"{served}/runs?lang=en", java_script_enabled=False) as opened,
+    ):
+        page = opened.page
+        page.locator("#file").set_input_files(RAG)
+        page.locator("#judge").select_option("recorded")
+        page.get_by_role("button", name="Start").click()
+        page.locator("tbody tr").wait_for()
+        while page.locator(".state.complete").count() == 0:
+            page.reload()
+        page.get_by_role("button", name="Delete").first.click()
+        page.locator(".ask:popover-open button.main").click()
+        expect(page.locator("#list")).to_contain_text("No runs yet")

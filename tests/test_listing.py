@@ -1,0 +1,166 @@
+"""The table of samples: pages, order, search and filters, over verdicts of every protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from report_fixtures import atomic, dialogue, dialogue_sample, rag, some_of
+from steelyard.errors import ConfigError
+from steelyard.listing import (
+    Range,
+    SampleQuery,
+    catch_up,
+    known_summary,
+    neighbours,
+    searchable,
+    summary,
+    table,
+    unlisted,
+)
+from steelyard.records import Sample, Verdict
+from steelyard.store import Store
+
+RUN = "run-a"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.db") as opened:
+        opened.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+        yield opened
+
+
+def add(store: Store, *judged: tuple[Verdict, Sample]) -> None:
+    start = sum(store.judged(RUN).values())
+    store.add_verdicts(RUN, [(start + n, sample, verdict) for n, (verdict, sample) in enumerate(judged)])
+
+
+def ids(store: Store, **query: object) -> list[str]:
+    return [row.id for row in table(store, RUN, SampleQuery.model_validate(query)).rows]
+
+
+def test_a_plain_page_needs_no_listing(store: Store) -> None:
+    """The first look reads the page's own verdicts only, and shows what the listing would."""
+    add(store, *some_of("atomic"))
+    plain = table(store, RUN, SampleQuery())
+    assert unlisted(store, RUN) == 5
+    assert catch_up(store, RUN)
+    assert unlisted(store, RUN) == 0
+    assert sorted(table(store, RUN, SampleQuery(sort="id")).rows, key=lambda row: row.seq) == list(plain.rows)
+    assert plain.rows[1].flags == ("injection_suspected",)
+    assert plain.rows[1].labels == {"atom:correct": 1, "atom:wrong": 1}
+    assert plain.rows[0].title.startswith("大灯是否可以贴膜")
+
+
+def test_pages(store: Store) -> None:
+    """Pages follow each other without a gap in every order; the total is that of all pages."""
+    add(store, *[(atomic(f"s{n:02}", ["correct"] * (n % 3) + ["wrong"]), rag(f"s{n:02}")) for n in range(23)])
+    for sort in ("seq", "accuracy", "id", "flags"):
+        pages = [table(store, RUN, SampleQuery(sort=sort, page=page, per_page=10)) for page in (1, 2, 3, 4)]
+        assert [len(page.rows) for page in pages] == [10, 10, 3, 0]
+        assert len({row.seq for page in pages for row in page.rows}) == 23
+        assert {(page.total, page.n, page.pages) for page in pages} == {(23, 23, 3)}
+
+
+def test_order(store: Store) -> None:
+    """By a score, samples without it are last both ways; what is equal stays in the order of the input."""
+    labels = {
+        "half": ["correct", "wrong"],
+        "none": ["exempt"],
+        "full": ["correct"],
+        "zero": ["wrong"],
+        "also": ["wrong"],
+    }
+    add(store, *[(atomic(id, found), rag(id)) for id, found in labels.items()])
+    assert ids(store, sort="accuracy") == ["zero", "also", "half", "full", "none"]
+    assert ids(store, sort="accuracy", descending=True) == ["full", "half", "zero", "also", "none"]
+    assert ids(store, descending=True) == list(reversed(labels))
+    with pytest.raises(ConfigError, match="no score"):
+        ids(store, sort="accuracy') --")
+
+
+def test_filters(store: Store) -> None:
+    """Several values of a filter mean any, several filters mean all."""
+    add(store, *some_of("atomic"))
+    assert ids(store, flags=["injection_suspected"]) == ["s1"]
+    assert ids(store, labels=["atom:wrong", "atom:exempt"]) == ["s1", "s2"]
+    assert ids(store, tags=["售前"]) == ["s1", "s3"]
+    assert ids(store, tags=["售前"], labels=["atom:wrong"]) == ["s1"]
+    assert ids(store, statuses=["partial", "failed"]) == ["s3"]
+    assert ids(store, scores={"accuracy": {"low": 0.4, "high": 0.6}}) == ["s1"]
+    assert ids(store, scores={"accuracy": Range(low=1)}) == ["s0", "s4"]
+    assert ids(store, tags=["售"]) == []
+
+
+def test_search(store: Store) -> None:
+    """Chinese of one character upwards, full and half width, upper and lower case; in question, answer, id and tags."""
+    add(
+        store,
+        (atomic("s-ABC"), rag("s-ABC", "理想Ｌ９的车长？", answer="五米二。")),
+        (atomic("s1"), rag("s1", "100%_真的吗", answer="Straße", tags=("售前",))),
+        (dialogue("d1"), dialogue_sample("d1")),
+    )
+    assert ids(store, search="l9") == ids(store, search="米") == ids(store, search="abc") == ["s-ABC"]
+    assert ids(store, search="%_") == ids(store, search="STRASSE") == ids(store, search="售前") == ["s1"]
+    assert ids(store, search="月亮代表") == ["d1"]
+    assert ids(store, search=" ") == ["s-ABC", "s1", "d1"]
+    assert ids(store, search="没有这样的话") == []
+
+
+def test_new_verdicts_show_at_once(store: Store) -> None:
+    """What is added or judged again after the table was made is in the next one, and in the counts."""
+    add(store, (atomic("a", ["wrong"]), rag("a")))
+    assert summary(store, RUN).labels == {"atom:wrong": 1}
+    assert known_summary(store, RUN) == summary(store, RUN)
+    add(store, (atomic("b", ["correct"]), rag("b")))
+    store.add_verdict(RUN, 0, rag("a"), atomic("a", ["correct"]))
+    assert known_summary(store, RUN) is None
+    assert ids(store, labels=["atom:wrong"]) == []
+    assert ids(store, labels=["atom:correct"]) == ["a", "b"]
+    assert summary(store, RUN).labels == {"atom:correct": 2}
+
+
+def test_a_deleted_run_takes_its_table_along(store: Store) -> None:
+    """Nothing of it is left behind."""
+    add(store, *some_of("atomic"))
+    summary(store, RUN)
+    add(store, (atomic("late"), rag("late")))
+    store.delete_run(RUN)
+    for name in ("listed", "searched", "summaries", "unlisted"):
+        assert list(store.query(f"SELECT * FROM {name}")) == []
+
+
+def test_summary(store: Store) -> None:
+    """How many samples have what, the mean of each score with its n, and ten steps from end to end."""
+    add(store, *some_of("atomic"))
+    found = summary(store, RUN)
+    assert (found.n, found.flags, found.tags) == (5, {"injection_suspected": 1}, {"售后": 3, "L9": 3, "售前": 2})
+    accuracy = found.scores["accuracy"]
+    assert (accuracy.n, accuracy.mean) == (3, pytest.approx(2.5 / 3))
+    assert accuracy.bins == (0, 0, 0, 0, 0, 1, 0, 0, 0, 2)
+
+
+def test_neighbours(store: Store) -> None:
+    """Before and after a sample, in the very order of the table."""
+    add(store, *some_of("atomic"))
+    for query in (
+        SampleQuery(),
+        SampleQuery(descending=True),
+        SampleQuery(sort="accuracy"),
+        SampleQuery(tags=("售后",)),
+    ):
+        order = [None, *(row.seq for row in table(store, RUN, query).rows), None]
+        for before, seq, after in zip(order, order[1:], order[2:], strict=False):
+            assert neighbours(store, RUN, query, seq or 0) == (before, after)
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
+def test_a_part_of_a_text_is_found_in_it(before: str, part: str, after: str) -> None:
+    """Whatever stands in a text by itself is found there, however it is written."""
+    text = f"{before} {part} {after}"
+    assert searchable(part).strip() in searchable(text)

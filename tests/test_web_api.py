@@ -1,0 +1,214 @@
+"""The HTTP API, over a real server and by schemathesis against its own document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.generation import GenerationMode
+
+from command import RAG, fact_server, facts, lines_of
+from report_fixtures import atomic, rag
+from steelyard.store import Store
+from steelyard.web.app import create_app
+from steelyard.web.viewer import Viewer
+from viewer import fill, viewing
+from viewer import settings as configured
+
+ATOMIC = {"protocol": "atomic", "judge": "recorded", "options": {"date": "2026-03-02"}}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[httpx.Client]:
+    """A viewer over a store with one run of `atomic`."""
+    fill(tmp_path / "store.db", ("atomic",))
+    with viewing(tmp_path / "store.db") as address, httpx.Client(base_url=f"{address}/api/v1", timeout=30) as client:
+        yield client
+
+
+def ended(client: httpx.Client, run: str) -> dict[str, Any]:
+    """The last event of a run that is being followed."""
+    with client.stream("GET", f"/runs/{run}/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        text = "".join(answer.iter_text())
+    name, data = text.strip().rsplit("\n\n", 1)[-1].split("\n")
+    assert name == "event: end"
+    return json.loads(data.removeprefix("data: "))
+
+
+def test_evaluate_answers_with_result_lines(api: httpx.Client) -> None:
+    """The lines are those that a run of the same samples keeps; what cannot be read is named by index and field."""
+    samples = lines_of(RAG)
+    answer = api.post("/evaluate", json={**ATOMIC, "samples": [{"question": "?"}, *samples]}).json()
+    kept = [json.loads(line) for line in api.get("/runs/last/results.jsonl").text.splitlines()]
+    assert answer["results"] == kept
+    assert [(bad["index"], bad["field"]) for bad in answer["bad_samples"]] == [(0, "answer")]
+
+
+def test_a_run_from_samples(api: httpx.Client) -> None:
+    """Posted samples become a run that is followed to its end and then read in every form."""
+    made = api.post("/runs", json={**ATOMIC, "samples": lines_of(RAG)})
+    assert made.status_code == 201
+    id = made.json()["id"]
+    assert made.headers["location"] == f"/api/v1/runs/{id}"
+    assert (ended(api, id)["state"], ended(api, id)["done"]) == ("complete", 8)
+    detail = api.get(f"/runs/{id}").json()
+    assert detail["report"]["n"] == detail["progress"]["done"] == 8
+    assert api.get("/runs").json()["runs"][0]["id"] == id
+    found = api.get(f"/runs/{id}/samples", params={"sort": "accuracy", "label": "atom:wrong", "per_page": 2}).json()
+    assert (len(found["rows"]), found["n"]) == (2, 8)
+    one = api.get(f"/runs/{id}/samples/{found['rows'][0]['id']}").json()
+    assert one["result"]["scores"] == found["rows"][0]["scores"]
+    assert api.delete(f"/runs/{id}").status_code == 204
+    assert api.get(f"/runs/{id}").json()["error"]["code"] == "not_found"
+
+
+def test_a_run_from_a_file(api: httpx.Client, tmp_path: Path) -> None:
+    """An upload is kept under a name of its own, and goes with its run."""
+    with Path(RAG).open("rb") as file:
+        made = api.post(
+            "/runs", data={"protocol": "grounded", "judge": "recorded"}, files={"file": ("../../x.jsonl", file)}
+        )
+    id = made.json()["id"]
+    assert ended(api, id)["done"] == 8
+    (kept,) = (tmp_path / "store-uploads").rglob("*.jsonl")
+    assert kept.name == "x.jsonl"
+    assert api.post(f"/runs/{id}/stop").json()["state"] == "complete"
+    api.delete(f"/runs/{id}")
+    assert not (tmp_path / "store-uploads").exists()
+
+
+def test_stop_and_resume(tmp_path: Path) -> None:
+    """A stopped run keeps what was answered; resumed, it asks only the rest. Nobody else can touch it meanwhile."""
+    with (
+        fact_server(latency=0.05) as server,
+        viewing(
+            tmp_path / "store.db",
+            config=configured(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"}),
+        ) as address,
+        httpx.Client(base_url=f"{address}/api/v1", timeout=30) as client,
+    ):
+        body = {"protocol": "atomic", "judge": "mine", "samples": lines_of(facts(tmp_path / "f.jsonl", 600))}
+        id = client.post("/runs", json=body).json()["id"]
+        while not client.get(f"/runs/{id}").json()["progress"]["done"]:
+            time.sleep(0.02)
+        assert client.delete(f"/runs/{id}").status_code == 409
+        assert client.post(f"/runs/{id}/resume").json()["error"]["code"] == "in_use"
+        assert client.post(f"/runs/{id}/stop").status_code == 202
+        stopped = ended(client, id)
+        assert stopped["state"] == "stopped"
+        assert 0 < stopped["done"] < 600
+        assert client.post(f"/runs/{id}/resume").status_code == 202
+        assert ended(client, id)["done"] == 600
+        assert len(server.requests) == 1200
+
+
+def test_a_closed_viewer_leaves_runs_that_can_be_resumed(tmp_path: Path) -> None:
+    """Runs at work when the viewer ends are stopped, not lost."""
+    with fact_server(latency=0.05) as server:
+        config = configured(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with viewing(tmp_path / "store.db", config=config) as address:
+            body = {"protocol": "atomic", "judge": "mine", "samples": lines_of(facts(tmp_path / "f.jsonl", 600))}
+            id = httpx.post(f"{address}/api/v1/runs", json=body).json()["id"]
+        with Store.open(tmp_path / "store.db") as store:
+            assert store.run(id).state == "stopped"
+            assert not store.in_use(id)
+
+
+def test_labels(api: httpx.Client) -> None:
+    """A label is tied to its item; one for an item that is not there is refused with its place, and nothing is kept."""
+    sample = api.get("/runs/last/samples").json()["rows"][0]["id"]
+    item = api.get(f"/runs/last/samples/{sample}").json()["result"]["items"][0]
+    good = {"sample": sample, "kind": "atom", "item": item["id"], "label": "正确", "annotator": "Ann"}
+    bad = api.post("/labels", json={"run": "last", "labels": [good, {**good, "item": 99}]})
+    assert (bad.status_code, bad.json()["error"]["field"]) == (422, "labels.1.item")
+    assert api.get("/labels").json() == {"labels": []}
+    assert api.post("/labels", json={"run": "last", "labels": [good]}).json() == {"kept": 1}
+    (label,) = api.get("/labels", params={"run": "last"}).json()["labels"]
+    assert (label["label"], label["text"], label["annotator"]) == ("correct", item["text"], "Ann")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"protocol": "nuclear", "samples": [{}]}, None),
+        ({"protocol": "atomic", "judge": "recorded:/etc/passwd", "samples": [{}]}, None),
+        ({"protocol": "atomic", "samples": []}, "samples"),
+        ({"protocol": "atomic", "samples": [{}], "options": {"strict": "yes"}}, "options.strict"),
+        ({"protocol": "atomic", "samples": [{}], "more": 1}, "more"),
+    ],
+)
+def test_errors_have_one_shape(api: httpx.Client, body: dict[str, Any], field: str | None) -> None:
+    """Whatever is wrong, and wherever: a code, a message, and the field it is about."""
+    for path in ("/evaluate", "/runs"):
+        answer = api.post(path, json=body)
+        assert answer.status_code == 422
+        problem = answer.json()["error"]
+        assert (problem["code"], problem.get("field")) == ("invalid", field)
+        assert problem["message"]
+
+
+def test_no_key_is_shown(tmp_path: Path) -> None:
+    """Neither judges nor runs nor the document hold the key, nor what stands in a header."""
+    table = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "key_env": "MY_KEY", "headers": {"X-Auth": "s3cret"}}
+    config = configured(mine=table)
+    config.environment = {"MY_KEY": "s3cret"}
+    with viewing(tmp_path / "store.db", config=config) as address:
+        for path in ("/api/v1/judges", "/api/v1/openapi.json", "/judges", "/judges.json", "/runs", "/api/v1/protocols"):
+            text = httpx.get(address + path).text
+            assert "s3cret" not in text
+        assert "MY_KEY" in httpx.get(f"{address}/api/v1/judges").text
+
+
+def test_csv_is_safe_to_open(tmp_path: Path) -> None:
+    """A cell that a spreadsheet would run as a formula begins with an apostrophe."""
+    with Store.open(tmp_path / "store.db") as store:
+        store.create_run("r1", "atomic", "j", "2026-03-02T10:00:00+00:00", {})
+        evil = '=HYPERLINK("http://x")'
+        store.add_verdict("r1", 0, rag(evil), atomic(evil, ["wrong"], text="@SUM(1)"))
+    with viewing(tmp_path / "store.db") as address:
+        for query in ("", "?items=true"):
+            text = httpx.get(f"{address}/api/v1/runs/r1/results.csv{query}").content.decode("utf-8-sig")
+            (row,) = csv.DictReader(io.StringIO(text))
+            assert row["sample" if query else "id"] == f"'{evil}"
+            assert not any((cell or "").startswith(("=", "+", "@", "-")) for cell in row.values())
+
+
+# --- schemathesis ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    store = tmp_path_factory.mktemp("schemathesis") / "store.db"
+    fill(store, ("atomic",))
+    app = create_app(Viewer(configured(), store, hosts=frozenset()))
+    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+def test_the_api_is_as_its_document_says(document: Any, mode: GenerationMode) -> None:
+    """Whatever fits the document is accepted, whatever does not is refused, and every answer has its shape."""
+    tried = []
+    for found in document.get_all_operations():
+        operation = found.ok()
+
+        @given(operation.as_strategy(generation_mode=mode))
+        @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        def hold(case: schemathesis.Case) -> None:
+            case.call_and_validate()
+
+        with suppress(Unsatisfiable):  # where nothing about a request can be wrong
+            hold()
+        tried.append(operation.label)
+    assert "POST /evaluate" in tried

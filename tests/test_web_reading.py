@@ -1,0 +1,445 @@
+"""The reading pages without a browser: their JSON, their files, what labelling keeps hidden, and how fast they are."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import QueryParams
+
+from command import RAG, RECORDED, Steelyard
+from endpoint import Loopback
+from reading_store import ODD_ID, SECRET, add_run, filled, secret
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
+from steelyard.comparison.labels import label_changes
+from steelyard.config import Config, Settings
+from steelyard.listing import Range, SampleQuery
+from steelyard.prompts import Prompts
+from steelyard.records import Atom, Verdict
+from steelyard.reports import ReportBuilder
+from steelyard.store import Store, Wording
+from steelyard.web.addresses import sample_address, sample_of, segment_of
+from steelyard.web.exchanges import exchanges
+from steelyard.web.known import Known
+from steelyard.web.labelling import KINDS
+from steelyard.web.pages.samples import parameters, query_of
+from viewer import viewing
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reading") / "store.db"
+
+
+@pytest.fixture(scope="module")
+def runs(store: Path) -> dict[str, str]:
+    return filled(store)
+
+
+@pytest.fixture(scope="module")
+def client(store: Path, runs: dict[str, str]) -> Iterator[httpx.Client]:
+    with viewing(store) as address, httpx.Client(base_url=address, timeout=60, follow_redirects=True) as opened:
+        yield opened
+
+
+def answer(client: httpx.Client, path: str, **given: Any) -> Any:
+    found = client.get(path, **given)
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+# --- addresses -------------------------------------------------------------------------------------
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_id_has_an_address(id: str) -> None:
+    """A sample's id of any form is one segment of a path that leads back to it."""
+    segment = segment_of(id)
+    assert segment not in ("", ".", "..")
+    assert "/" not in segment
+    assert sample_of(httpx.URL(f"http://x/{segment}").path[1:]) == id
+
+
+@pytest.mark.parametrize("id", ["car-seat", "编号 7", "a&b?c"])
+def test_plain_ids_can_be_read_in_the_address(id: str) -> None:
+    """Ordinary ids stand in the address as they are."""
+    assert not segment_of(id).startswith("~")
+
+
+# --- one run ---------------------------------------------------------------------------------------
+
+
+def test_the_report_as_json(client: httpx.Client, runs: dict[str, str], store: Path) -> None:
+    """The page's JSON holds the same report that is counted from the verdicts."""
+    found = answer(client, f"/runs/{runs['scorecard']}.json")
+    builder = ReportBuilder("scorecard", "en")
+    with Store.open(store) as opened:
+        for sample, verdict in opened.verdicts(runs["scorecard"]):
+            builder.add(verdict, sample)
+    assert found["report"]["scores"] == json.loads(builder.build().model_dump_json())["scores"]
+    assert found["run"]["id"] == runs["scorecard"]
+
+
+def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
+    """What is new is added to what was counted; the sum is that of a fresh count, also after a retry."""
+    path, known = tmp_path / "store.db", Known()
+    judged = [(rag(f"s{n}", f"q{n}"), atomic(f"s{n}", ["correct", "wrong"][n % 2 :])) for n in range(5)]
+    with Store.open(path) as store:
+        run = add_run(store, "r", "j", judged[:2], {}, state="running")
+        first = known.report(lambda: Store.open(path), store.run(run), None)
+        store.add_verdicts(run, [(n, *judged[n]) for n in (4, 2)])
+        second = known.report(lambda: Store.open(path), store.run(run), None)
+        store.add_verdict(run, 0, rag("s0", "q0"), atomic("s0", ["wrong"]))
+        store.add_verdict(run, 3, *judged[3])
+        store.update_run(run, state="complete", finished="2026-03-02T10:02:00+00:00", manifest={})
+        third = known.report(lambda: Store.open(path), store.run(run), None)
+        fresh = Known().report(lambda: Store.open(path), store.run(run), None)
+    assert first
+    assert second
+    assert (first.n, second.n) == (2, 4)
+    assert third == fresh
+    known.close()
+
+
+def test_files_to_take_away(client: httpx.Client, runs: dict[str, str]) -> None:
+    """Result lines, tables and the report come as files, never as pages of the viewer."""
+    lines = client.get(f"/runs/{runs['atomic']}/results.jsonl")
+    assert [json.loads(line)["id"] for line in lines.text.splitlines()][:2] == ["car-tyre", "car-seat"]
+    table = client.get(f"/runs/{runs['atomic']}/results.csv").text.splitlines()
+    assert table[0].lstrip("\ufeff").startswith("id,protocol,status,accuracy")
+    items = client.get(f"/runs/{runs['atomic']}/results.csv", params={"items": "1"}).text.splitlines()
+    assert len(items) > len(table)
+    report = client.get(f"/runs/{runs['hostile']}/results.html")
+    for file in (lines, report):
+        assert file.headers["content-disposition"].startswith("attachment")
+    assert report.headers["content-type"] == "application/octet-stream"
+
+
+# --- one sample ------------------------------------------------------------------------------------
+
+
+def test_a_sample_in_three_forms(client: httpx.Client, runs: dict[str, str]) -> None:
+    """JSON, Markdown and page, also for an id full of signs."""
+    for run, id in (("atomic", "car-seat"), ("hostile", ODD_ID)):
+        address = sample_address(runs[run], id)
+        assert answer(client, f"{address}.json")["verdict"]["id"] == id
+        assert client.get(f"{address}.md").headers["content-type"].startswith("text/markdown")
+        assert client.get(address).status_code == 200
+    assert client.get(f"/runs/{runs['atomic']}/samples/nobody.json").json()["error"]["code"] == "not_found"
+
+
+def test_every_ask_is_told_with_its_reply(steelyard: Steelyard, tmp_path: Path) -> None:
+    """Driven again over the stored replies, a protocol asks what it asked; each ask is worded as it was sent."""
+    with Loopback({"atoms": [], "fallback": False}) as server:
+        server.reply_for = lambda request: (
+            {"atoms": [{"id": 1, "text": "早班车6点发车", "causal_of": None}]}
+            if "causal_of" in json.dumps(request.schema)
+            else {
+                "atoms": [{"id": 1, "label": "wrong", "level": 1, "reference": 0, "quote": "6点20分"}],
+                "fallback": False,
+            }
+        )
+        (tmp_path / "steelyard.toml").write_text(
+            f'[judges.mine]\nbase_url = "{server.url}"\nmodel = "m"\n', encoding="utf-8"
+        )
+        rows = [{"id": "bus", "question": "几点？", "answer": "早班车6点发车。", "references": ["6点20分发车。"]}]
+        (tmp_path / "bus.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+        assert steelyard("run", "bus.jsonl", "-p", "atomic", "-j", "mine", "--progress", "quiet").code == 0
+        sent = [request.body["messages"] for request in server.requests]
+    with Store.open(tmp_path / ".steelyard" / "store.db") as store:
+        row = store.run("last")
+        sample, verdict = next(store.verdicts(row.id))
+        told = exchanges(store, row, sample, Prompts.shipped())
+        assert [[message.model_dump() for message in one.messages] for one in told] == sent
+        assert [one.task for one in told] == ["atomic.split", "atomic.judge"]
+        assert all(one.wording and one.wording.is_same and one.raw and one.usage.prompt_tokens for one in told)
+        edited = Prompts.shipped().get("atomic.split", "zh").text.replace("version: 2", "version: 3")
+        again = exchanges(store, row, sample, Prompts.shipped().with_texts({"mine.md": edited}))
+    wording = again[0].wording
+    assert wording
+    assert (wording.is_same, wording.version, wording.recorded_version) == (False, 3, 2)
+    assert isinstance(verdict.items[0], Atom)
+
+
+# --- the table -------------------------------------------------------------------------------------
+
+
+def test_the_query_stands_in_the_address() -> None:
+    """A query becomes parameters of an address and comes back from them unchanged."""
+    query = SampleQuery(
+        search="图书馆 a&b",
+        flags=("empty_answer",),
+        labels=("atom:wrong", "atom:exempt"),
+        tags=("车",),
+        statuses=("partial",),
+        scores={"accuracy": Range(low=0.1, high=0.5)},
+        sort="accuracy",
+        descending=True,
+        page=3,
+    )
+    listed = [
+        (name, one)
+        for name, value in parameters(query).items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    assert query_of(QueryParams([(name, str(value)) for name, value in listed])) == query
+    assert parameters(SampleQuery()) == {}
+
+
+def test_the_table_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
+    """Rows, totals and what there is to filter by; nonsense is named."""
+    found = answer(client, f"/runs/{runs['atomic']}/samples.json", params={"label": "atom:wrong", "sort": "accuracy"})
+    assert [row["id"] for row in found["table"]["rows"]] == ["car-seat", "library-friday"]
+    assert found["summary"]["tags"]["library"] == 2
+    wrong = client.get(f"/runs/{runs['atomic']}/samples.json", params={"page": "-1"})
+    assert wrong.status_code == 422
+    assert "page" in wrong.json()["error"]["field"]
+
+
+def test_a_hundred_thousand_samples(tmp_path: Path) -> None:
+    """The first byte of the table waits less than ten times as long as that of a hundred samples; so does the run's."""
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        for run, n in (("small", 100), ("large", 100_000)):
+            add_run(store, run, "j", [(rag("s0"), atomic("s0", ["wrong"]))], {})
+            store.change(
+                "INSERT INTO samples WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+                "SELECT run, i, 's' || i, json_set(sample, '$.id', 's' || i), status, "
+                "json_set(verdict, '$.id', 's' || i) FROM samples, n WHERE run = ? AND seq = 0",
+                [(n - 1, run)],
+            )
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=120) as client:
+        for page in ("/samples", ""):
+            seconds = {run: _seconds(client, f"/runs/{run}{page}") for run in ("small", "large")}
+            # A page that answers in a few milliseconds is measured against the noise of the machine.
+            assert seconds["large"] < 10 * max(seconds["small"], 0.2 if page else 0.4), (page, seconds)
+        assert (
+            answer(client, "/runs/large/samples.json", params={"page": "2000"})["table"]["rows"][-1]["id"] == "s99999"
+        )
+
+
+def _seconds(client: httpx.Client, path: str) -> float:
+    taken = []
+    for _ in range(3):
+        began = time.perf_counter()
+        with client.stream("GET", path) as response:
+            next(response.iter_bytes())
+            taken.append(time.perf_counter() - began)
+    return median(taken)
+
+
+# --- compare ---------------------------------------------------------------------------------------
+
+
+def test_labels_of_the_same_items() -> None:
+    """The same items in both runs: what changed comes first, the rest is the same."""
+    changes = label_changes(atomic("s", ["correct", "wrong", "exempt"]), atomic("s", ["correct", "correct", "exempt"]))
+    assert [(c.change, c.a and c.a.label, c.b and c.b.label) for c in changes] == [
+        ("changed", "wrong", "correct"),
+        ("same", "correct", "correct"),
+        ("same", "exempt", "exempt"),
+    ]
+
+
+def test_labels_of_other_answers() -> None:
+    """Statements worded otherwise are paired with their like; what has none is in one run only."""
+
+    def of(*texts: str) -> Verdict:
+        found = atomic("s", ["correct"] * len(texts))
+        items = (item.model_copy(update={"text": text}) for item, text in zip(found.items, texts, strict=True))
+        return found.model_copy(update={"items": tuple(items)})
+
+    changes = label_changes(of("早班车6点20分发车", "车上有茶"), of("司机是三号线的", "早班车6点25分发车"))
+    assert {(c.change, c.a and c.a.text, c.b and c.b.text) for c in changes} == {
+        ("same", "早班车6点20分发车", "早班车6点25分发车"),
+        ("only_a", "车上有茶", None),
+        ("only_b", None, "司机是三号线的"),
+    }
+
+
+def test_checks_and_criteria_are_paired_by_what_they_are() -> None:
+    """Checks by name, criteria by turn and words, whatever their numbers."""
+    assert sum(c.change == "changed" for c in label_changes(grounded("s", [1]), grounded("s", [2]))) == 2
+    changed = [c for c in label_changes(dialogue("d", ["ss"]), dialogue("d", ["sv"])) if c.change == "changed"]
+    assert [(c.kind, c.turn) for c in changed] == [("criterion", 1)]
+
+
+def test_comparison_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
+    """The sentence, the metrics, and one page of those that moved."""
+    found = answer(client, "/compare.json", params={"a": runs["atomic"], "b": runs["other"], "moved": "improved"})
+    assert found["comparison"]["n_improved"] == found["moved"]["n"] == 2
+    assert {change["id"] for change in found["moved"]["samples"]} == {"car-seat", "library-friday"}
+    assert all(change["why"] for change in found["moved"]["samples"])
+    assert found["sentence"].startswith("Not decided")
+    none = client.get("/compare/sample.json", params={"a": runs["atomic"]}).json()
+    assert none["error"]["message"].startswith("b is missing")
+
+
+# --- label -----------------------------------------------------------------------------------------
+
+
+def test_labelling_is_blind(tmp_path: Path) -> None:
+    """Nothing that a judge said is anywhere in what a person who labels is sent, page or JSON, item by item."""
+    path = tmp_path / "store.db"
+    said = {"reason": SECRET, "flags": (SECRET,)}
+    found = {
+        "atomic": (rag("s1"), secret("s1")),
+        "grounded": (rag("s1"), grounded("s1", [1, 4])),
+        "scorecard": (rag("s1"), scorecard("s1")),
+        "dialogue": (dialogue_sample("s1"), dialogue("s1")),
+    }
+    with Store.open(path) as store:
+        for protocol, (sample, verdict) in found.items():
+            items = tuple(item.model_copy(update=said) for item in verdict.items)
+            verdict = verdict.model_copy(update={"items": items, "judge": SECRET, "notes": {"own_answer": SECRET}})
+            add_run(store, protocol, SECRET, [(sample, verdict)], {"judge": {"name": SECRET}})
+    seen = set()
+    with viewing(path) as address, httpx.Client(base_url=address, cookies={"steelyard_annotator": "ana"}) as client:
+        for protocol in found:
+            plan = {"n": "0", "kind": list(KINDS)}
+            total = answer(client, f"/runs/{protocol}/label.json", params=plan)["total"]
+            assert total
+            for at in range(1, total + 1):
+                for form in ("", ".json"):
+                    got = client.get(f"/runs/{protocol}/label{form}", params={**plan, "at": str(at)})
+                    assert got.status_code == 200
+                    assert SECRET not in got.text
+                item = got.json()["item"]
+                seen.add(item["kind"])
+                assert got.json()["own"] is None
+                assert not {"label", "reason", "evidence", "level", "flags", "scores", "support"} & item.keys()
+            for path_ in (f"/runs/{protocol}/label", "/label"):
+                assert SECRET not in client.get(path_).text + client.get(f"{path_}.json").text
+    assert seen == set(KINDS)
+
+
+def post(client: httpx.Client, run: str, at: int, label: str, **more: str) -> httpx.Response:
+    item = answer(client, f"/runs/{run}/label.json", params={"n": "0", "at": str(at)})["item"]
+    form = {"sample": item["sample"], "kind": item["kind"], "label": label, **more}
+    return client.post(f"/runs/{run}/label", params={"n": "0", "at": str(at)}, data=form)
+
+
+def test_labels_are_kept_by_name_and_taken_back(client: httpx.Client, runs: dict[str, str], store: Path) -> None:
+    """Two people label the same item; one takes it back; what is no label is refused."""
+    run = runs["grounded"]
+    for name in ("ana", "李"):
+        client.cookies.set("steelyard_annotator", httpx.QueryParams({"": name}).__str__()[1:])
+        assert post(client, run, 1, "1").status_code == 200
+    assert post(client, run, 2, "perhaps").status_code == 422
+    assert client.post(f"/runs/{run}/label/undo", params={"n": "0", "at": "2"}).status_code == 200
+    client.cookies.clear()
+    assert post_without_name(client, run).status_code == 422
+    with Store.open(store) as opened:
+        kept = list(opened.labels(run))
+    assert [(label.annotator, label.label, label.kind, label.run) for label in kept] == [("ana", "1", "check", run)]
+    assert kept[0].about
+
+
+def post_without_name(client: httpx.Client, run: str) -> httpx.Response:
+    return client.post(f"/runs/{run}/label", params={"n": "0", "at": "1"}, data={"sample": "x"})
+
+
+def test_labels_go_out_and_come_in(client: httpx.Client, runs: dict[str, str], store: Path) -> None:
+    """The export is what the command line reads; a filled-in sheet is taken over, a bad one named by line."""
+    line = {"sample": "guide-xiaoyan", "kind": "criterion", "turn": 1, "item": 1, "label": "符合"}
+    sheet = json.dumps(line, ensure_ascii=False) + "\n"
+    address = f"/runs/{runs['dialogue']}/labels"
+    assert client.post(address, files={"file": ("bo.jsonl", sheet)}).status_code == 200
+    exported = [json.loads(text) for text in client.get(f"{address}.jsonl").text.splitlines()]
+    assert [(label["annotator"], label["label"], label["run"]) for label in exported] == [
+        ("bo", "satisfied", runs["dialogue"])
+    ]
+    bad = client.post(address, files={"file": ("bad.jsonl", sheet + '{"sample": "x", "kind": "atom"}\n')})
+    assert bad.status_code == 422
+    assert "bad.jsonl, line 2" in bad.text or "bad.jsonl:2" in bad.text
+    with Store.open(store) as opened:
+        assert len(list(opened.labels(runs["dialogue"]))) == 1
+
+
+def test_another_site_cannot_label(client: httpx.Client, runs: dict[str, str]) -> None:
+    """A form on somebody else's page is refused."""
+    form = {"sample": "car-tyre", "kind": "atom", "label": "correct"}
+    answer_ = client.post(
+        f"/runs/{runs['atomic']}/label",
+        params={"n": "0", "at": "1"},
+        data=form,
+        headers={"Origin": "https://evil.example"},
+    )
+    assert answer_.status_code == 403
+
+
+# --- judges and prompts ----------------------------------------------------------------------------
+
+
+def test_judges_without_their_keys(tmp_path: Path) -> None:
+    """Name, model, host, price and whether the key is set; never the key, nor what else the settings hold."""
+    key, header = "sk-very-secret", "Bearer also-secret"
+    with Loopback({"atoms": [], "fallback": False}) as server:
+        server.reply_for = lambda request: {
+            "atoms": [
+                {"id": n, "label": label, "level": 1, "reference": 0, "quote": None}
+                for n, label in enumerate(("correct", "wrong", "undetermined"), start=1)
+            ],
+            "fallback": False,
+        }
+        mine = {"base_url": server.url, "model": "gpt-4o-mini", "key_env": "MINE", "headers": {"X-Token": header}}
+        other = {"base_url": "https://judge.example/v1?token=in-the-query", "model": "m", "key_env": "OTHER"}
+        config = Config(Settings(judges={"mine": mine, "other": other}), {"MINE": key}, "steelyard.toml")
+        with viewing(tmp_path / "store.db", config=config) as address, httpx.Client(base_url=address) as client:
+            page, data = client.get("/judges").text, client.get("/judges.json").text
+            checked = client.post("/judges/check.json", data={"judge": "mine"})
+            assert client.post("/judges/check", data={"judge": "nobody"}).status_code == 404
+        assert server.requests[-1].headers["Authorization"] == f"Bearer {key}"
+    for text in (page, data, checked.text):
+        assert key not in text
+        assert header not in text
+        assert "in-the-query" not in text
+    found = {judge["name"]: judge for judge in json.loads(data)["judges"]}
+    assert found["mine"]["key_is_set"] is True
+    assert found["mine"]["price"]["prompt"] > 0
+    assert (found["other"]["host"], found["other"]["key_is_set"]) == ("judge.example", False)
+    assert found["embedded"]["agreement"]["balanced_accuracy"] > 0.5
+    assert (checked.json()["checked"]["judge"], checked.json()["checked"]["labels_as_expected"]) == ("mine", 3)
+
+
+def test_prompts_with_their_differences(tmp_path: Path) -> None:
+    """One's own prompt is held against the shipped one, and the present against what earlier runs were told."""
+    shipped = Prompts.shipped().get("atomic.split", "en")
+    mine = tmp_path / "atomic.split.en.md"
+    mine.write_text(shipped.text.replace("version: 2", "version: 9") + "\nBe brief.\n", encoding="utf-8")
+    config = Config(Settings.model_validate({"run": {"prompts": [str(mine)]}}), {}, str(tmp_path / "steelyard.toml"))
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        store.keep_wordings([Wording("f" * 64, "atomic.split.en", 1, "what it said then")])
+        then = {"prompts": {"atomic.split.en": {"version": 1, "sha256": "f" * 64, "source": "x"}}}
+        add_run(store, "old", "j", [(rag("s1"), atomic("s1"))], then)
+    with viewing(path, config=config) as address, httpx.Client(base_url=address) as client:
+        listed = {prompt["id"]: prompt for prompt in answer(client, "/prompts.json")["prompts"]}
+        found = answer(client, "/prompts/atomic.split.en.json")
+        assert client.get("/prompts/nothing").status_code == 404
+    assert [listed[id]["is_own"] for id in ("atomic.split.en", "atomic.split.zh")] == [True, False]
+    assert [difference["version"] for difference in found["differences"]] == [2, 1]
+    assert {"sign": "+", "text": "Be brief."} in found["differences"][0]["lines"]
+    assert {"sign": "-", "text": "what it said then"} in found["differences"][1]["lines"]
+    assert [(run["run"], run["is_same"]) for run in found["runs"]] == [("old", False)]
+    assert [entry["version"] for entry in found["changelog"]] == [2, 1]
+    assert "answer" in found["variables"]
+
+
+def test_a_run_keeps_the_words_it_was_judged_by(steelyard: Steelyard, tmp_path: Path) -> None:
+    """Each prompt that a run records is in the store with its text."""
+    assert steelyard("run", RAG, "-p", "atomic", "-j", RECORDED, "--progress", "quiet").code in (0, 3)
+    with Store.open(tmp_path / ".steelyard" / "store.db") as store:
+        recorded = store.run("last").manifest["prompts"]
+        kept = {wording.sha256: wording for id in recorded for wording in store.wordings(id)}
+    shipped = {prompt.sha256: prompt.text for prompt in Prompts.shipped()}
+    assert {prompt["sha256"] for prompt in recorded.values()} == kept.keys()
+    assert all(wording.text == shipped[sha256] for sha256, wording in kept.items())

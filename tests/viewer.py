@@ -1,0 +1,64 @@
+"""The viewer as people have it: the real application under uvicorn on loopback, over a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from command import DIALOGUE, EXAMPLES, RAG
+from steelyard import runs
+from steelyard.config import Config, Settings
+from steelyard.protocols import get_protocol
+from steelyard.store import Store
+from steelyard.web.serving import Server, address_of, listen
+from steelyard.web.viewer import Viewer
+
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+JUDGES = {"recorded": {"kind": "recorded", "file": str(EXAMPLES / "replies.jsonl")}}
+
+
+def settings(**judges: dict[str, Any]) -> Config:
+    """A configuration whose judges are the recorded one and the given ones."""
+    return Config(Settings(judges={**JUDGES, **judges}), {}, "steelyard.toml")
+
+
+def fill(path: Path, protocols: Sequence[str] = PROTOCOLS, file: str | None = None) -> list[str]:
+    """One run of each protocol over the examples, judged from their recorded replies; the ids of the runs."""
+    given = [(name, file or (DIALOGUE if name == "dialogue" else RAG)) for name in protocols]
+    # In a thread of its own: Playwright has a loop in this one.
+    with ThreadPoolExecutor(max_workers=1) as alone:
+        return [alone.submit(asyncio.run, _run(path, *one)).result() for one in given]
+
+
+async def _run(path: Path, name: str, file: str) -> str:
+    config, protocol = settings(), get_protocol(name)
+    judge = config.judge("recorded", config.prompts)
+    options = protocol.parse_options({"date": "2026-03-02"} if "date" in protocol.options.model_fields else {})
+    with Store.open(path) as store:
+        how = runs.How(workers=8)
+        run = runs.start(store, protocol, options, judge, "recorded", config.prompts, runs.Input([file]), how)
+        await run.drive(lambda sample, verdict: None, lambda bad: None)
+        await run.aclose()
+        return run.row.id
+
+
+@contextmanager
+def viewing(store: Path, **more: Any) -> Iterator[str]:
+    """The viewer over this store, in a thread; its address."""
+    viewer = Viewer(**{"config": settings(), "store_path": store, **more})
+    ready = threading.Event()
+    server = Server(viewer, listen("127.0.0.1", 0), lambda address: ready.set())
+    thread = threading.Thread(target=server.run, name="viewer")
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield address_of(server.listening)
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        server.listening.close()
