@@ -62,10 +62,16 @@ def frame(request: Request, language: Language) -> dict[str, Any]:
         "language": language,
         "languages": [(name, NAMES[name], with_query(request, lang=name)) for name in LANGUAGES],
         "sections": SECTIONS,
-        "section": request.url.path.strip("/").partition("/")[0].removesuffix(JSON),
+        "section": _section(request.url.path),
         "as_json": f"{request.url.path.rstrip('/')}{JSON}{'?' if request.url.query else ''}{request.url.query}",
         "version": __version__,
     }
+
+
+def _section(path: str) -> str:
+    """Which part of the viewer an address belongs to; a run is labelled below its own address."""
+    first, *rest = path.strip("/").removesuffix(JSON).split("/")
+    return "label" if rest[1:2] == ["label"] else first
 
 
 def with_query(request: Request, **changes: object) -> str:
