@@ -1,0 +1,125 @@
+"""How the viewer bears size: time to the first byte of the table of samples, and the weight of pages.
+
+    python bench/viewer.py              # 100 samples against 100,000
+    python bench/viewer.py --large 5000 # to see that everything runs
+
+Both stores are served in turn by the real server on loopback; the median of the ratio counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+from steelyard.config import Config, Settings
+from steelyard.records import Atom, Evidence, RagSample, Verdict
+from steelyard.store import Store
+from steelyard.web.serving import Server, address_of, listen
+from steelyard.web.viewer import Viewer
+
+RUN = "20260302-000000-0001"
+MANIFEST = {"options": {}, "data": [], "fields": {}, "encoding": "utf-8"}
+BATCH = 1000
+LABELS = ("correct", "wrong", "undetermined")
+
+
+def judged(number: int) -> tuple[int, RagSample, Verdict]:
+    """A sample of usual size: three passages, six statements."""
+    sample = RagSample(
+        id=f"s{number}",
+        question=f"第{number}个问题：大灯是否可以贴膜，会不会影响亮度？",
+        answer="不建议给大灯贴膜。" * 6 + f"编号{number}。",
+        references=("大灯贴膜会影响亮度和散热，" * 12,) * 3,
+        tags=(("售前", "售后", "L9")[number % 3],),
+    )
+    items = tuple(
+        Atom(
+            id=n,
+            text=f"陈述{n}不建议给大灯贴膜",
+            label=LABELS[(number * 7 + n) % 3],
+            level=1,
+            reason="参考资料中说明了这一点",
+            evidence=Evidence(reference=0, quote="大灯贴膜会影响亮度", verified=True),
+        )
+        for n in range(1, 7)
+    )
+    scores = {"accuracy": number * 37 % 101 / 100, "accuracy_strict": 0.5, "coverage": 1.0, "fallback": 0}
+    verdict = Verdict(id=sample.id, protocol="atomic", status="judged", scores=scores, items=items, judge="embedded")
+    return number, sample, verdict
+
+
+def fill(path: Path, count: int) -> None:
+    with Store.open(path) as store:
+        store.create_run(RUN, "atomic", "embedded", "2026-03-02T00:00:00+00:00", MANIFEST)
+        for start in range(0, count, BATCH):
+            store.add_verdicts(RUN, [judged(n) for n in range(start, min(count, start + BATCH))])
+        store.update_run(RUN, state="complete", finished="2026-03-02T00:10:00+00:00", manifest=MANIFEST)
+
+
+@contextmanager
+def serving(path: Path) -> Iterator[str]:
+    ready = threading.Event()
+    server = Server(
+        Viewer(Config(Settings(), {}, "steelyard.toml"), path), listen("127.0.0.1", 0), lambda _: ready.set()
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    ready.wait()
+    try:
+        yield address_of(server.listening)
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def first_byte(address: str) -> float:
+    start = time.perf_counter()
+    with urlopen(address) as answer:
+        answer.read(1)
+        took = time.perf_counter() - start
+        answer.read()
+    return took
+
+
+def weight(address: str, path: str) -> int:
+    """A page with everything it loads, in bytes, uncompressed."""
+    with urlopen(address + path) as answer:
+        page = answer.read()
+    loaded = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.decode()))
+    return len(page) + sum(len(urlopen(address + part).read()) for part in loaded)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", type=int, default=100)
+    parser.add_argument("--large", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = Path(folder) / "small.db", Path(folder) / "large.db"
+        fill(small, given.small)
+        fill(large, given.large)
+        with serving(small) as a, serving(large) as b:
+            table = f"/runs/{RUN}/samples"
+            print(f"first look, {given.small:,} samples: {first_byte(a + table) * 1000:.0f} ms")
+            print(f"first look, {given.large:,} samples: {first_byte(b + table) * 1000:.0f} ms")
+            for name, query in (("table", ""), ("by score", "?sort=accuracy"), ("search", "?q=编号99")):
+                query = query.replace("编号", "%E7%BC%96%E5%8F%B7")
+                for address in (a, b):  # the index is made before the clock starts
+                    urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
+                pairs = [(first_byte(a + table + query), first_byte(b + table + query)) for _ in range(given.rounds)]
+                print(f"{name}: {statistics.median(y / x for x, y in pairs):.1f} × the time with {given.small:,}")
+            for page in ("/runs", f"/runs/{RUN}", table, f"/runs/{RUN}/samples/s1"):
+                print(f"{page}: {weight(b, page) / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
