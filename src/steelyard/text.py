@@ -92,7 +92,8 @@ ENDING = re.compile(rf"(?:[。｡！？!?]+|…+|⋯+|\.+)(?:{CITATION}|[{CLOSER
 SYMMETRIC = re.compile(rf"(?<=[。｡！？!?…⋯.{CLOSER}])[\"'*_]+")
 WORD_BEFORE = re.compile(r"[A-Za-z.]+\Z")
 LONGEST_QUOTATION = 500
-NUMBER_BEFORE = re.compile(r"(?:^|[:：;；。.!?！？])\s*\d{1,2}\Z")
+# The number of a list item inside a line; the 40 of 17:40 and the 50 of 3.50 are none.
+NUMBER_BEFORE = re.compile(r"(?:\A|(?<!\d)[:：;；。.!?！？]|[:：;；。.!?！？](?=\s))\s*\d{1,2}\Z")
 
 
 def sentences(text: str) -> list[str]:
@@ -205,7 +206,8 @@ def _ends_sentence(line: str, start: int, match: re.Match[str], end: int) -> boo
         return not after or (after[0].isspace() and not goes_on)
     if goes_on or (after and not after[0].isspace() and not HAN.match(after[0])):
         return False
-    if NUMBER_BEFORE.search(line, max(start, match.start() - 6), match.start()) and after:
+    # A piece of the line, so that a number right after the last sentence is seen to begin the next.
+    if after and NUMBER_BEFORE.search(line[max(start, match.start() - 6) : match.start()]):
         return False
     before = WORD_BEFORE.search(line, max(start, match.start() - 12), match.start())
     word = before.group().lower() if before else ""
