@@ -149,13 +149,14 @@ MIGRATIONS: tuple[str, ...] = (
 
 def check_ours(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a store of a newer version, and a database that some other program made."""
+    # The tables first: another process may make them and set the version between the two looks.
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
             "upgrade, or name another store with --store"
         )
-    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not (version and {"runs", "replies"} <= tables):
         raise StoreError(f"{path} is a database of some other program; name another with --store")
 
