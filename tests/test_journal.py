@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from steelyard.errors import JudgeError
 from steelyard.journal import JournalledJudge, StoredJudge, reply_key
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
-from steelyard.judges.recorded import Recorder
+from steelyard.judges.recorded import RecordedJudge, Recorder
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Reply, Unjudged, Usage
 from steelyard.store import Store
 from steelyard.tasks import AtomicData, AtomicReply, Numbered, SplitData, SplitReply, ValidityData, ValidityReply
 
 WHEN = "2026-03-02T10:00:00+00:00"
+RUNS = ("run-a", "run-b")
 PAID = Usage(calls=1, prompt_tokens=100, completion_tokens=10, cached_tokens=40, cost=0.5)
 
 
@@ -198,6 +200,27 @@ async def test_a_stored_run_answers_with_what_it_used(store: Store) -> None:
     nothing = await StoredJudge(store, "slow", "run-c").answer(ask("No."))
     assert isinstance(nothing, Unjudged)
     assert nothing.reason == "not_recorded"
+
+
+async def test_two_runs_of_one_judge_are_not_taken_for_each_other(store: Store) -> None:
+    """`recorded:RUN` answers with what that run was told, also when another run of the judge was replayed before."""
+    judge = Slow()
+    for run in ("run-a", "run-b"):
+        await JournalledJudge(judge, store, run, fresh=True).answer(ask())
+    told = [text(await JournalledJudge(StoredJudge(store, "slow", run), store).answer(ask())) for run in RUNS]
+    assert told == ["call 1", "call 2"]
+
+
+async def test_another_edition_of_a_recording_is_another_judge(store: Store, tmp_path: Path) -> None:
+    """A file that was recorded anew, or one of the same name elsewhere, is read and not remembered."""
+    told = []
+    for number in (1, 2):
+        file = tmp_path / str(number) / "replies.jsonl"
+        reply = said(f"edition {number}").model_dump()
+        file.parent.mkdir()
+        file.write_text(json.dumps({"key": ask().key, "reply": reply}), encoding="utf-8")
+        told.append(text(await JournalledJudge(RecordedJudge(file), store).answer(ask())))
+    assert told == ["edition 1", "edition 2"]
 
 
 async def test_a_run_of_the_first_schema_is_answered_as_well_as_can_be(store: Store) -> None:

@@ -204,6 +204,11 @@ class StoredJudge:
         """Which model it was that replied, where the run says so."""
         return {"model": self._model} if self._model else {}
 
+    def fingerprint(self, ask: Ask) -> str:
+        """What the run was told: another run of the same judge may have been told something else."""
+        told = "\x00".join(stored.reply for stored in self._candidates(ask))
+        return f"{self._judge} {hashlib.sha256(told.encode()).hexdigest()}"
+
     def recall(self, ask: Ask) -> tuple[StoredReply, ReplyData] | None:
         """The reply that the run used, as it was stored and as it is read."""
         for stored in self._candidates(ask):

@@ -6,6 +6,7 @@ The key is the ask's content address, so a recording answers exactly the asks it
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -30,6 +31,11 @@ class RecordedJudge:
     @property
     def name(self) -> str:
         return f"recorded:{self._path.stem}"
+
+    def fingerprint(self, ask: Ask) -> str:
+        """What the file says: another file of the same name, or another edition of it, is another judge."""
+        _, line = self._lines.get(ask.key, (0, b""))
+        return f"{self.name} {hashlib.sha256(line).hexdigest()}"
 
     def __len__(self) -> int:
         return len(self._lines)
