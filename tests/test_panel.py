@@ -538,6 +538,19 @@ def test_a_recording_keeps_the_votes(tmp_path: Path) -> None:
     assert live.items[0].confidence == 0.5
 
 
+def test_a_replayed_panel_says_the_same_each_time(steelyard: Steelyard, samples: Path, tmp_path: Path) -> None:
+    """Its votes are journalled with its replies: what was split stays open in a second run, and when rescored."""
+    panel = PanelJudge([scripted("a"), scripted("b", {"atoms": {1: {"label": "wrong"}}})])
+    evaluate(str(samples), protocol="atomic", judge=Recorder(panel, tmp_path / "replies.jsonl"))
+    run = ("run", samples, "-p", "atomic", "-j", f"recorded:{tmp_path / 'replies.jsonl'}", "-o", "out.jsonl")
+    assert steelyard(*run).code == 0
+    first = told()
+    assert steelyard(*run).code == 0
+    assert told() == first == [("undetermined", 0.5, ("split",))] * 4
+    assert steelyard("rescore", "last", "-o", "out.jsonl").code == 0
+    assert told() == first
+
+
 # --- a judge of its own kind -------------------------------------------------------------------------------------
 
 

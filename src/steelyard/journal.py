@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -15,8 +16,11 @@ from steelyard.errors import StoreError
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Voice, exchanged, voices_of
 from steelyard.judges.jury import rebuilt
-from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
+from steelyard.records import Ask, Marks, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
+
+# Where a stored reply keeps how a panel came to it; no field has this name.
+MARKS = "$marks"
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
@@ -103,13 +107,18 @@ class JournalledJudge:
         # What another voice of this run was answered is used here for the first time.
         if self.run is not None and (not own or self.place):
             self.store.use_reply(self.run, ask.key, key, self.place)
-        return Reply(data=data, raw=stored.raw, usage=stored.usage if own and self.continued else Usage())
+        usage = stored.usage if own and self.continued else Usage()
+        return Reply(data=data, raw=stored.raw, usage=usage, marks=marks_in(stored))
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
         self.store.journal([(key, self._stored(ask, reply))], self.place)
 
     def _stored(self, ask: Ask, reply: Reply) -> StoredReply:
         data = reply.data.model_dump_json()
+        if reply.marks:
+            # Without them a recorded panel's open labels would be decided when they are read again.
+            marks = reply.model_dump(mode="json", include={"marks"})["marks"]
+            data = json.dumps({**json.loads(data), MARKS: marks}, ensure_ascii=False)
         return StoredReply(ask.key, ask.task, self.judge.name, data, reply.raw, reply.usage, self.run)
 
     def _kept_with_others(self, key: str, stored: StoredReply) -> asyncio.Future[None]:
@@ -182,6 +191,11 @@ class Memory:
             voice.retrying = retrying
 
 
+def marks_in(stored: StoredReply) -> Marks:
+    """How a panel came to a stored reply; empty where one judge alone gave it."""
+    return json.loads(stored.reply).get(MARKS, {}) if MARKS in stored.reply else {}
+
+
 def _leaves_out(ask: Ask, data: ReplyData) -> bool:
     """Whether an item of the ask has no label in the reply; one that the judge says it cannot tell is answered."""
     open_ = {(doubt.items, doubt.id) for doubt in getattr(data, "unsure", ())}
@@ -220,7 +234,7 @@ class StoredJudge:
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if known := self.recall(ask):
-            return Reply(data=known[1], raw=known[0].raw)
+            return Reply(data=known[1], raw=known[0].raw, marks=marks_in(known[0]))
         return Unjudged(reason="not_recorded", detail=f"run {self._run} holds no reply to this {ask.task} ask")
 
     def _candidates(self, ask: Ask) -> list[StoredReply]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.errors import PromptError
-from steelyard.journal import StoredJudge
+from steelyard.journal import StoredJudge, marks_in
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
@@ -77,7 +77,9 @@ class _Teller:
     def told(self, ask: Ask, number: int, round: int) -> tuple[Exchange, Reply | Unjudged]:
         known = self._judge.recall(ask)
         reply: Reply | Unjudged = (
-            Reply(data=known[1], raw=known[0].raw, usage=known[0].usage) if known else Unjudged(reason="not_recorded")
+            Reply(data=known[1], raw=known[0].raw, usage=known[0].usage, marks=marks_in(known[0]))
+            if known
+            else Unjudged(reason="not_recorded")
         )
         return Exchange(
             number=number,
