@@ -20,7 +20,7 @@ from steelyard import ScriptedJudge, Unjudged, evaluate
 from steelyard.config import Config
 from steelyard.errors import ConfigError
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, VerifyingJudge
-from steelyard.records import Ask, Verdict
+from steelyard.records import Ask, Atom, Sentence, Verdict
 from steelyard.runs import differing
 from steelyard.store import Store
 
@@ -509,6 +509,27 @@ def test_every_finding_can_be_verified(protocol: str, change: Any, first: dict[s
     judge = VerifyingJudge(scripted("a", change), scripted("b"), unconfirmed="undetermined")
     left_open = [item for item in one(judge, protocol).items if "not_confirmed" in item.flags]
     assert {getattr(item, field) for item in left_open} == {"undetermined" if protocol == "atomic" else "unjudged"}
+
+
+@pytest.mark.parametrize("escalated", [False, True])
+def test_a_label_keeps_its_own_quote(escalated: bool) -> None:
+    """Whoever decides only the topic of a sentence leaves its support alone, and what speaks for that."""
+    off_topic = scripted("a", {"sentences": {1: {"on_topic": False}}})
+    other = scripted("b", {"sentences": {1: {"support": "unsupported", "quote": None, "reason": "found nowhere"}}})
+    judge = PanelJudge([scripted("c"), off_topic], escalate=other) if escalated else VerifyingJudge(off_topic, other)
+    (sentence, *_), (plain, *_) = one(judge, "scorecard").items, one(scripted("c"), "scorecard").items
+    assert isinstance(sentence, Sentence)
+    assert isinstance(plain, Sentence)
+    assert (sentence.on_topic, sentence.support) == ("on_topic", "supported")
+    assert (sentence.evidence, sentence.reason) == (plain.evidence, plain.reason)
+
+
+def test_a_second_look_leaves_the_level_alone() -> None:
+    """How relevant a statement is was not in doubt."""
+    first = scripted("a", {"atoms": {1: {"label": "wrong", "level": 3}}})
+    atom = one(VerifyingJudge(first, scripted("b", {"atoms": {1: {"level": 1}}}))).items[0]
+    assert isinstance(atom, Atom)
+    assert (atom.label, atom.level) == ("correct", 3)
 
 
 def test_a_second_look_that_fails_changes_nothing() -> None:

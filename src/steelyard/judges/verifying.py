@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
+from steelyard.judges.voting import leading
 from steelyard.records import Ask, Mark, Reply, ReplyData, Unjudged
 
 Unconfirmed = Literal["second", "undetermined"]
@@ -117,7 +118,10 @@ class VerifyingJudge:
         if not gone or self.unconfirmed == "undetermined":
             return label
         # Reason and quote come with the label they speak for; what was not in doubt stays.
-        kept = {field: getattr(label, field) for field in AMISS if hasattr(label, field) and field not in gone}
+        if leading(type(label)) not in gone:
+            return label.model_copy(update={field: getattr(other, field) for field in gone})
+        fields = [*AMISS, "level", "level_reason"]
+        kept = {field: getattr(label, field) for field in fields if hasattr(label, field) and field not in gone}
         return other.model_copy(update=kept)
 
     def _marked(self, before: Mark, after: Mark, gone: Mapping[str, Any]) -> Mark:

@@ -134,6 +134,9 @@ def settle(ask: Ask, merged: Merged, further: ReplyData, weight: Fraction, ballo
 
 def _decided(label: ReplyData, by: ReplyData, mark: Mark) -> ReplyData:
     """The further judge's label; what the others had agreed on stays."""
+    if leading(type(label)) not in mark.open:
+        # Reason and quote speak for what was agreed on.
+        return label.model_copy(update={field: getattr(by, field) for field in mark.open})
     agreed = {field: getattr(label, field) for field in mark.shares if field not in mark.open}
     return by.model_copy(update=agreed)
 
@@ -155,17 +158,16 @@ def _item(
     """One item by vote, label by label."""
     voices = [(label, weight) for label, weight in zip(said, weights, strict=True) if label is not None]
     shape: type[ReplyData] = type(voices[0][0])
-    counted = [field for field in label_fields(shape) if field not in GRADES]
-    polls = {field: poll(((meaning(label, field), w) for label, w in voices), share) for field in counted}
-    leading = next((field for field in LEADING if field in polls), counted[0] if counted else "")
+    polls = {field: poll(((meaning(label, field), w) for label, w in voices), share) for field in counted(shape)}
+    first = leading(shape)
     side = [label for label, _ in voices]
-    if leading and polls[leading].winner is not None:
-        side = [label for label in side if meaning(label, leading) == polls[leading].winner]
+    if first and polls[first].winner is not None:
+        side = [label for label in side if meaning(label, first) == polls[first].winner]
     base: ReplyData = next((label for label in side if _is_proven(label, data)), side[0])
     changed = {
         field: next(getattr(label, field) for label, _ in voices if meaning(label, field) == found.winner)
         for field, found in polls.items()
-        if field != leading and found.winner is not None
+        if field != first and found.winner is not None
     }
     for field in GRADES & set(label_fields(shape)):
         # A depth is that of a label; a level is given whatever the label.
@@ -211,6 +213,17 @@ def label_fields(shape: type[ReplyData]) -> tuple[str, ...]:
     return tuple(
         name for name, field in shape.model_fields.items() if name not in BESIDE and _is_choice(field.annotation)
     )
+
+
+def counted(shape: type[ReplyData]) -> list[str]:
+    """The labels of an item; grades go with them."""
+    return [field for field in label_fields(shape) if field not in GRADES]
+
+
+def leading(shape: type[ReplyData]) -> str:
+    """The label that an item's reason and quote speak for."""
+    fields = counted(shape)
+    return next((field for field in LEADING if field in fields), fields[0] if fields else "")
 
 
 def _is_choice(annotation: Any) -> bool:
