@@ -532,6 +532,21 @@ def test_a_second_look_leaves_the_level_alone() -> None:
     assert (atom.label, atom.level) == ("correct", 3)
 
 
+def test_what_was_invented_is_not_looked_at_again() -> None:
+    """A finding about an item that does not exist is dropped; nobody is asked and paid for it."""
+
+    def inventive(ask: Ask) -> Any:
+        reply = dict(respond(ask))
+        if ask.task == "atomic.judge":
+            reply["atoms"] = [*reply["atoms"], {**reply["atoms"][0], "id": 77, "label": "wrong"}]
+        return reply
+
+    second = scripted("b")
+    verdict = one(VerifyingJudge(ScriptedJudge(inventive), second))
+    assert "invented_items" in verdict.flags
+    assert not second.asks
+
+
 def test_a_second_look_that_fails_changes_nothing() -> None:
     """Without a second opinion the first one stands."""
     change = {"atoms": {1: {"label": "wrong"}}}

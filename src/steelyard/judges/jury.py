@@ -94,8 +94,9 @@ class Jury(Record):
         judge = named(seat.judge, warm)
         if isinstance(judge, Composed):
             raise ConfigError(f"{seat.judge} is a panel or verified itself and cannot be a member; name its members")
-        if self.repeats > 1 and (described(judge).get("offline") or judge.name.startswith("recorded:")):
-            raise ConfigError(f"{judge.name} always answers the same, so repeats would add nothing")
+        replayed = seat.judge.startswith("recorded:") or judge.name.startswith("recorded:")
+        if self.repeats > 1 and (described(judge).get("offline") or replayed):
+            raise ConfigError(f"{seat.judge} always answers the same, so repeats would add nothing")
         return Member(judge, seat.weight)
 
 

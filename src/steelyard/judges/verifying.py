@@ -65,7 +65,12 @@ class VerifyingJudge:
         first = await self.judge.answer(ask)
         if isinstance(first, Unjudged):
             return first
-        found = {name: findings for name in ask.data.items() if (findings := amiss(first, name))}
+        found: dict[str, dict[int, dict[str, Any]]] = {}
+        for name, items in ask.data.items().items():
+            # What nobody asked about is dropped by the protocol; it must not be paid for a second time.
+            wanted = {item.id for item in items}
+            if findings := {id: fields for id, fields in amiss(first, name).items() if id in wanted}:
+                found[name] = findings
         if not found:
             return first
         second = await self.verifier.answer(
