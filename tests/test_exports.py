@@ -113,6 +113,19 @@ def test_a_whole_run_takes_its_replies_along(store: Store, tmp_path: Path) -> No
         assert len(list(other.used_replies("run-a"))) == 2
 
 
+def test_a_run_keeps_its_replies_beside_others(store: Store, tmp_path: Path) -> None:
+    """Where the same judge said something else to the same ask in the other store, each run keeps its own."""
+    told = StoredReply("ask-1", "atomic.split", "scripted", '{"atoms": []}', "there", Usage(), "run-a")
+    store.journal([("key-1", told)])
+    exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
+    here = told._replace(reply='{"atoms": [{"id": 1, "text": "乙"}]}', raw="here", run="run-b")
+    with Store.open(tmp_path / "other.db") as other:
+        other.create_run("run-b", "atomic", "scripted", "2026-01-02T00:00:00+00:00", {"options": {}})
+        other.journal([("key-1", here)])
+        exports.read(other, tmp_path / "whole.jsonl")
+        assert [other.used_reply(name, "ask-1") for name in ("run-a", "run-b")] == [told, here]
+
+
 def test_a_whole_run_takes_its_labels_along(store: Store, tmp_path: Path) -> None:
     """What people said moves with the run; what the same person has said in the other store stays as it is."""
     labels = [

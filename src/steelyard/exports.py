@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -142,7 +143,12 @@ def read(store: Store, file: Path) -> RunRow:
 def _take_reply(store: Store, run: str, given: dict[str, Any]) -> None:
     key, repeat = given.pop("key"), given.pop("repeat")
     stored = StoredReply(**{**given, "usage": Usage.model_validate(given["usage"])})
-    if store.reply(key) is None:
+    known = store.reply(key)
+    if known is not None and known.reply != stored.reply:
+        # Here the same judge said something else to the same ask; each run keeps what it was told.
+        key = hashlib.sha256(f"{key}\x00{run}".encode()).hexdigest()[:40]
+        known = store.reply(key)
+    if known is None:
         store.add_reply(key, stored)
     store.use_reply(run, stored.ask, key, repeat)
 
