@@ -195,7 +195,7 @@ def test_own_samples_are_audited() -> None:
     """On a user's samples: attacks in their language, changes by code, errors in numbers, dates and units."""
     rows = [
         {
-            "id": f"r{n}",
+            "id": f"trail/{n}",
             "question": "How long is the trail, and since when is it open?",
             "references": [f"Trail {n} is {n} km long.", f"Trail {n} was opened in {1950 + n}."],
             "answer": f"Trail {n} is {n} km long. Trail {n} was opened in {1950 + n}.",
@@ -209,6 +209,8 @@ def test_own_samples_are_audited() -> None:
     assert part.stability
     assert part.sensitivity
     assert set(part.injection.by_language) == {"en"}
+    # Each sample is an observation of its own, whatever its id.
+    assert part.injection.false_alarms.interval
     assert set(part.stability.changes) == {"reorder", "padding", "padded_answer", "surface", "repeat"}
     assert {kind: e.n + e.n_null + e.n_unjudged for kind, e in part.sensitivity.by_kind.items()} == {
         "number": 2,
