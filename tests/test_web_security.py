@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from command import Steelyard
+from steelyard.store import Store
 from steelyard.web.viewer import MEGABYTE, Sizes
 from viewer import fill, viewing
 
@@ -150,6 +151,21 @@ def test_no_way_out_of_the_folders(address: str, path: str) -> None:
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     assert answer.split(b" ", 2)[1] == b"404"
     assert b"create_app" not in answer
+
+
+def test_deleting_takes_nothing_but_uploads(tmp_path: Path) -> None:
+    """A run that was imported names any path as its data; what is not an upload stays."""
+    store = tmp_path / "store.db"
+    [run] = fill(store, ("atomic",))
+    (tmp_path / "store-uploads" / "kept").mkdir(parents=True)
+    with Store.open(store) as opened:
+        row = opened.run(run)
+        data = [{"path": str(tmp_path / "store-uploads" / folder / "x")} for folder in ("..", "kept")]
+        opened.update_run(run, state=row.state, finished=row.finished, manifest={**row.manifest, "data": data})
+    with viewing(store) as address:
+        assert httpx.post(f"{address}/runs/{run}/delete").status_code == 303
+    assert store.exists()
+    assert (tmp_path / "store-uploads" / "kept").exists()
 
 
 def test_listening_elsewhere_needs_a_token(steelyard: Steelyard) -> None:

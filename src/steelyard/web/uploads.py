@@ -21,6 +21,8 @@ POSTED = "samples.jsonl"
 LONGEST_NAME = 80
 LOOKED_AT = 20
 UNSAFE = re.compile(r"[^\w.\-]+")
+# How folders of uploads are called.
+FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
 def safe_name(given: str | None) -> str:
@@ -52,7 +54,8 @@ def _new_folder(folder: Path) -> Path:
 
 def forget(folder: Path, path: Path) -> None:
     """Take an upload away; files from elsewhere are the user's own and stay."""
-    if path.parent.parent == folder:
+    # By its name too: a run from elsewhere may name `store-uploads/../x`, and the folder of that is the store's own.
+    if path.parent.parent == folder and FOLDER.fullmatch(path.parent.name):
         shutil.rmtree(path.parent, ignore_errors=True)
         with suppress(OSError):  # others are still in it
             folder.rmdir()
