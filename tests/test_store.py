@@ -227,7 +227,7 @@ def test_runs_are_found_by_what_is_convenient(store: Store) -> None:
         store.run("20260302")
 
 
-@pytest.mark.parametrize("name", ["", "3", "0", "2027", "LAST", "%"])
+@pytest.mark.parametrize("name", ["", "3", "2", "0", "2027", "LAST", "%"])
 def test_what_names_no_run_is_refused(store: Store, name: str) -> None:
     """Nothing, too, names no run: an unset variable in a script must not delete the only one."""
     begin(store, "20260302-100000-aaaa")

@@ -32,6 +32,8 @@ ADD_LABEL = f"INSERT OR REPLACE INTO labels VALUES ({', '.join('?' * len(LABEL_C
 NOTHING = -1
 SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
 BUSY_SECONDS = 15
+# Ids begin with the day as eight digits; fewer of them are the number of a run.
+SHORTEST_DATE = 8
 
 
 class RunRow(NamedTuple):
@@ -131,7 +133,9 @@ class Store:
         if name == "last" and runs:
             return runs[0]
         found = [run for run in runs if run.id == name or str(run.number) == name]
-        found = found or [run for run in runs if name and run.id.startswith(name)]
+        # `2` is a number and never the beginning of `20260302-…`: a run that is gone must not mean another one.
+        is_number = name.isdecimal() and len(name) < SHORTEST_DATE
+        found = found or [run for run in runs if name and not is_number and run.id.startswith(name)]
         if len(found) == 1:
             return found[0]
         if found:
