@@ -89,6 +89,16 @@ def test_a_run_from_a_file(api: httpx.Client, tmp_path: Path) -> None:
     assert not (tmp_path / "store-uploads").exists()
 
 
+def test_a_file_in_another_encoding(api: httpx.Client, tmp_path: Path) -> None:
+    """Its columns have names that cannot be written down; the run says what is wrong with the file all the same."""
+    (tmp_path / "gbk.csv").write_bytes("编号,问题,回答\n1,几点开门？,九点。\n".encode("gbk"))
+    with (tmp_path / "gbk.csv").open("rb") as file:
+        run = api.post("/runs", data={"protocol": "atomic", "judge": "recorded"}, files={"file": file}).json()["id"]
+    assert ended(api, run)["state"] == "complete"
+    [bad] = api.get(f"/runs/{run}").json()["report"]["bad_rows"]
+    assert "--encoding" in bad["problem"]
+
+
 def test_stop_and_resume(tmp_path: Path) -> None:
     """A stopped run keeps what was answered; resumed, it asks only the rest. Nobody else can touch it meanwhile."""
     with (

@@ -37,13 +37,19 @@ class InputError(SteelyardError):
         line: int | None = None,
         field: str | None = None,
     ) -> None:
-        self.problem, self.file, self.line, self.field = problem, file, line, field
+        # Names of columns and files in another encoding: no terminal, database or page takes what they came out as.
+        self.problem, self.line = _encodable(problem), line
+        self.file, self.field = (None if name is None else _encodable(name) for name in (file, field))
         super().__init__(str(self))
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
         named = f"{self.field}: {self.problem}" if self.field else self.problem
         return f"{place}: {named}" if place else named
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 class TranscriptError(InputError):
