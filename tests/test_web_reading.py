@@ -109,6 +109,20 @@ def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
     known.close()
 
 
+def test_a_retry_that_nobody_watched_is_counted(tmp_path: Path) -> None:
+    """Between two looks a run was retried on the command line; the second look sees what came of it."""
+    path, known = tmp_path / "store.db", Known()
+    with Store.open(path) as store:
+        run = add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {})
+        known.report(lambda: Store.open(path), store.run(run), None)
+        store.add_verdict(run, 0, rag("s0", "q0"), atomic("s0", ["correct"]))
+        store.update_run(run, state="complete", finished="2026-03-02T10:09:00+00:00", manifest={})
+        second = known.report(lambda: Store.open(path), store.run(run), None)
+        fresh = Known().report(lambda: Store.open(path), store.run(run), None)
+    assert second == fresh
+    known.close()
+
+
 def test_files_to_take_away(client: httpx.Client, runs: dict[str, str]) -> None:
     """Result lines, tables and the report come as files, never as pages of the viewer."""
     lines = client.get(f"/runs/{runs['atomic']}/results.jsonl")

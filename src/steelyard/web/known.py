@@ -81,16 +81,14 @@ class _Count:
 
     builder: ReportBuilder | None = None
     seen: bytearray = field(default_factory=bytearray)
-    was_running: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def carried_on(self, store: Store, row: RunRow, closing: threading.Event) -> Report:
         with self.lock:
-            running = row.state == "running"
-            # What was retried meanwhile replaced what was counted; only from the start does that come right.
-            if self.builder is None or (self.was_running and not running):
+            # What was retried meanwhile, here or on the command line, replaced what was counted; only from the start
+            # does that come right.
+            if self.builder is None or row.state != "running":
                 self.builder, self.seen = ReportBuilder(row.protocol), bytearray()
-            self.was_running = running
             done = store.finished(row.id)
             self.seen.extend(bytes(len(done) - len(self.seen)))
             new = [seq for seq, is_done in enumerate(done) if is_done and not self.seen[seq]]
