@@ -137,6 +137,18 @@ def test_files_to_take_away(client: httpx.Client, runs: dict[str, str]) -> None:
     assert report.headers["content-type"] == "application/octet-stream"
 
 
+def test_files_of_a_run_with_any_id(tmp_path: Path) -> None:
+    """The id of a run from elsewhere goes into the name of a file without becoming part of a header."""
+    path, id = tmp_path / "store.db", '运行"\r\nSet-Cookie: a=b'
+    with Store.open(path) as store:
+        add_run(store, id, "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {})
+    with viewing(path) as address:
+        for file in ("results.jsonl", "results.csv", "results.html", "labels.jsonl"):
+            given = httpx.get(f"{address}/runs/1/{file}")
+            assert given.status_code == 200
+            assert "set-cookie" not in given.headers
+
+
 # --- one sample ------------------------------------------------------------------------------------
 
 

@@ -50,3 +50,9 @@ def sample_of(segment: str) -> str:
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return segment
+
+
+def as_file(name: str) -> str:
+    """A Content-Disposition that keeps an answer under this name. Ids of runs from elsewhere may hold anything."""
+    plain = "".join(one if one.isascii() and (one.isalnum() or one in "-_.") else "_" for one in name)
+    return f'attachment; filename="{plain}"'

@@ -16,6 +16,7 @@ from steelyard import exports
 from steelyard.labels import HumanLabel
 from steelyard.listing import Range, SampleQuery, SampleTable, table
 from steelyard.records import Record, Sample, Status
+from steelyard.web.addresses import as_file
 from steelyard.web.viewer import Viewer, viewer_of
 
 router = APIRouter(tags=["results"])
@@ -140,7 +141,4 @@ def _id(viewer: Viewer, run: str) -> str:
 
 
 def _download(lines: Iterator[str], kind: str, name: str) -> Response:
-    # Ids of runs from elsewhere may hold anything.
-    plain = "".join(character if character.isalnum() or character in "-_." else "_" for character in name)
-    headers = {"Content-Disposition": f'attachment; filename="{plain.encode("ascii", "replace").decode()}"'}
-    return StreamingResponse(lines, media_type=kind, headers=headers)
+    return StreamingResponse(lines, media_type=kind, headers={"Content-Disposition": as_file(name)})

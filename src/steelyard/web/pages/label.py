@@ -22,7 +22,7 @@ from steelyard.labels import HumanLabel, canonical, digest, label_line
 from steelyard.manifest import now
 from steelyard.records import Record
 from steelyard.store import RunRow, Store
-from steelyard.web.addresses import run_address
+from steelyard.web.addresses import as_file, run_address
 from steelyard.web.known import PATIENCE
 from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
@@ -274,7 +274,7 @@ def export(request: Request) -> Response:
             yield from map(label_line, opened.labels(row.id))
 
     response = StreamingResponse(lines(), media_type="application/x-ndjson")
-    response.headers["Content-Disposition"] = f'attachment; filename="steelyard-labels-{row.id}.jsonl"'
+    response.headers["Content-Disposition"] = as_file(f"steelyard-labels-{row.id}.jsonl")
     return response
 
 

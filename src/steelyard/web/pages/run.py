@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +22,7 @@ from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
 from steelyard.reports.model import Report, in_language
 from steelyard.store import RunRow, Store
 from steelyard.web.actions import progress_of
-from steelyard.web.addresses import run_address, sample_address
+from steelyard.web.addresses import as_file, run_address, sample_address
 from steelyard.web.jobs import RunProgress
 from steelyard.web.known import patience_for
 from steelyard.web.pages.runs import RunSummary
@@ -92,18 +93,24 @@ def download(request: Request, form: str) -> Response:
         row = store.run(request.path_params["run"])
         if form == "jsonl":
             return _named(StreamingResponse(_lines(viewer.store(), row), media_type="application/x-ndjson"), row, form)
-        path = Path(tempfile.mkstemp(suffix=f".{form}", prefix="steelyard-")[1])
-        if form == "csv":
-            exports.write(store, row, path, items=request.query_params.get("items") == "1")
-        else:
-            path.write_text(_html(request, store, row), encoding="utf-8")
+        opened, name = tempfile.mkstemp(suffix=f".{form}", prefix="steelyard-")
+        os.close(opened)  # else each download leaves one open, until there are too many
+        path = Path(name)
+        try:
+            if form == "csv":
+                exports.write(store, row, path, items=request.query_params.get("items") == "1")
+            else:
+                path.write_text(_html(request, store, row), encoding="utf-8")
+        except BaseException:
+            path.unlink()
+            raise
     kinds = {"csv": "text/csv; charset=utf-8", "html": "application/octet-stream"}
     # Not as a page: what is in it must not run in the viewer's name.
     return _named(FileResponse(path, media_type=kinds[form], background=BackgroundTask(path.unlink)), row, form)
 
 
 def _named(response: Response, row: RunRow, form: str) -> Response:
-    response.headers["Content-Disposition"] = f'attachment; filename="steelyard-{row.id}.{form}"'
+    response.headers["Content-Disposition"] = as_file(f"steelyard-{row.id}.{form}")
     return response
 
 
