@@ -169,6 +169,29 @@ def test_errors_have_one_shape(api: httpx.Client, body: dict[str, Any], field: s
         assert problem["message"]
 
 
+def test_a_slip_of_ours_has_the_same_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is said as everything else is, without its details."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("s3cret")
+
+    monkeypatch.setattr("steelyard.web.api.about.protocol_names", fails)
+    with viewing(tmp_path / "store.db") as address:
+        answer = httpx.get(f"{address}/api/v1/protocols")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "failed"
+    assert "s3cret" not in answer.text
+
+
+def test_what_is_nested_too_deeply_is_refused(api: httpx.Client) -> None:
+    """Also where JSON itself would still take it."""
+    body = '{"protocol": "atomic", "samples": [{}], "options": {"a": ' + "[" * 900 + "]" * 900 + "}}"
+    for path in ("/evaluate", "/runs"):
+        answer = api.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (400, 422)
+        assert answer.json()["error"]["code"] == "invalid"
+
+
 def test_no_key_is_shown(tmp_path: Path) -> None:
     """Neither judges nor runs nor the document hold the key, nor what stands in a header."""
     table = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "key_env": "MY_KEY", "headers": {"X-Auth": "s3cret"}}

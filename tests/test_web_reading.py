@@ -160,6 +160,8 @@ def test_a_sample_in_three_forms(client: httpx.Client, runs: dict[str, str]) -> 
         assert client.get(f"{address}.md").headers["content-type"].startswith("text/markdown")
         assert client.get(address).status_code == 200
     assert client.get(f"/runs/{runs['atomic']}/samples/nobody.json").json()["error"]["code"] == "not_found"
+    # Half a character, in base64.
+    assert client.get(f"/runs/{runs['atomic']}/samples/~7aCA").status_code == 404
 
 
 def test_every_ask_is_told_with_its_reply(steelyard: Steelyard, tmp_path: Path) -> None:
@@ -388,6 +390,15 @@ def test_labels_go_out_and_come_in(client: httpx.Client, runs: dict[str, str], s
     assert "bad.jsonl, line 2" in bad.text or "bad.jsonl:2" in bad.text
     with Store.open(store) as opened:
         assert len(list(opened.labels(runs["dialogue"]))) == 1
+
+
+@pytest.mark.parametrize("name", ["..", "a\0b.jsonl"])
+def test_labels_from_a_file_with_an_odd_name(client: httpx.Client, runs: dict[str, str], name: str) -> None:
+    """A name that no file can have is no reason to fail."""
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    found = client.post(f"/runs/{runs['atomic']}/labels", content=f"{head}{{}}\r\n--x--\r\n".encode(), headers=kind)
+    assert found.status_code == 422
 
 
 def test_another_site_cannot_label(client: httpx.Client, runs: dict[str, str]) -> None:

@@ -47,7 +47,8 @@ def sample_of(segment: str) -> str:
         return segment
     padded = segment[1:] + "=" * (-len(segment[1:]) % 4)
     try:
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+        # Strictly: half a character is in no id, and SQLite cannot be asked for one.
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return segment
 

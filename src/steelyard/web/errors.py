@@ -103,6 +103,15 @@ def dotted(loc: Sequence[str | int]) -> str | None:
     return ".".join(parts) or None
 
 
+def unexpected(request: Request) -> Response:
+    return problem_response(request, 500, "something unexpected happened; please report it with what the terminal says")
+
+
+async def on_unexpected(request: Request, error: Exception) -> Response:
+    """For the API, which as an application of its own would say it in plain text before `Unexpected` hears of it."""
+    return unexpected(request)
+
+
 HANDLERS: Mapping[Any, Any] = {
     errors.SteelyardError: on_steelyard_error,
     HTTPException: on_http_error,
@@ -133,6 +142,4 @@ class Unexpected:
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if not started:
-                request = Request(scope, receive)
-                text = "something unexpected happened; please report it with what the terminal says"
-                await problem_response(request, 500, text)(scope, receive, send)
+                await unexpected(Request(scope, receive))(scope, receive, send)

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from steelyard import __version__
 from steelyard.web.api import about, evaluating, labels, reading, running
 from steelyard.web.api.document import document
-from steelyard.web.errors import HANDLERS, ErrorBody
+from steelyard.web.errors import HANDLERS, ErrorBody, on_unexpected
 from steelyard.web.viewer import Viewer
 
 DESCRIPTION = "Judge samples, create and follow runs, read results, post labels by people."
@@ -36,7 +36,7 @@ def create_api(viewer: Viewer) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         responses=FAILURES,
-        exception_handlers=dict(HANDLERS),
+        exception_handlers={**HANDLERS, Exception: on_unexpected},
         redirect_slashes=False,
     )
     for module in (about, evaluating, running, reading, labels):

@@ -24,7 +24,10 @@ class Body(BaseModel):
         """To JSON 3.0 is as whole a number as 3. Samples are read by the rules of files."""
         if not isinstance(given, dict):
             return given
-        return {name: value if name == "samples" else _whole(value) for name, value in given.items()}
+        try:
+            return {name: value if name == "samples" else _whole(value) for name, value in given.items()}
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 def _whole(value: Any) -> Any:

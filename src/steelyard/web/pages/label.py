@@ -289,7 +289,8 @@ async def import_(request: Request) -> Response:
 
 def _import(request: Request, file: UploadFile, annotator: str) -> Response:
     viewer, when = viewer_of(request), now()
-    name = Path(file.filename or "labels.jsonl").name
+    name = Path((file.filename or "").replace("\0", "")).name
+    name = name if name.strip(".") else "labels.jsonl"
     with viewer.store() as store, tempfile.TemporaryDirectory(prefix="steelyard-") as folder:
         row = store.run(request.path_params["run"])
         # Under its own name: where a sheet does not say who labelled, its name does.
