@@ -574,6 +574,9 @@ def test_secrets_are_not_shown() -> None:
     )
     judge = ChatJudge(endpoint, PlainPrompts(), key=SecretStr(SECRET))
     assert SECRET not in f"{endpoint!r} {endpoint} {judge!r} {judge.describe()}"
+    azure = endpoint.model_copy(update={"base_url": f"http://host/v1?key={SECRET}&api-version=1"})
+    described = ChatJudge(azure, PlainPrompts()).describe()
+    assert described["base_url"] == "http://host/v1?key=hidden&api-version=1"
 
 
 def test_fingerprints_follow_what_is_asked_of_whom() -> None:

@@ -97,7 +97,8 @@ class ChatJudge:
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
         shown = {"base_url", "model", "body", "structured", "timeout", "retries", "price"}
-        return self.endpoint.model_dump(mode="json", include=shown) | {"settled": self.structured}
+        told = self.endpoint.model_dump(mode="json", include=shown)
+        return told | {"base_url": self.endpoint.shown_url, "settled": self.structured}
 
     def fingerprint(self, ask: Ask) -> str:
         """Says exactly what is asked of whom: the ask, the prompt it is put in, the model and its parameters."""

@@ -43,15 +43,15 @@ def _unusable(refusal: Declined, endpoint: Endpoint) -> str:
         return "the account has no balance left; top it up, or name another endpoint"
     if status == 404 or (status == 400 and NO_MODEL.search(message)):
         return (
-            f"no model {endpoint.model!r} at {endpoint.base_url}; check the model's name, "
+            f"no model {endpoint.model!r} at {endpoint.shown_url}; check the model's name, "
             "and that base_url ends where /chat/completions begins (often in /v1)"
         )
     if status == 405 or 300 <= status < 400:
-        return f"{endpoint.base_url} is not the root of an OpenAI-compatible API; check base_url"
+        return f"{endpoint.shown_url} is not the root of an OpenAI-compatible API; check base_url"
     return ""
 
 
 def _about_the_key(endpoint: Endpoint) -> str:
     if endpoint.key_env:
-        return f"{endpoint.base_url} refused the key; check the environment variable {endpoint.key_env}"
-    return f"{endpoint.base_url} wants a key; name its environment variable in key_env"
+        return f"{endpoint.shown_url} refused the key; check the environment variable {endpoint.key_env}"
+    return f"{endpoint.shown_url} wants a key; name its environment variable in key_env"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import Field, field_validator
 
@@ -16,6 +16,9 @@ Structured = Literal["auto", "json_schema", "json_object", "text"]
 # Steelyard sets these itself; a second opinion in the user's body would contradict it.
 RESERVED = frozenset({"messages", "model", "n", "response_format", "stream", "stream_options"})
 MILLION = 1_000_000
+# What a query may hold that is no secret and shapes the answers; of all else only the name is shown.
+PLAIN = ("api-version",)
+HIDDEN = "hidden"
 
 
 class Price(Record):
@@ -90,6 +93,13 @@ class Endpoint(Record):
         """Where asks are posted; a query such as Azure's api-version stays at the end."""
         parts = urlsplit(self.base_url)
         return urlunsplit(parts._replace(path=f"{parts.path}/chat/completions"))
+
+    @property
+    def shown_url(self) -> str:
+        """The address as manifests, reports and pages may say it: people put keys into its query."""
+        parts = urlsplit(self.base_url)
+        query = [(name, value if name in PLAIN else HIDDEN) for name, value in parse_qsl(parts.query, True)]
+        return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def is_header_text(text: str) -> bool:
