@@ -94,9 +94,10 @@ def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
     judged = [(rag(f"s{n}", f"q{n}"), atomic(f"s{n}", ["correct", "wrong"][n % 2 :])) for n in range(5)]
     with Store.open(path) as store:
         run = add_run(store, "r", "j", judged[:2], {}, state="running")
-        first = known.report(lambda: Store.open(path), store.run(run), None)
-        store.add_verdicts(run, [(n, *judged[n]) for n in (4, 2)])
-        second = known.report(lambda: Store.open(path), store.run(run), None)
+        with store.alone_with(run):
+            first = known.report(lambda: Store.open(path), store.run(run), None)
+            store.add_verdicts(run, [(n, *judged[n]) for n in (4, 2)])
+            second = known.report(lambda: Store.open(path), store.run(run), None)
         store.add_verdict(run, 0, rag("s0", "q0"), atomic("s0", ["wrong"]))
         store.add_verdict(run, 3, *judged[3])
         store.update_run(run, state="complete", finished="2026-03-02T10:02:00+00:00", manifest={})
@@ -107,6 +108,18 @@ def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
     assert (first.n, second.n) == (2, 4)
     assert third == fresh
     known.close()
+
+
+def test_a_killed_run_is_stopped_everywhere(tmp_path: Path) -> None:
+    """The store still says that it is running; no page and no report repeats that."""
+    path = tmp_path / "store.db"
+    with Store.open(path) as store:
+        add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {}, state="running")
+    with viewing(path) as address:
+        for page in ("/runs.json", "/runs/r.json", "/label.json", "/runs/r/label.json", "/api/v1/runs/r"):
+            text = httpx.get(address + page).text
+            assert '"state":"stopped"' in text
+            assert '"state":"running"' not in text
 
 
 def test_a_retry_that_nobody_watched_is_counted(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from steelyard.records import Record
 from steelyard.runner import Budget
 from steelyard.samples import count_lines
 from steelyard.store import RunRow, Store
-from steelyard.web.jobs import RunProgress
+from steelyard.web.jobs import RunProgress, state_of
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
 
@@ -183,11 +183,6 @@ def delete(viewer: Viewer, name: str) -> str:
 
 
 # --- how far ---------------------------------------------------------------------------------------
-
-
-def state_of(row: RunRow, store: Store) -> str:
-    """running, stopped or complete. A run that was killed still says `running`, but nobody is at work on it."""
-    return "stopped" if row.state == "running" and not store.in_use(row.id) else row.state
 
 
 def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:

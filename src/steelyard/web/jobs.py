@@ -17,13 +17,18 @@ from steelyard.judges.gate import Gate
 from steelyard.progress import snapshot
 from steelyard.records import Record
 from steelyard.runs import Run
-from steelyard.store import Store
+from steelyard.store import RunRow, Store
 
 log = logging.getLogger("steelyard.web")
 Making = Callable[[Store], tuple[Run, Gate]]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
+
+
+def state_of(row: RunRow, store: Store) -> str:
+    """running, stopped or complete. A run that was killed still says `running`, but nobody is at work on it."""
+    return "stopped" if row.state == "running" and not store.in_use(row.id) else row.state
 
 
 class RunProgress(Record):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report, RunFacts
 from steelyard.store import RunRow, Store
+from steelyard.web.jobs import state_of
 
 Value = TypeVar("Value")
 MOST_KEPT = 64
@@ -59,15 +60,16 @@ class Known:
     def report(self, open_store: Callable[[], Store], row: RunRow, patience: float | None = PATIENCE) -> Report | None:
         """The report of a run as it stands now, or None where it is still being counted."""
         with open_store() as store:
-            statuses = tuple(sorted(store.judged(row.id).items()))
+            statuses, state = tuple(sorted(store.judged(row.id).items())), state_of(row, store)
         with self._lock:
             count = self._counts.setdefault(row.id, _Count())
 
         def counted() -> Report:
             with open_store() as store:
-                return count.carried_on(store, store.run(row.id), self._closing)
+                now = store.run(row.id)
+                return count.carried_on(store, now._replace(state=state_of(now, store)), self._closing)
 
-        return self.get(("report", row.id, row.state, row.finished, statuses), counted, patience)
+        return self.get(("report", row.id, state, row.finished, statuses), counted, patience)
 
     def close(self) -> None:
         """Leave off counting: nobody waits for it any more."""

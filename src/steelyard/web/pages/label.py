@@ -23,6 +23,7 @@ from steelyard.manifest import now
 from steelyard.records import Record
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import as_file, run_address
+from steelyard.web.jobs import state_of
 from steelyard.web.known import PATIENCE
 from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
@@ -78,12 +79,13 @@ def label_runs(request: Request) -> Response:
         made: dict[str, int] = {}
         for label in store.labels():
             made[label.run] = made.get(label.run, 0) + 1
-        runs = tuple(blind(row, made.get(row.id, 0)) for row in store.runs())
+        runs = tuple(blind(row, store, made.get(row.id, 0)) for row in store.runs())
     return page(request, "label_runs.html", LabelRunsPage(runs=runs))
 
 
-def blind(row: RunRow, n_labels: int) -> BlindRun:
-    return BlindRun(id=row.id, number=row.number, protocol=row.protocol, state=row.state, n_labels=n_labels)
+def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
+    state = state_of(row, store)
+    return BlindRun(id=row.id, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
 
 
 def label(request: Request) -> Response:
@@ -92,8 +94,9 @@ def label(request: Request) -> Response:
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
         labels = list(store.labels(row.id))
+        run = blind(row, store, len(labels))
     given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
-    model = LabelPage(run=blind(row, len(labels)), annotator=annotator, plan=plan, given=given)
+    model = LabelPage(run=run, annotator=annotator, plan=plan, given=given)
     if not annotator or "n" not in request.query_params:
         kinds = [kind for kind in KINDS if kind in KINDS_OF.get(row.protocol, KINDS)]
         return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))

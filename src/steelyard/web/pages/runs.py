@@ -27,7 +27,7 @@ from steelyard.reports.tally import BANDED
 from steelyard.store import RunRow, Store
 from steelyard.web import actions
 from steelyard.web.events import all_events
-from steelyard.web.jobs import RunProgress
+from steelyard.web.jobs import RunProgress, state_of
 from steelyard.web.rendering import is_json, language_of, page, page_routes, with_query
 from steelyard.web.uploads import keep_file
 from steelyard.web.viewer import Viewer, viewer_of
@@ -55,7 +55,7 @@ class RunSummary(Record):
     def of(cls, row: RunRow, store: Store) -> RunSummary:
         facts = {name: value for name, value in row._asdict().items() if name not in ("manifest", "state")}
         files = tuple(PurePath(str(data.get("path", ""))).name for data in row.manifest.get("data", ()))
-        return cls(**facts, state=actions.state_of(row, store), statuses=store.judged(row.id), data=files)
+        return cls(**facts, state=state_of(row, store), statuses=store.judged(row.id), data=files)
 
     @property
     def n(self) -> int:
@@ -128,7 +128,7 @@ def _fits(row: RunRow, request: Request, store: Store) -> bool:
     given = request.query_params
     if (protocol := given.get("protocol")) and row.protocol != protocol:
         return False
-    if (state := given.get("state")) and actions.state_of(row, store) != state:
+    if (state := given.get("state")) and state_of(row, store) != state:
         return False
     files = (str(data.get("path", "")) for data in row.manifest.get("data", ()))
     text = searchable("\n".join((row.id, row.protocol, row.judge, *files)))
