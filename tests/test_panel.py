@@ -532,6 +532,17 @@ def test_a_second_look_leaves_the_level_alone() -> None:
     assert (atom.label, atom.level) == ("correct", 3)
 
 
+def test_what_is_within_the_tolerance_is_neither_split_nor_amiss() -> None:
+    """Code finds such a value right, so two judges who put it differently agree, and nobody is asked again."""
+    near = {"kind": "quantity", "claimed": "100 m", "stated": "101 m"}
+    strict, second = scripted("a", {"atoms": {1: {"label": "wrong", "difference": near}}}), scripted("b")
+    for judge in (strict, PanelJudge([strict, scripted("c")]), VerifyingJudge(strict, second)):
+        atom = one(judge).items[0]
+        assert isinstance(atom, Atom)
+        assert (atom.label, atom.first, atom.confidence) in [("correct", None, None), ("correct", None, 1.0)]
+    assert not second.asks
+
+
 def test_what_was_invented_is_not_looked_at_again() -> None:
     """A finding about an item that does not exist is dropped; nobody is asked and paid for it."""
 

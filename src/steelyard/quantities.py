@@ -10,7 +10,11 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from steelyard.tasks import Difference
 from steelyard.text import fold
+
+# Ordinals, model names and versions look like quantities, but nothing near them is right.
+EXACT = re.compile(r"第|[a-z][-.]?\d|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {
     "〇": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "貳": 2, "叁": 3, "參": 3, "肆": 4, "伍": 5, "陆": 6,
@@ -274,3 +278,13 @@ def dates_agree(claimed: str, stated: str) -> bool | None:
     """Whether two written dates name the same years; None where either names none, or one names more."""
     left, right = years(claimed), years(stated)
     return left == right if left and len(left) == len(right) else None
+
+
+def near_enough(difference: Difference) -> bool | None:
+    """Whether values that a judge found to differ are within tolerance; None where that is the judge's to say."""
+    if difference.kind == "quantity":
+        exact = EXACT.search(difference.claimed) or EXACT.search(difference.stated)
+        return None if exact else quantities_agree(difference.claimed, difference.stated)
+    same_year = dates_agree(difference.claimed, difference.stated)
+    # The right year is not enough for a political date, but a wrong one is wrong for any.
+    return None if difference.kind == "political_date" and same_year else same_year

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
-from steelyard.judges.voting import leading
+from steelyard.judges.voting import leading, meaning
 from steelyard.records import Ask, Mark, Reply, ReplyData, Unjudged
 
 Unconfirmed = Literal["second", "undetermined"]
@@ -149,7 +149,7 @@ def amiss(reply: Reply, name: str) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for id, label in _once(reply.data, name).items():
         left_open = _mark(reply.marks, name, id).open
-        fields = {field: getattr(label, field) for field in AMISS if _is_amiss(label, field) and field not in left_open}
+        fields = {field: _said(label, field) for field in AMISS if _is_amiss(label, field) and field not in left_open}
         if fields:
             found[id] = fields
     return found
@@ -158,8 +158,13 @@ def amiss(reply: Reply, name: str) -> dict[int, dict[str, Any]]:
 def _is_amiss(label: Any, field: str) -> bool:
     if field == "complies" and not getattr(label, "triggered", True):
         return False
-    said = getattr(label, field, None)
+    said = _said(label, field)
     return said is not None and any(said is bad or (said == bad and type(said) is type(bad)) for bad in AMISS[field])
+
+
+def _said(label: Any, field: str) -> Any:
+    """A label as it counts: a wrong value within the tolerance is none."""
+    return meaning(label, field) if field == "label" and hasattr(label, field) else getattr(label, field, None)
 
 
 def _word(field: str, said: Any) -> str:

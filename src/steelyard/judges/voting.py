@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from steelyard.quantities import near_enough
 from steelyard.records import Ask, Data, Mark, ReplyData
 from steelyard.text import find_quote
 
@@ -200,8 +201,11 @@ def _whole(ballots: Sequence[Ballot], shape: type[ReplyData], share: Fraction) -
 
 
 def meaning(label: Any, field: str) -> Any:
-    """What a label counts as: partly and not at all are one and the same breach, and what nothing called for is met."""
+    """What a label counts as: partly and not at all are one and the same breach, and what nothing called for is met; of
+    values that differ, the tolerance says which is right and which is wrong."""
     said = getattr(label, field)
+    if field == "label" and said in ("correct", "wrong") and (difference := getattr(label, "difference", None)):
+        return {True: "correct", False: "wrong", None: said}[near_enough(difference)]
     if field == "complies":
         return "satisfied" if said == "fully" or not getattr(label, "triggered", True) else "violated"
     return said

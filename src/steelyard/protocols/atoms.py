@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable, Sequence
 
 from steelyard.protocols.common import Collected, PromptLanguage, has_text, marked, same_words, why_open
-from steelyard.quantities import dates_agree, quantities_agree
+from steelyard.quantities import near_enough
 from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
 from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
@@ -17,8 +16,6 @@ Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 # An atom rewords its sentence, so little in common is normal; this little means that nobody spoke of it.
 COVERED = 0.35
 SHORTEST_STATEMENT = 7
-# Ordinals, model names and versions look like quantities, but nothing near them is right.
-EXACT = re.compile(r"第|[a-z][-.]?\d|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 
 class Split:
@@ -150,14 +147,7 @@ def _decided(label: AnyAtomVerdict, references: Sequence[str], *, strict: bool) 
 def _agrees(label: AnyAtomVerdict) -> bool | None:
     """Whether the two values that differ are near enough; None where that is the judge's to say."""
     difference = label.difference if isinstance(label, GradedAtomVerdict) else None
-    if difference is None:
-        return None
-    if difference.kind == "quantity":
-        exact = EXACT.search(difference.claimed) or EXACT.search(difference.stated)
-        return None if exact else quantities_agree(difference.claimed, difference.stated)
-    same_year = dates_agree(difference.claimed, difference.stated)
-    # The right year is not enough for a political date, but a wrong one is wrong for any.
-    return None if difference.kind == "political_date" and same_year else same_year
+    return None if difference is None else near_enough(difference)
 
 
 def evidence_of(
