@@ -543,6 +543,21 @@ def test_what_is_within_the_tolerance_is_neither_split_nor_amiss() -> None:
     assert not second.asks
 
 
+def test_a_finding_that_is_said_twice_is_looked_at_again() -> None:
+    """Said twice and alike it counts, so it is verified like any other."""
+
+    def stammering(ask: Ask) -> Any:
+        reply = dict(respond(ask))
+        if ask.task == "atomic.judge":
+            finding = {**reply["atoms"][0], "label": "wrong"}
+            reply["atoms"] = [finding, finding, *reply["atoms"][1:]]
+        return reply
+
+    atom = one(VerifyingJudge(ScriptedJudge(stammering), scripted("b"))).items[0]
+    assert isinstance(atom, Atom)
+    assert (atom.label, atom.first) == ("correct", {"label": "wrong"})
+
+
 def test_what_was_invented_is_not_looked_at_again() -> None:
     """A finding about an item that does not exist is dropped; nobody is asked and paid for it."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
-from steelyard.judges.voting import leading, meaning
+from steelyard.judges.voting import labels_by_id, leading, meaning
 from steelyard.records import Ask, Mark, Reply, ReplyData, Unjudged
 
 Unconfirmed = Literal["second", "undetermined"]
@@ -172,11 +172,8 @@ def _word(field: str, said: Any) -> str:
 
 
 def _once(data: ReplyData, name: str) -> dict[int, Any]:
-    labels: list[Any] = getattr(data, name)
-    times: dict[int, int] = {}
-    for label in labels:
-        times[label.id] = times.get(label.id, 0) + 1
-    return {label.id: label for label in labels if times[label.id] == 1}
+    """The labels by id, as a protocol takes them: said twice and differently is not said at all."""
+    return dict(labels_by_id(data, name))
 
 
 def _mark(marks: Any, name: str, id: int) -> Mark:

@@ -82,7 +82,7 @@ def merge(ask: Ask, ballots: Sequence[Ballot], bar: Bar) -> Merged:
     open_: dict[str, tuple[int, ...]] = {}
     unsure: list[Any] = []
     for name, items in ask.data.items().items():
-        given = [_labels(ballot.reply, name) for ballot in ballots]
+        given = [labels_by_id(ballot.reply, name) for ballot in ballots]
         doubts = [_doubts(ballot.reply, name) for ballot in ballots]
         verdicts: list[ReplyData] = []
         for id in (item.id for item in items):
@@ -116,7 +116,7 @@ def settle(ask: Ask, merged: Merged, further: ReplyData, weight: Fraction, ballo
     marks = {name: dict(by_id) for name, by_id in merged.marks.items()}
     open_: dict[str, tuple[int, ...]] = {}
     for name, ids in merged.open.items():
-        said = {id: label for id, label in _labels(further, name).items() if id in ids}
+        said = {id: label for id, label in labels_by_id(further, name).items() if id in ids}
         changed[name] = [
             _decided(label, said[label.id], marks[name][label.id]) if label.id in said else label
             for label in getattr(merged.reply, name)
@@ -236,7 +236,7 @@ def _is_choice(annotation: Any) -> bool:
     return annotation is bool or get_origin(annotation) is Literal
 
 
-def _labels(reply: ReplyData | None, name: str) -> Mapping[int, Any]:
+def labels_by_id(reply: ReplyData | None, name: str) -> Mapping[int, Any]:
     """A voice's labels by id; said twice and differently is not said at all."""
     found: dict[int, Any] = {}
     torn: set[int] = set()
