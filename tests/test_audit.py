@@ -315,6 +315,15 @@ def test_the_command(steelyard: Steelyard) -> None:
     assert "--protocol" in steelyard("audit", "embedded", "--data", "card.json").err
 
 
+def test_an_audit_in_which_nothing_was_judged_says_so(steelyard: Steelyard) -> None:
+    """Judgings that came to nothing are gaps, as in a run."""
+    write_lines(Path("nothing.jsonl"), [])
+    done = steelyard(
+        "audit", "recorded:nothing.jsonl", "-p", "grounded", "--only", "sensitivity", "--progress", "quiet"
+    )
+    assert done.code == 3, done.err
+
+
 def test_dry_run_sends_nothing(steelyard: Steelyard) -> None:
     """It says how many judgings and calls an audit would take, for a user's data too; the server hears nothing."""
     rows = [{"question": "How long?", "references": ["It is 3 km long."], "answer": "It is 3 km long."}]

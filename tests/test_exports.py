@@ -99,6 +99,29 @@ def test_a_whole_run_moves_to_another_store(store: Store, tmp_path: Path) -> Non
             exports.read(other, tmp_path / "whole.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": "a/../../b"}, "run.id"),
+        ({"id": None}, "run.id"),
+        ({"manifest": 3}, "run.manifest"),
+        ({"protocol": "x"}, "x"),
+    ],
+)
+def test_a_run_that_nobody_could_use_is_refused(
+    store: Store, tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    """An id that is no name, a missing manifest, an unknown protocol: one clear error, and nothing is taken over."""
+    exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
+    head, *lines = (tmp_path / "whole.jsonl").read_text("utf-8").splitlines()
+    head = json.dumps({"run": {**json.loads(head)["run"], **change}})
+    (tmp_path / "whole.jsonl").write_text("\n".join([head, *lines]), encoding="utf-8")
+    with Store.open(tmp_path / "other.db") as other:
+        with pytest.raises((ConfigError, InputError), match=said):
+            exports.read(other, tmp_path / "whole.jsonl")
+        assert other.runs() == []
+
+
 def test_a_whole_run_takes_its_replies_along(store: Store, tmp_path: Path) -> None:
     """Whoever takes a run over can rescore and resume it without paying again."""
     usage = Usage(calls=1, prompt_tokens=5, cost=0.1)

@@ -8,13 +8,14 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.evaluation import Results
 from steelyard.labels import HumanLabel
+from steelyard.protocols import get_protocol
 from steelyard.records import Usage, Verdict
 from steelyard.store import SAMPLE, RunRow, Store, StoredReply
 
@@ -106,6 +107,18 @@ def _write_parquet(out: Path, rows: Iterator[dict[str, Any]]) -> int:
     return count
 
 
+class _Head(BaseModel):
+    """What the first line of a whole run says. Its id becomes part of file names and addresses."""
+
+    id: str = Field(pattern=r"^[\w-]+$")
+    protocol: str
+    judge: str
+    state: Literal["running", "stopped", "complete"]
+    started: str
+    finished: str | None
+    manifest: dict[str, Any]
+
+
 def read(store: Store, file: Path) -> RunRow:
     """Take over a run that `write(whole=True)` wrote. All or nothing."""
     lines = _entries(file)
@@ -114,30 +127,37 @@ def read(store: Store, file: Path) -> RunRow:
         raise InputError(
             "is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number
         )
-    run = first["run"]
-    if any(known.id == run["id"] for known in store.runs()):
-        raise ConfigError(f"run {run['id']} is in this store already")
+    try:
+        run = _Head.model_validate(first["run"])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(("run", *map(str, problem["loc"])))
+        raise InputError(problem["msg"], file=str(file), line=number, field=where) from None
+    # Nobody here could show or rescore a run of a protocol that is not installed.
+    get_protocol(run.protocol)
+    if any(known.id == run.id for known in store.runs()):
+        raise ConfigError(f"run {run.id} is in this store already")
     with store.all_or_nothing():
-        store.create_run(run["id"], run["protocol"], run["judge"], run["started"], run["manifest"])
+        store.create_run(run.id, run.protocol, run.judge, run.started, run.manifest)
         seq = 0
         for number, line in lines:
             try:
                 if "bad_row" in line:
-                    store.add_bad_row(run["id"], InputError(**line["bad_row"]))
+                    store.add_bad_row(run.id, InputError(**line["bad_row"]))
                     continue
                 if "reply" in line:
-                    _take_reply(store, run["id"], dict(line["reply"]))
+                    _take_reply(store, run.id, dict(line["reply"]))
                     continue
                 if "label" in line:
-                    store.take_label(HumanLabel.model_validate(line["label"]).model_copy(update={"run": run["id"]}))
+                    store.take_label(HumanLabel.model_validate(line["label"]).model_copy(update={"run": run.id}))
                     continue
                 sample, verdict = SAMPLE.validate_python(line["sample"]), Verdict.model_validate(line["verdict"])
             except (KeyError, TypeError, ValidationError) as error:
                 raise InputError(f"cannot be taken over: {error}", file=str(file), line=number) from None
-            store.add_verdict(run["id"], seq, sample, verdict)
+            store.add_verdict(run.id, seq, sample, verdict)
             seq += 1
-        store.update_run(run["id"], state=run["state"], finished=run["finished"], manifest=run["manifest"])
-    return store.run(run["id"])
+        store.update_run(run.id, state=run.state, finished=run.finished, manifest=run.manifest)
+    return store.run(run.id)
 
 
 def _take_reply(store: Store, run: str, given: dict[str, Any]) -> None:

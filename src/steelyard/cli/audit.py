@@ -219,3 +219,5 @@ def _leave(card: Card, bars: list[Bar], fail_on: FailOn) -> None:
         raise typer.Exit(INTERRUPTED if card.stopped == "interrupted" else GAPS)
     if missed:
         raise typer.Exit(CLOSED)
+    if card.n_failed:
+        raise typer.Exit(GAPS)

@@ -78,7 +78,9 @@ def with_query(request: Request, **changes: object) -> str:
     """This address with some of its query changed; None takes a parameter out."""
     given = [(name, value) for name, value in request.query_params.multi_items() if name not in changes]
     given += [(name, str(value)) for name, value in changes.items() if value is not None]
-    return f"{request.url.path}?{urlencode(given)}" if given else request.url.path
+    # A path that begins with two slashes would be read as the name of another host.
+    path = f"/{request.url.path.lstrip('/')}"
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 def language_of(request: Request) -> Language:
