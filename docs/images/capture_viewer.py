@@ -19,7 +19,7 @@ from viewer import viewing
 
 FOLDER = Path("docs/images")
 SIZE = {"width": 1180, "height": 800}
-SHOTS = {"viewer-run.png": "", "viewer-sample.png": "/samples/car-seat"}
+SHOTS = {"viewer-run.png": "", "viewer-sample.png": "/samples/library-friday"}
 
 
 async def judged(path: Path, config: Config) -> str:
