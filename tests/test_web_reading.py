@@ -414,6 +414,16 @@ def test_labels_from_a_file_with_an_odd_name(client: httpx.Client, runs: dict[st
     assert found.status_code == 422
 
 
+@pytest.mark.parametrize(
+    "content", ["", '{"sample": "a", "kind": "atom", "label": "wrong", "item": 99999999999999999999}']
+)
+def test_a_file_without_labels_is_no_success(client: httpx.Client, runs: dict[str, str], content: str) -> None:
+    """Nothing in it, or nothing that can be one: said, not passed over."""
+    found = client.post(f"/runs/{runs['atomic']}/labels", files={"file": ("mine.jsonl", content.encode())})
+    assert found.status_code == 422
+    assert "mine.jsonl" in found.text
+
+
 def test_another_site_cannot_label(client: httpx.Client, runs: dict[str, str]) -> None:
     """A form on somebody else's page is refused."""
     form = {"sample": "car-tyre", "kind": "atom", "label": "correct"}

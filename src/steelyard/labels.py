@@ -36,8 +36,8 @@ class HumanLabel(Record):
 
     sample: str = Field(min_length=1)
     kind: str
-    item: int | None = Field(default=None, ge=0)
-    turn: int | None = Field(default=None, ge=0)
+    item: int | None = Field(default=None, ge=0, lt=2**31)
+    turn: int | None = Field(default=None, ge=0, lt=2**31)
     label: str
     annotator: str = ""
     policy: str = Field(default="", description="version of the labelling guideline")

@@ -312,6 +312,8 @@ def _import(request: Request, file: UploadFile, annotator: str) -> Response:
             ]
         except InputError as error:
             raise InputError(error.problem, file=name, line=error.line, field=error.field) from None
+        if not found:
+            raise InputError("holds no labels", file=name)
         store.add_labels(found)
     return RedirectResponse(run_address(row.id, "label", imported=str(len(found))), 303)
 
