@@ -158,17 +158,17 @@ class Usage(Record):
 
     def __add__(self, other: Usage) -> Usage:
         # Most sums begin or end with nothing, and a new record costs more than looking.
-        if other.is_nothing:
+        if not other.calls and other.is_nothing:
             return self
-        if self.is_nothing:
+        if not self.calls and self.is_nothing:
             return other
-        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        known = self.cost is not None or other.cost is not None
         return Usage(
             calls=self.calls + other.calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
-            cost=sum(costs) if costs else None,
+            cost=(self.cost or 0) + (other.cost or 0) if known else None,
         )
 
 

@@ -24,6 +24,8 @@ Row = tuple[int, Sample | InputError]
 T = TypeVar("T")
 
 RECORDS_BETWEEN_COLLECTIONS = 20_000, 20, 20
+# While the first calls are on their way, the next samples are read and put into words.
+STARTED_TOGETHER = 8
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
@@ -72,6 +74,10 @@ class Budget:
     max_tokens: int | None = None
     max_seconds: float | None = None
 
+    @property
+    def is_unlimited(self) -> bool:
+        return self.max_cost is None and self.max_tokens is None and self.max_seconds is None
+
     def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0) -> str | None:
         ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
         if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
@@ -108,7 +114,8 @@ class Runner:
         in_order: bool = True,
     ) -> None:
         self.protocol, self.options, self.judge = protocol, options, judge
-        self.workers, self.budget, self.window = workers, budget or Budget(), window
+        self.workers, self.window = workers, window
+        self.budget = budget or Budget()
         self.gate, self.in_order = gate, in_order
         self.tally = Tally()
         self._spent = spent or (lambda: self.tally.usage)
@@ -174,8 +181,10 @@ class Runner:
         alarm = self._alarm()
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self.workers):
+                for started in range(1, self.workers + 1):
                     group.create_task(work())
+                    if started % STARTED_TOGETHER == 0:
+                        await asyncio.sleep(0)
         except BaseExceptionGroup as several:
             # One worker's failure ends the others; a user is told what happened, not how many were at work.
             raise several.exceptions[0] from None
@@ -223,7 +232,7 @@ class Runner:
         return reply
 
     def _mind_budget(self) -> None:
-        if not self.tally.stopped:
+        if not (self.budget.is_unlimited or self.tally.stopped):
             elapsed = asyncio.get_running_loop().time() - self._started
             in_flight = self.gate.in_flight if self.gate else self._asking
             if reason := self.budget.exceeded(self._spent(), elapsed, in_flight):

@@ -193,6 +193,12 @@ INSTRUCTION: dict[str, Sign] = {
 ALL_WORDS = {name: sign.words for name, sign in (IMITATION | INSTRUCTION | {"breaking_out": BREAKING_OUT}).items()}
 ASCII_WORDS = {name: tuple(filter(str.isascii, words)) for name, words in ALL_WORDS.items()}
 ASCII_INSTRUCTION_WORDS = tuple(word for name in INSTRUCTION for word in ASCII_WORDS[name])
+FAMILIES = {
+    (imitation, instruction): (IMITATION if imitation else {"breaking_out": BREAKING_OUT})
+    | (INSTRUCTION if instruction else {})
+    for imitation in (True, False)
+    for instruction in (True, False)
+}
 
 INVISIBLE = re.compile(
     r"[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
@@ -239,7 +245,7 @@ def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> lis
     """The names of the signs that the text shows."""
     plain = seen_through(text)
     lower = plain.lower()
-    families = (IMITATION if imitation else {"breaking_out": BREAKING_OUT}) | (INSTRUCTION if instruction else {})
+    families = FAMILIES[imitation, instruction]
     words = ASCII_WORDS if lower.isascii() else ALL_WORDS
     return [name for name, sign in families.items() if _holds_any(lower, words[name]) and sign.shows(plain)]
 

@@ -25,7 +25,7 @@ Messages = list[dict[str, str]]
 
 DEFAULT_CALLS_IN_FLIGHT = 16
 # A refusal of the format comes at once; a first call still running after this is being worked on.
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 1.0
 QUOTED_BACK = 8000
 CUT_OFF = frozenset({"length", "max_tokens"})
 FILTERED = frozenset({"content_filter", "sensitive"})

@@ -90,7 +90,7 @@ def unjudged_reasons(verdict: Verdict) -> Iterator[str]:
     """Why each item of the verdict that has no label has none."""
     found = False
     for item in verdict.items:
-        if any(label == "unjudged" for _, label in labels_of(item)):
+        if "unjudged" in (label for _, label in labels_of(item)):
             found = True
             yield unjudged_code(item.reason)
     for flag in verdict.flags:
@@ -227,6 +227,8 @@ class ReportBuilder:
         if main is None or main[1] == {"ratio": 1, "points": 100}.get(self._scale):
             return
         metric, score = main
+        if len(self._worst) == MOST_LOW_SAMPLES and score > self._worst[-1].score:
+            return
         bad = bad_labels(verdict)
         rank = (score, -len(bad), verdict.id)
         if len(self._worst) == MOST_LOW_SAMPLES and rank >= self._worst[-1][:3]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Language, Sentence, Verdict
+from steelyard.records import AnyItem, Atom, Check, Criterion, Language, Sentence, Verdict
 from steelyard.reports.model import (
     BOUNDS,
     OTHERS,
@@ -36,21 +36,13 @@ UNJUDGED_LIST = "unjudged:"
 """Protocols flag a whole list that could not be had as `unjudged:LIST:REASON`."""
 
 
-def labels_of(item: AnyItem) -> Iterator[tuple[str, str]]:
+def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
     """Every label an item carries, with the name of its kind in the wording."""
-    match item:
-        case Atom():
-            yield "atom", item.label
-        case Check():
-            yield "check", str(item.label)
-        case Sentence():
-            yield "on_topic", item.on_topic
-            yield "support", item.support
-        case KeyPoint():
-            yield "key_point", item.label
-        case Criterion():
-            yield "criterion", item.label
-            yield "validity", item.validity
+    if isinstance(item, Sentence):
+        return ("on_topic", item.on_topic), ("support", item.support)
+    if isinstance(item, Criterion):
+        return ("criterion", item.label), ("validity", item.validity)
+    return ((item.kind, str(item.label)),)
 
 
 class VotesTally:
