@@ -17,7 +17,7 @@ for name in LOADED:
 
 OUT = Path("results.jsonl")
 DOINGS = {
-    "run": ["run", TOLD["data"], "-p", "scorecard", "-j", TOLD.get("judge", "stub")],
+    "run": ["run", TOLD["data"], "-p", TOLD.get("protocol", "scorecard"), "-j", TOLD.get("judge", "stub")],
     "resume": ["resume", "last"],
 }
 sys.argv = ["steelyard", *DOINGS[TOLD.get("doing", "run")], "-c", str(CONCURRENCY), "-o", str(OUT)]
