@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.errors import ConfigError, InputError, MissingExtra
+from steelyard.errors import ConfigError, InputError, MissingExtra, StoreError
 from steelyard.records import DialogueSample, RagSample, Sample, Turn
 from steelyard.samples import known_fields, read_samples, sample_from, samples_from
 from steelyard.samples.documents import elements
@@ -909,13 +909,35 @@ def test_ids_agree_with_a_dict(claims: list[tuple[str, int, str]]) -> None:
         assert id in ids
 
 
-def test_ids_are_compact_and_exact() -> None:
-    """A hundred thousand ids take under 30 bytes each, and none is mistaken for another."""
-    ids, count = Ids(), 100_000
-    assert all(ids.claim(str(n), Place("f", n + 1, "line")) is None for n in range(count))
-    assert ids.claim("70000", Place("f", count + 1, "line")) == Place("f", 70_001, "line")
-    assert str(count) not in ids
-    assert len(ids._hashes) * 12 < 30 * count
+def test_ids_take_no_memory() -> None:
+    """Three hundred thousand ids take less than ten bytes each, as they lie in a file; none is mistaken for another."""
+    code = """
+        import resource
+        from steelyard.samples.files import Place
+        from steelyard.samples.ids import Ids
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+        count, step = 300_000, 7919
+        with Ids() as ids:
+            for n in range(count):
+                assert ids.claim(f"{n * step % count:032x}", Place("f", n + 1, "line")) is None
+                if n == 100:
+                    before = peak()
+            assert ids.claim(f"{step:032x}", Place("f", count + 1, "line")) == Place("f", 2, "line")
+            assert f"{count:032x}" not in ids
+            assert peak() - before < 10 * count, (peak(), before)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_ids_that_find_no_room_are_an_error_that_says_what_to_do() -> None:
+    """A temporary folder that cannot be written to ends in one line, not in a traceback of SQLite."""
+    ids = Ids()
+    ids._db.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(StoreError, match="TMPDIR"):
+        all(ids.claim(f"{n:032}", Place("f", n + 1, "line")) is None for n in range(10_000))
 
 
 # --- size ------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Files, standard input or mappings in; `Sample` values out, and `InputError` values for what cannot be read.
 
-Everything streams. The only thing that grows with the input is the table of ids (ids.py), by about twenty
-bytes a row.
+Everything streams. Only the table of ids grows with the input, and it lies in a temporary file (ids.py).
 """
 
 from __future__ import annotations
@@ -52,23 +51,23 @@ def samples_from(
 def _samples(
     rows: Iterable[tuple[Place, object]], kind: Kind, fields: Mapping[str, str] | None
 ) -> Iterator[Sample | InputError]:
-    ids = Ids()
-    for place, row in rows:
-        if isinstance(row, InputError):
-            yield row
-            continue
-        try:
-            sample = coerce(row, kind, fields or _NO_FIELDS)
-        except InputError as error:
-            # A new error, because the caught one holds on to the row through its traceback.
-            problem, field = error.problem, error.field
-        else:
-            if not sample.id:
-                stem = derived_id(sample)
-                sample = sample.model_copy(update={"id": ids.unused(stem)})
-            first = ids.claim(sample.id, place)
-            if first is None:
-                yield sample
+    with Ids() as ids:
+        for place, row in rows:
+            if isinstance(row, InputError):
+                yield row
                 continue
-            problem, field = f"{sample.id!r} was used {first.seen_from(place)} already; ids must differ", "id"
-        yield place.error(problem, field)
+            try:
+                sample = coerce(row, kind, fields or _NO_FIELDS)
+            except InputError as error:
+                # A new error, because the caught one holds on to the row through its traceback.
+                problem, field = error.problem, error.field
+            else:
+                if not sample.id:
+                    stem = derived_id(sample)
+                    sample = sample.model_copy(update={"id": ids.unused(stem)})
+                first = ids.claim(sample.id, place)
+                if first is None:
+                    yield sample
+                    continue
+                problem, field = f"{sample.id!r} was used {first.seen_from(place)} already; ids must differ", "id"
+            yield place.error(problem, field)

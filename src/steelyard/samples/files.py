@@ -260,7 +260,7 @@ def _parquet(name: str, shown: str) -> Rows:
         with pyarrow.parquet.ParquetFile(name, pre_buffer=False) as table:
             # Asked for all row groups at once, pyarrow keeps the whole file in memory.
             for group in range(table.num_row_groups):
-                for batch in table.iter_batches(batch_size=_BATCH, row_groups=[group]):
+                for batch in table.iter_batches(batch_size=_BATCH, row_groups=[group], use_threads=False):
                     for row in batch.to_pylist():
                         number += 1
                         yield Place(shown, number, "row"), row

@@ -1,52 +1,59 @@
-"""Which ids were used, and where: a hash table in two arrays.
+"""Which ids were used, and where: a table in a temporary file, so that a million ids take no more memory than ten.
 
-A dict or set of a million ids takes 60 to 150 MB, a temporary SQLite table takes longer than reading the
-samples. This takes 12 bytes a slot and about a microsecond an id. Only 64-bit hashes are kept: among a
-million ids the chance that two different ones are taken for the same is 3 in 100 million.
+A dict of them would take 60 to 150 MB. The file is SQLite's own: it has no name, holds nothing until the first few ten
+thousand ids are there, and goes with the connection.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
 
+from steelyard.errors import StoreError
 from steelyard.samples.files import Place
 
-_START = 1 << 10
-_MASK = (1 << 64) - 1
+CLAIM = "INSERT OR IGNORE INTO ids VALUES (?, ?, ?)"
+FIRST = "SELECT source, number FROM ids WHERE id = ?"
+# In KiB; what does not fit is written to the file.
+CACHE = 500
 
 
 class Ids:
-    """The ids of one input. Hashes are Python's own, salted per process: no file can be made to collide."""
+    """The ids of one input."""
 
     def __init__(self) -> None:
-        self._hashes = array("Q", bytes(8 * _START))
-        self._numbers = array("I", bytes(4 * _START))
-        self._used = 0
-        # Rows of all sources share one numbering, so that a slot needs four bytes to remember its place.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for statement in (
+            # Nobody else reads it and nobody needs it after a crash.
+            "PRAGMA journal_mode = OFF",
+            f"PRAGMA cache_size = -{CACHE}",
+            "CREATE TABLE ids (id BLOB PRIMARY KEY, source INTEGER, number INTEGER) WITHOUT ROWID",
+            "BEGIN",
+        ):
+            self._db.execute(statement)
         self._sources: list[Place] = []
-        self._offsets: list[int] = []
-        self._highest = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
 
     def __contains__(self, id: str) -> bool:
-        return self._hashes[self._slot(_hash(id))] != 0
+        with _errors():
+            return self._db.execute(FIRST, (_bytes(id),)).fetchone() is not None
 
     def claim(self, id: str, place: Place) -> Place | None:
         """Take an id for this place, or say which place has it already."""
         if not self._sources or self._sources[-1].file != place.file:
             self._sources.append(place)
-            self._offsets.append(self._highest)
-        hashed = _hash(id)
-        slot = self._slot(hashed)
-        if self._hashes[slot]:
-            return self._place(self._numbers[slot])
-        number = self._offsets[-1] + place.number
-        self._highest = max(self._highest, number)
-        self._hashes[slot], self._numbers[slot] = hashed, number
-        self._used += 1
-        if 4 * self._used > 3 * len(self._hashes):
-            self._grow()
-        return None
+        with _errors():
+            if self._db.execute(CLAIM, (_bytes(id), len(self._sources) - 1, place.number)).rowcount:
+                return None
+            source, number = self._db.execute(FIRST, (_bytes(id),)).fetchone()
+        return Place(self._sources[source].file, number, self._sources[source].unit)
 
     def unused(self, stem: str) -> str:
         """The stem itself, or with the next free `-2`, `-3`, ...; a million equal rows take 20 steps each."""
@@ -60,27 +67,18 @@ class Ids:
             taken, free = (middle, free) if f"{stem}-{middle}" in self else (taken, middle)
         return f"{stem}-{free}"
 
-    def _place(self, number: int) -> Place:
-        source = bisect_right(self._offsets, number - 1) - 1
-        like = self._sources[source]
-        return Place(like.file, number - self._offsets[source], like.unit)
 
-    def _slot(self, hashed: int) -> int:
-        hashes, size = self._hashes, len(self._hashes)
-        slot = hashed % size
-        while hashes[slot] not in (0, hashed):
-            slot = (slot + 1) % size
-        return slot
-
-    def _grow(self) -> None:
-        hashes, numbers = self._hashes, self._numbers
-        size = len(hashes) * 3 // 2
-        self._hashes, self._numbers = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
-        for hashed, number in zip(hashes, numbers, strict=True):
-            if hashed:
-                slot = self._slot(hashed)
-                self._hashes[slot], self._numbers[slot] = hashed, number
+def _bytes(id: str) -> bytes:
+    # Half a character in an id is somebody else's to refuse.
+    return id.encode("utf-8", "surrogatepass")
 
 
-def _hash(id: str) -> int:
-    return hash(id) & _MASK or 1
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the ids of the samples cannot be kept in a temporary file ({error}); "
+            "free some space, or point TMPDIR to another folder"
+        ) from error
