@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from steelyard.listing import (
     Range,
     SampleQuery,
     catch_up,
+    finding,
+    keeping,
     known_summary,
     neighbours,
     searchable,
@@ -49,7 +51,7 @@ def test_a_plain_page_needs_no_listing(store: Store) -> None:
     add(store, *some_of("atomic"))
     plain = table(store, RUN, SampleQuery())
     assert unlisted(store, RUN) == 5
-    assert catch_up(store, RUN)
+    catch_up(store, RUN)
     assert unlisted(store, RUN) == 0
     assert sorted(table(store, RUN, SampleQuery(sort="id")).rows, key=lambda row: row.seq) == list(plain.rows)
     assert plain.rows[1].flags == ("injection_suspected",)
@@ -112,6 +114,116 @@ def test_search(store: Store) -> None:
     assert ids(store, search="没有这样的话") == []
 
 
+def test_search_finds_exactly_what_stands_there(store: Store) -> None:
+    """With the index and without it: the same samples as looking through every text, whatever is looked for."""
+    texts = [
+        "不建议给大灯贴膜",
+        "建议给大灯",
+        'say "yes" AND (no)',
+        "x*y:z^2 -w",
+        "𠮷野家\0之后",
+        "a\ufffeb",
+        "NEAR(大灯, 3)",
+    ]
+    add(store, *[(atomic(f"s{n}"), rag(f"s{n}", text, answer="。")) for n, text in enumerate(texts)])
+    store.create_run("run-b", "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+    store.add_verdict("run-b", 0, rag("other", texts[0]), atomic("other"))
+    catch_up(store, "run-b")
+    wanted = {
+        part
+        for text in texts
+        for start in range(len(text))
+        for part in (text[start:][:1], text[start:][:2], text[start:][:3], text[start:][:5], text[start:])
+        if part.strip()
+    }
+    for part in (*wanted, "大灯 贴", "给大灯贴膜s", "建议给大灯。", '""', "yes' AND", "野家\0之"):
+        expected = [n for n, text in enumerate(texts) if searchable(part).strip() in searchable(f"s{n}\n{text}\n。")]
+        assert ids(store, search=part) == [f"s{n}" for n in expected], part
+
+
+def test_without_the_index_every_text_is_looked_through(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An SQLite that cannot make the index is slower, not poorer; one that can catches up with what is there."""
+    broken = tuple(statement.replace("trigram case_sensitive 1", "no_such_tokenizer") for statement in keeping.SEARCH)
+    with monkeypatch.context() as patched:
+        patched.setattr(keeping, "SEARCH", broken)
+        add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")), (atomic("s2"), rag("s2", "车长？")))
+        assert ids(store, search="可以贴膜") == ["s1"]
+        assert not keeping.has_search(store)
+    add(store, (atomic("s3"), rag("s3", "尾灯可以贴膜")))
+    assert ids(store, search="可以贴膜") == ["s1", "s3"]
+    assert keeping.has_search(store)
+
+
+def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks do not show: pages, filters, scores and counts are those of the run, also after some are judged again."""
+    monkeypatch.setattr(keeping, "BLOCK", 4)
+    monkeypatch.setattr(finding, "BLOCK", 4)
+    labels = [["wrong"] if n % 3 else ["correct"] for n in range(11)]
+    add(store, *[(atomic(f"s{n:02}", found), rag(f"s{n:02}", f"问题{n}")) for n, found in enumerate(labels)])
+    assert ids(store, labels=["atom:correct"]) == ["s00", "s03", "s06", "s09"]
+    store.add_verdict(RUN, 5, rag("s05", "问题5"), atomic("s05", ["correct"], flags=("injection_suspected",)))
+    assert ids(store, labels=["atom:correct"]) == ["s00", "s03", "s05", "s06", "s09"]
+    assert ids(store, sort="flags", descending=True)[:2] == ["s05", "s00"]
+    assert ids(store, sort="accuracy", descending=True, per_page=6) == ["s00", "s03", "s05", "s06", "s09", "s01"]
+    assert ids(store, scores={"accuracy": {"high": 0.5}}, search="问题1") == ["s01", "s10"]
+    assert ids(store, page=3, per_page=4) == ["s08", "s09", "s10"]
+    assert (summary(store, RUN).n, summary(store, RUN).labels) == (11, {"atom:wrong": 6, "atom:correct": 5})
+
+
+def test_a_page_of_many_costs_little_more_than_one_of_few(store: Store) -> None:
+    """Once a run is listed, SQLite's work for a page does not grow with the run: it is counted, not timed."""
+    store.create_run("few", "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+    queries = (
+        SampleQuery(sort="accuracy"),
+        SampleQuery(sort="accuracy", descending=True, page=2),
+        SampleQuery(sort="title"),
+        SampleQuery(labels=("atom:wrong",), sort="accuracy"),
+        SampleQuery(scores={"accuracy": Range(low=0.5)}),
+        SampleQuery(search="编号99"),
+        SampleQuery(page=2),
+    )
+    work: dict[str, list[int]] = {}
+    for run, n in (("few", 100), (RUN, 3000)):
+        add_many(store, run, n)
+        work[run] = []
+        for query in queries:
+            table(store, run, query)
+            work[run].append(steps(store, lambda run=run, query=query: table(store, run, query)))
+    for query, few, many in zip(queries, work["few"], work[RUN], strict=True):
+        assert many <= 3 * few, query
+
+
+def add_many(store: Store, run: str, n: int) -> None:
+    first = (0, rag("s0", "编号0"), atomic("s0", ["wrong"]))
+    store.add_verdicts(run, [first])
+    store.change(
+        "INSERT INTO samples WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+        "SELECT run, i, 's' || i, json_set(sample, '$.id', 's' || i, '$.question', '编号' || i % 100), status, "
+        "json_set(verdict, '$.scores.accuracy', (i % 7) / 7.0) FROM samples, n WHERE run = ? AND seq = 0",
+        [(n - 1, run)],
+    )
+
+
+def steps(store: Store, look: Callable[[], object]) -> int:
+    """How many hundreds of instructions SQLite carries out."""
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+
+    store._db.set_progress_handler(tick, 100)
+    look()
+    store._db.set_progress_handler(None, 0)
+    return done
+
+
+def test_scores_keep_the_order_of_the_protocol(store: Store) -> None:
+    """The columns of the table stand as the protocol names its scores, not by the alphabet."""
+    add(store, *some_of("scorecard"))
+    assert list(summary(store, RUN).scores) == list(table(store, RUN, SampleQuery()).rows[0].scores)
+
+
 def test_new_verdicts_show_at_once(store: Store) -> None:
     """What is added or judged again after the table was made is in the next one, and in the counts."""
     add(store, (atomic("a", ["wrong"]), rag("a")))
@@ -131,7 +243,7 @@ def test_a_deleted_run_takes_its_table_along(store: Store) -> None:
     summary(store, RUN)
     add(store, (atomic("late"), rag("late")))
     store.delete_run(RUN)
-    for name in ("listed", "searched", "summaries", "unlisted"):
+    for name in ("listed", "scored", "faceted", "texts", "worked_out", "unlisted"):
         assert list(store.query(f"SELECT * FROM {name}")) == []
 
 

@@ -20,7 +20,7 @@ from steelyard.schema import MIGRATIONS
 from steelyard.store import RunRow, Store, StoredReply
 
 STORES = Path(__file__).parent / "fixtures" / "stores"
-LISTING = {"listed", "searched", "summaries", "unlisted"}
+LISTING = {"listed", "scored", "faceted", "texts", "worked_out", "unlisted"}
 WHEN = "2026-03-02T10:00:00+00:00"
 
 
@@ -90,6 +90,8 @@ def test_an_older_store_is_brought_up_with_all_it_holds(tmp_path: Path, dump: Pa
         assert opened.finished(run.id) == bytearray([1, 1])
         assert all(opened.reply(row[0]) for row in before["replies"])
         opened.add_unusable(run.id, "key", Unjudged(reason="truncated"))
+        # What was listed under an older layout is listed anew.
+        assert next(opened.query("SELECT count(*) FROM unlisted")) == (2,)
     Store.open(tmp_path / "new.db").close()
     assert schema(old) == schema(tmp_path / "new.db")
     db = sqlite3.connect(old)

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
 from command import RAG, RECORDED, Steelyard
@@ -21,10 +22,12 @@ from reading_store import ODD_ID, SECRET, add_run, filled, secret
 from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
 from steelyard.comparison.labels import label_changes
 from steelyard.config import Config, Settings
+from steelyard.errors import InputError
 from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
 from steelyard.records import Atom, Verdict
 from steelyard.reports import ReportBuilder
+from steelyard.reports.model import Report
 from steelyard.store import Store, Wording
 from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
@@ -102,7 +105,10 @@ def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
         store.add_verdict(run, 3, *judged[3])
         store.update_run(run, state="complete", finished="2026-03-02T10:02:00+00:00", manifest={})
         third = known.report(lambda: Store.open(path), store.run(run), None)
-        fresh = Known().report(lambda: Store.open(path), store.run(run), None)
+        builder = ReportBuilder("atomic")
+        for sample, verdict in store.verdicts(run):
+            builder.add(verdict, sample)
+        fresh = builder.build({}, third.run if third else None)
     assert first
     assert second
     assert (first.n, second.n) == (2, 4)
@@ -131,8 +137,52 @@ def test_a_retry_that_nobody_watched_is_counted(tmp_path: Path) -> None:
         store.add_verdict(run, 0, rag("s0", "q0"), atomic("s0", ["correct"]))
         store.update_run(run, state="complete", finished="2026-03-02T10:09:00+00:00", manifest={})
         second = known.report(lambda: Store.open(path), store.run(run), None)
-        fresh = Known().report(lambda: Store.open(path), store.run(run), None)
-    assert second == fresh
+    assert second
+    assert (second.labels["atom"]["correct"], second.labels["atom"]["wrong"]) == (1, 0)
+    known.close()
+
+
+def test_a_counted_report_is_kept(tmp_path: Path) -> None:
+    """Another viewer over the store need not count again, until a verdict, a bad row or the manifest is another."""
+    path = tmp_path / "store.db"
+
+    def report(known: Known) -> Report | None:
+        with Store.open(path) as store:
+            return known.report(lambda: Store.open(path), store.run("r"), None)
+
+    with Store.open(path) as store:
+        add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"])), (rag("s1"), atomic("s1"))], {"a": 1})
+    first, *others = [Known() for _ in range(6)]
+    counted = report(first)
+    with Store.open(path) as store:
+        # An update is not noticed; if anybody still counted, it would fail.
+        store.change("UPDATE samples SET verdict = replace(verdict, 'wrong', 'wrung') WHERE seq = 0", [()])
+        assert report(others[0]) == counted
+        store.add_bad_row("r", InputError("is missing", file="data.jsonl", line=3, field="answer"))
+        with pytest.raises(ValidationError):
+            report(others[1])
+        store.clear_bad_rows("r")
+        store.update_run("r", state="complete", finished="2026-03-02T10:01:00+00:00", manifest={"a": 2})
+        with pytest.raises(ValidationError):
+            report(others[2])
+        store.add_verdict("r", 0, rag("s0", "q0"), atomic("s0", ["correct"]))
+    again = report(others[3])
+    assert again
+    assert counted
+    assert again.labels["atom"]["correct"] == counted.labels["atom"]["correct"] + 1
+    assert again.manifest == {"a": 2}
+    for known in (first, *others):
+        known.close()
+
+
+def test_a_run_at_work_is_never_taken_for_counted(tmp_path: Path) -> None:
+    """What is shown of it is not kept: it is about to be another."""
+    path, known = tmp_path / "store.db", Known()
+    with Store.open(path) as store:
+        run = add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {}, state="running")
+        with store.alone_with(run):
+            assert known.report(lambda: Store.open(path), store.run(run), None)
+        assert list(store.query("SELECT name FROM worked_out WHERE name = 'report'")) == []
     known.close()
 
 

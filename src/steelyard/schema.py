@@ -144,6 +144,43 @@ MIGRATIONS: tuple[str, ...] = (
         text TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    # The table of samples by column, a block of samples to a row, and what was worked out from it and holds until it
+    # changes: counts, orders, the report (listing/keeping.py).
+    # Texts lie at the number of their run and their place in it, so that an index needs to know nothing else.
+    """
+    DROP TABLE searched;
+    CREATE TABLE scored (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        block INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        vals BLOB NOT NULL,
+        PRIMARY KEY (run, name, block)
+    ) WITHOUT ROWID;
+    CREATE INDEX scored_by_block ON scored (run, block);
+    CREATE TABLE faceted (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        what TEXT NOT NULL,
+        value TEXT NOT NULL,
+        block INTEGER NOT NULL,
+        places BLOB NOT NULL,
+        PRIMARY KEY (run, what, value, block)
+    ) WITHOUT ROWID;
+    CREATE INDEX faceted_by_block ON faceted (run, block);
+    CREATE TABLE texts (place INTEGER PRIMARY KEY, text TEXT NOT NULL);
+    CREATE TRIGGER run_takes_its_texts AFTER DELETE ON runs BEGIN
+        DELETE FROM texts WHERE place BETWEEN old.number << 32 AND (old.number << 32) + 4294967295;
+    END;
+    DROP TABLE summaries;
+    CREATE TABLE worked_out (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value BLOB NOT NULL,
+        PRIMARY KEY (run, name)
+    ) WITHOUT ROWID;
+    INSERT OR IGNORE INTO unlisted SELECT run, seq FROM samples;
+    """,
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -10,6 +12,10 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
+from steelyard import __version__
+from steelyard.listing import catch_up, keep, statuses, worked_out
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report, RunFacts
 from steelyard.store import RunRow, Store
@@ -60,21 +66,51 @@ class Known:
     def report(self, open_store: Callable[[], Store], row: RunRow, patience: float | None = PATIENCE) -> Report | None:
         """The report of a run as it stands now, or None where it is still being counted."""
         with open_store() as store:
-            statuses, state = tuple(sorted(store.judged(row.id).items())), state_of(row, store)
+            key = _standing(store, row)
+            kept = kept_report(store, row.id, key)
+        if kept:
+            return kept
         with self._lock:
             count = self._counts.setdefault(row.id, _Count())
 
         def counted() -> Report:
             with open_store() as store:
                 now = store.run(row.id)
-                return count.carried_on(store, now._replace(state=state_of(now, store)), self._closing)
+                as_counted = _standing(store, now)
+                report = count.carried_on(store, now._replace(state=state_of(now, store)), self._closing)
+                if report.run and report.run.state != "running":
+                    keep_report(store, row.id, as_counted, report)
+                return report
 
-        return self.get(("report", row.id, state, row.finished, statuses), counted, patience)
+        return self.get(("report", row.id, key), counted, patience)
 
     def close(self) -> None:
         """Leave off counting: nobody waits for it any more."""
         self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _standing(store: Store, row: RunRow) -> str:
+    """What a report is made from, in short: as long as this stays the same, so does the report."""
+    judged = sorted(statuses(store, row.id).items())
+    given = (__version__, state_of(row, store), row.finished, judged, len(store.bad_rows(row.id)), row.manifest)
+    return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def kept_report(store: Store, run: str, key: str) -> Report | None:
+    """The report that an earlier viewer counted, unless the run has changed since."""
+    kept = worked_out(store, run, "report", key)
+    try:
+        return Report.model_validate_json(kept) if kept else None
+    except ValidationError:  # written by an earlier state of this program: counted again
+        return None
+
+
+def keep_report(store: Store, run: str, key: str, report: Report) -> None:
+    """For the next viewer. Listing what is new takes it away again, so all is listed first."""
+    catch_up(store, run)
+    if _standing(store, store.run(run)) == key:
+        keep(store, run, "report", report.model_dump_json(), key)
 
 
 @dataclass

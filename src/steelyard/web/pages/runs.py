@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.errors import InputError
-from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, summary
+from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.protocols import protocol_names
 from steelyard.records import Record
 from steelyard.reports.blocks import number
@@ -55,7 +55,7 @@ class RunSummary(Record):
     def of(cls, row: RunRow, store: Store) -> RunSummary:
         facts = {name: value for name, value in row._asdict().items() if name not in ("manifest", "state")}
         files = tuple(PurePath(str(data.get("path", ""))).name for data in row.manifest.get("data", ()))
-        return cls(**facts, state=state_of(row, store), statuses=store.judged(row.id), data=files)
+        return cls(**facts, state=state_of(row, store), statuses=statuses(store, row.id), data=files)
 
     @property
     def n(self) -> int:

@@ -1,0 +1,210 @@
+"""How the table of a run is kept: a short row per sample, columns per thousand samples, and the text to search.
+
+Nothing of it is made while a run is at work: a trigger notes what is new in `unlisted`, and that is all a run pays.
+When somebody looks, `catch_up` lists what is new, a block of samples at a time.
+
+    listed    a row per sample, as pages show it
+    scored    a block's values of one score, as 64-bit numbers; not a number where a sample has none
+    faceted   where in a block a status, flag, label or tag is found, as 16-bit numbers
+    texts     what is searched, at the place `number of the run << 32 | seq`
+    search    the index of three-character pieces of `texts`, where SQLite can make one
+    worked_out   what was counted over all of it, gone as soon as something new is listed
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from pydantic_core import from_json
+
+from steelyard.errors import StoreError
+from steelyard.store import Store
+from steelyard.text import fold
+
+# Places inside a block are 16-bit numbers; a block is listed in one transaction, which others have to wait for.
+BLOCK = 1024
+LONGEST_TITLE = 160
+# A kind of label per field of an item, as the wording names it.
+LABEL_FIELDS = {
+    "atom": (("atom", "label"),),
+    "check": (("check", "label"),),
+    "sentence": (("on_topic", "on_topic"), ("support", "support")),
+    "key_point": (("key_point", "label"),),
+    "criterion": (("criterion", "label"), ("validity", "validity")),
+}
+FACETS = ("status", "flag", "label", "tag")
+# Not among the migrations: a Python whose SQLite cannot do it must still be able to judge.
+SEARCH = (
+    "CREATE VIRTUAL TABLE search USING fts5(text, content='texts', content_rowid='place', "
+    "tokenize='trigram case_sensitive 1')",
+    "CREATE TRIGGER text_is_searched AFTER INSERT ON texts BEGIN "
+    "INSERT INTO search (rowid, text) VALUES (new.place, new.text); END",
+    "CREATE TRIGGER text_is_gone AFTER DELETE ON texts BEGIN "
+    "INSERT INTO search (search, rowid, text) VALUES ('delete', old.place, old.text); END",
+    "INSERT INTO search (search) VALUES ('rebuild')",
+)
+# The index ends a text at the first of these and takes the others for the last.
+UNINDEXED, INDEXED = "\0\ufffe\uffff", "\ufffd"
+
+
+def unlisted(store: Store, run: str) -> int:
+    """How many samples of a run are not in its table yet."""
+    (left,) = next(store.query("SELECT count(*) FROM unlisted WHERE run = ?", run))
+    return int(left)
+
+
+def is_listed(store: Store, run: str) -> bool:
+    (left,) = next(store.query("SELECT EXISTS (SELECT 1 FROM unlisted WHERE run = ?)", run))
+    return not left
+
+
+def catch_up(store: Store, run: str) -> None:
+    """List what is new. Others may write in between."""
+    if is_listed(store, run):
+        return
+    make_search(store)
+    number = number_of(store, run)
+    while (first := next(store.query("SELECT min(seq) FROM unlisted WHERE run = ?", run))[0]) is not None:
+        with store.all_or_nothing():
+            _list_block(store, run, number, first // BLOCK)
+
+
+def number_of(store: Store, run: str) -> int:
+    for (number,) in store.query("SELECT number FROM runs WHERE id = ?", run):
+        return int(number)
+    return 0
+
+
+def has_search(store: Store) -> bool:
+    return any(store.query("SELECT 1 FROM sqlite_master WHERE name = 'search'"))
+
+
+def make_search(store: Store) -> None:
+    """The index for searches, made with the first table; without one, every text is looked through."""
+    if not has_search(store):
+        # Either this SQLite has no such index, or another process was first.
+        with suppress(StoreError), store.all_or_nothing():
+            for statement in SEARCH:
+                store.change(statement, [()])
+
+
+def _list_block(store: Store, run: str, number: int, block: int) -> None:
+    first, last = block * BLOCK, (block + 1) * BLOCK - 1
+    found = store.query(
+        "SELECT s.seq, s.id, s.status, s.sample, s.verdict FROM unlisted u CROSS JOIN samples s USING (run, seq) "
+        "WHERE u.run = ? AND u.seq BETWEEN ? AND ?",
+        run,
+        first,
+        last,
+    )
+    listed, texts = [], []
+    for seq, id, status, sample_text, verdict in found:
+        sample = from_json(sample_text)
+        listed.append((run, *columns(seq, id, status, sample, from_json(verdict))))
+        texts.append((number << 32 | seq, searchable("\n".join(_texts(id, sample)))))
+    store.change("INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", listed)
+    # A sample that was judged again still says the same.
+    store.change("DELETE FROM texts WHERE place = ? AND text <> ?", texts)
+    store.change("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts)
+    store.change("DELETE FROM unlisted WHERE run = ? AND seq BETWEEN ? AND ?", [(run, first, last)])
+    _keep_columns(store, run, block)
+    store.change("DELETE FROM worked_out WHERE run = ?", [(run,)])
+
+
+def _keep_columns(store: Store, run: str, block: int) -> None:
+    """Scores and facets of a block, from its rows."""
+    scores: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+    facets: dict[tuple[str, str], list[int]] = {}
+    first = block * BLOCK
+    for seq, status, given, flags, labels, tags in store.query(
+        "SELECT seq, status, scores, flags, labels, tags FROM listed WHERE run = ? AND seq BETWEEN ? AND ?",
+        run,
+        first,
+        first + BLOCK - 1,
+    ):
+        for name, value in from_json(given).items():
+            if name not in scores:
+                scores[name] = np.full(BLOCK, np.nan)
+            if value is not None:
+                scores[name][seq - first] = value
+        values: tuple[Iterable[str], ...] = ((status,), from_json(flags), from_json(labels), from_json(tags))
+        for what, several in zip(FACETS, values, strict=True):
+            for value in dict.fromkeys(several):
+                facets.setdefault((what, value), []).append(seq - first)
+    for kept in ("scored", "faceted"):
+        store.change(f"DELETE FROM {kept} WHERE run = ? AND block = ?", [(run, block)])
+    store.change(
+        "INSERT INTO scored VALUES (?, ?, ?, ?, ?)",
+        [(run, name, block, at, column.astype("<f8").tobytes()) for at, (name, column) in enumerate(scores.items())],
+    )
+    store.change(
+        "INSERT INTO faceted VALUES (?, ?, ?, ?, ?)",
+        [(run, *facet, block, np.array(places, "<u2").tobytes()) for facet, places in facets.items()],
+    )
+
+
+# --- what holds until the table changes ------------------------------------------------------------
+
+
+def worked_out(store: Store, run: str, name: str, key: str = "") -> Any | None:
+    """What was worked out over a run and is still true. `key` says what else it was made from."""
+    sql = (
+        "SELECT value FROM worked_out w WHERE run = ? AND name = ? AND key = ? "
+        "AND NOT EXISTS (SELECT 1 FROM unlisted u WHERE u.run = w.run)"
+    )
+    for (value,) in store.query(sql, run, name, key):
+        return value
+    return None
+
+
+def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -> None:
+    """For whoever looks next; unless something came in between, in which case that one works it out again."""
+    sql = (
+        "INSERT OR REPLACE INTO worked_out SELECT ?, ?, ?, ? "
+        "WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = ?) AND EXISTS (SELECT 1 FROM runs WHERE id = ?)"
+    )
+    store.change(sql, [(run, name, key, value, run, run)])
+
+
+# --- a sample in short -----------------------------------------------------------------------------
+
+
+def columns(seq: int, id: str, status: str, sample: Mapping[str, Any], verdict: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A sample as a row of `listed`, without its run."""
+    labels = Counter(label for item in verdict["items"] for label in _labels(item))
+    documents = (verdict["scores"], verdict["flags"], sample["tags"], labels)
+    return seq, id, status, _title(sample), *(json.dumps(document, ensure_ascii=False) for document in documents)
+
+
+def _labels(item: Mapping[str, Any]) -> Iterator[str]:
+    for kind, field in LABEL_FIELDS.get(item["kind"], ()):
+        yield f"{kind}:{item[field]}"
+
+
+def _title(sample: Mapping[str, Any]) -> str:
+    turns = sample.get("turns") or [{}]
+    text = " ".join((sample.get("question") or turns[0].get("prompt", "")).split())
+    return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
+
+
+def _texts(id: str, sample: Mapping[str, Any]) -> Iterator[str]:
+    yield id
+    yield sample.get("question") or ""
+    yield sample.get("answer") or ""
+    for turn in sample.get("turns") or ():
+        yield turn["prompt"]
+        yield turn["answer"]
+    yield from sample["tags"]
+
+
+def searchable(text: str) -> str:
+    """Text as it is searched: full and half width, upper and lower case are alike."""
+    folded = fold(text).casefold()
+    for sign in UNINDEXED:
+        folded = folded.replace(sign, INDEXED)
+    return folded
