@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import httpx
 import pytest
@@ -18,8 +17,8 @@ from starlette.datastructures import QueryParams
 
 from command import RAG, RECORDED, Steelyard
 from endpoint import Loopback
-from reading_store import ODD_ID, SECRET, add_run, filled, secret
-from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
+from reading_store import ODD_ID, add_run, filled
+from report_fixtures import atomic, dialogue, grounded, rag
 from steelyard.comparison.labels import label_changes
 from steelyard.config import Config, Settings
 from steelyard.errors import InputError
@@ -32,9 +31,8 @@ from steelyard.store import Store, Wording
 from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
 from steelyard.web.known import Known
-from steelyard.web.labelling import KINDS
 from steelyard.web.pages.samples import parameters, query_of
-from viewer import viewing
+from viewer import answer, viewing
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +49,6 @@ def runs(store: Path) -> dict[str, str]:
 def client(store: Path, runs: dict[str, str]) -> Iterator[httpx.Client]:
     with viewing(store) as address, httpx.Client(base_url=address, timeout=60, follow_redirects=True) as opened:
         yield opened
-
-
-def answer(client: httpx.Client, path: str, **given: Any) -> Any:
-    found = client.get(path, **given)
-    assert found.status_code == 200, found.text
-    return found.json()
 
 
 # --- addresses -------------------------------------------------------------------------------------
@@ -372,118 +364,6 @@ def test_comparison_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
     assert found["sentence"].startswith("Not decided")
     none = client.get("/compare/sample.json", params={"a": runs["atomic"]}).json()
     assert none["error"]["message"].startswith("b is missing")
-
-
-# --- label -----------------------------------------------------------------------------------------
-
-
-def test_labelling_is_blind(tmp_path: Path) -> None:
-    """Nothing that a judge said is anywhere in what a person who labels is sent, page or JSON, item by item."""
-    path = tmp_path / "store.db"
-    said = {"reason": SECRET, "flags": (SECRET,)}
-    found = {
-        "atomic": (rag("s1"), secret("s1")),
-        "grounded": (rag("s1"), grounded("s1", [1, 4])),
-        "scorecard": (rag("s1"), scorecard("s1")),
-        "dialogue": (dialogue_sample("s1"), dialogue("s1")),
-    }
-    with Store.open(path) as store:
-        for protocol, (sample, verdict) in found.items():
-            items = tuple(item.model_copy(update=said) for item in verdict.items)
-            verdict = verdict.model_copy(update={"items": items, "judge": SECRET, "notes": {"own_answer": SECRET}})
-            add_run(store, protocol, SECRET, [(sample, verdict)], {"judge": {"name": SECRET}})
-    seen = set()
-    with viewing(path) as address, httpx.Client(base_url=address, cookies={"steelyard_annotator": "ana"}) as client:
-        for protocol in found:
-            plan = {"n": "0", "kind": list(KINDS)}
-            total = answer(client, f"/runs/{protocol}/label.json", params=plan)["total"]
-            assert total
-            for at in range(1, total + 1):
-                for form in ("", ".json"):
-                    got = client.get(f"/runs/{protocol}/label{form}", params={**plan, "at": str(at)})
-                    assert got.status_code == 200
-                    assert SECRET not in got.text
-                item = got.json()["item"]
-                seen.add(item["kind"])
-                assert got.json()["own"] is None
-                assert not {"label", "reason", "evidence", "level", "flags", "scores", "support"} & item.keys()
-            for path_ in (f"/runs/{protocol}/label", "/label"):
-                assert SECRET not in client.get(path_).text + client.get(f"{path_}.json").text
-    assert seen == set(KINDS)
-
-
-def post(client: httpx.Client, run: str, at: int, label: str, **more: str) -> httpx.Response:
-    item = answer(client, f"/runs/{run}/label.json", params={"n": "0", "at": str(at)})["item"]
-    form = {"sample": item["sample"], "kind": item["kind"], "label": label, **more}
-    return client.post(f"/runs/{run}/label", params={"n": "0", "at": str(at)}, data=form)
-
-
-def test_labels_are_kept_by_name_and_taken_back(client: httpx.Client, runs: dict[str, str], store: Path) -> None:
-    """Two people label the same item; one takes it back; what is no label is refused."""
-    run = runs["grounded"]
-    for name in ("ana", "李"):
-        client.cookies.set("steelyard_annotator", httpx.QueryParams({"": name}).__str__()[1:])
-        assert post(client, run, 1, "1").status_code == 200
-    assert post(client, run, 2, "perhaps").status_code == 422
-    assert client.post(f"/runs/{run}/label/undo", params={"n": "0", "at": "2"}).status_code == 200
-    client.cookies.clear()
-    assert post_without_name(client, run).status_code == 422
-    with Store.open(store) as opened:
-        kept = list(opened.labels(run))
-    assert [(label.annotator, label.label, label.kind, label.run) for label in kept] == [("ana", "1", "check", run)]
-    assert kept[0].about
-
-
-def post_without_name(client: httpx.Client, run: str) -> httpx.Response:
-    return client.post(f"/runs/{run}/label", params={"n": "0", "at": "1"}, data={"sample": "x"})
-
-
-def test_labels_go_out_and_come_in(client: httpx.Client, runs: dict[str, str], store: Path) -> None:
-    """The export is what the command line reads; a filled-in sheet is taken over, a bad one named by line."""
-    line = {"sample": "guide-xiaoyan", "kind": "criterion", "turn": 1, "item": 1, "label": "符合"}
-    sheet = json.dumps(line, ensure_ascii=False) + "\n"
-    address = f"/runs/{runs['dialogue']}/labels"
-    assert client.post(address, files={"file": ("bo.jsonl", sheet)}).status_code == 200
-    exported = [json.loads(text) for text in client.get(f"{address}.jsonl").text.splitlines()]
-    assert [(label["annotator"], label["label"], label["run"]) for label in exported] == [
-        ("bo", "satisfied", runs["dialogue"])
-    ]
-    bad = client.post(address, files={"file": ("bad.jsonl", sheet + '{"sample": "x", "kind": "atom"}\n')})
-    assert bad.status_code == 422
-    assert "bad.jsonl, line 2" in bad.text or "bad.jsonl:2" in bad.text
-    with Store.open(store) as opened:
-        assert len(list(opened.labels(runs["dialogue"]))) == 1
-
-
-@pytest.mark.parametrize("name", ["..", "a\0b.jsonl"])
-def test_labels_from_a_file_with_an_odd_name(client: httpx.Client, runs: dict[str, str], name: str) -> None:
-    """A name that no file can have is no reason to fail."""
-    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-    kind = {"Content-Type": "multipart/form-data; boundary=x"}
-    found = client.post(f"/runs/{runs['atomic']}/labels", content=f"{head}{{}}\r\n--x--\r\n".encode(), headers=kind)
-    assert found.status_code == 422
-
-
-@pytest.mark.parametrize(
-    "content", ["", '{"sample": "a", "kind": "atom", "label": "wrong", "item": 99999999999999999999}']
-)
-def test_a_file_without_labels_is_no_success(client: httpx.Client, runs: dict[str, str], content: str) -> None:
-    """Nothing in it, or nothing that can be one: said, not passed over."""
-    found = client.post(f"/runs/{runs['atomic']}/labels", files={"file": ("mine.jsonl", content.encode())})
-    assert found.status_code == 422
-    assert "mine.jsonl" in found.text
-
-
-def test_another_site_cannot_label(client: httpx.Client, runs: dict[str, str]) -> None:
-    """A form on somebody else's page is refused."""
-    form = {"sample": "car-tyre", "kind": "atom", "label": "correct"}
-    answer_ = client.post(
-        f"/runs/{runs['atomic']}/label",
-        params={"n": "0", "at": "1"},
-        data=form,
-        headers={"Origin": "https://evil.example"},
-    )
-    assert answer_.status_code == 403
 
 
 # --- judges and prompts ----------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from command import DIALOGUE, EXAMPLES, RAG
 from steelyard import runs
 from steelyard.config import Config, Settings
@@ -62,3 +64,10 @@ def viewing(store: Path, **more: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join(10)
         server.listening.close()
+
+
+def answer(client: httpx.Client, path: str, **given: Any) -> Any:
+    """The JSON at an address, which must be there."""
+    found = client.get(path, **given)
+    assert found.status_code == 200, found.text
+    return found.json()

@@ -72,6 +72,11 @@ def digest(sample: Sample) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text has no halves of characters: JSON can name them, nothing can keep them."""
+    return text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 # --- the words people use --------------------------------------------------------------------------
 
 
@@ -111,6 +116,10 @@ def read_labels(path: Path) -> Iterator[HumanLabel]:
 
 
 def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
+    for name, value in row.items():
+        if isinstance(value, str) and not is_whole(value):
+            problem = "holds half a character (a lone surrogate), which no file can keep; write the name or text anew"
+            raise InputError(problem, file=str(path), line=line, field=name if is_whole(name) else None)
     try:
         given = HumanLabel.model_validate({name: value for name, value in row.items() if value is not None})
     except ValidationError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
-from starlette.requests import Request
+from starlette.datastructures import ImmutableMultiDict
 
 from steelyard.labelling import Stratify, asked_slots, candidates, draw
-from steelyard.labels import HumanLabel, allowed
+from steelyard.labels import HumanLabel, allowed, digest
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, segments
@@ -33,8 +34,8 @@ class Plan(Record):
     policy: str = Field(default="1", min_length=1, max_length=100)
 
     @classmethod
-    def of(cls, request: Request) -> Plan:
-        given = request.query_params
+    def of(cls, given: ImmutableMultiDict[str, Any]) -> Plan:
+        """As an address or a form says it."""
         named_ones = {name: given[name] for name in ("n", "seed", "stratify", "policy") if given.get(name)}
         return cls.model_validate({**named_ones, "kind": tuple(given.getlist("kind"))})
 
@@ -103,6 +104,7 @@ class Item(Record):
     answer: Text | None
     passages: tuple[Text, ...]
     earlier: tuple[tuple[str, str], ...] = Field(default=(), description="the turns before this one")
+    seen: str = Field(description="digest of all that it is about: a label is kept only for what was shown")
 
 
 def slot_of(task: Task, verdict: Verdict) -> Slot | None:
@@ -110,6 +112,12 @@ def slot_of(task: Task, verdict: Verdict) -> Slot | None:
     return next(
         (slot for slot in asked_slots(verdict, (task.kind,)) if (slot.kind, slot.turn, slot.item) == where), None
     )
+
+
+def seen(task: Task, slot: Slot, sample: Sample) -> str:
+    """What a label is about, in short: the judged text, which item of it, and what that item says."""
+    about = (digest(sample), *(str(part) for part in task[:4]), slot.text)
+    return hashlib.sha256("\0".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
@@ -132,6 +140,7 @@ def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
         question=None,
         answer=None,
         passages=(),
+        seen=seen(task, slot, sample),
     )
     match sample:
         case RagSample():

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, RunInUse
 from steelyard.labelling import labels_in
 from steelyard.labels import HumanLabel, canonical, digest, label_line
 from steelyard.manifest import now
@@ -25,7 +25,7 @@ from steelyard.store import RunRow, Store
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.jobs import state_of
 from steelyard.web.known import PATIENCE
-from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, slot_of, tasks
+from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
@@ -52,6 +52,13 @@ class Given(Record):
     n: int
 
 
+class Taken(Record):
+    """How many labels an import took over, and how many of these are about other runs."""
+
+    n: int
+    elsewhere: int = 0
+
+
 class LabelRunsPage(Record):
     runs: tuple[BlindRun, ...]
 
@@ -69,6 +76,8 @@ class LabelPage(Record):
     note: str = ""
     item: Item | None = None
     given: tuple[Given, ...] = ()
+    taken: Taken | None = Field(default=None, description="what the file that was just imported held")
+    changed: bool = Field(default=False, description="the label just given was not kept: its item has changed")
 
 
 # --- looking ---------------------------------------------------------------------------------------
@@ -90,15 +99,20 @@ def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
 
 def label(request: Request) -> Response:
     """The item at this place of the plan; without a plan or a name, the form that asks for them."""
-    viewer, plan, annotator = viewer_of(request), Plan.of(request), annotator_of(request)
+    return _page(request)
+
+
+def _page(request: Request, *, changed: bool = False) -> Response:
+    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), annotator_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
         labels = list(store.labels(row.id))
         run = blind(row, store, len(labels))
     given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
-    model = LabelPage(run=run, annotator=annotator, plan=plan, given=given)
-    if not annotator or "n" not in request.query_params:
+    model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
+    if run.state == "running" or not annotator or "n" not in request.query_params:
         kinds = [kind for kind in KINDS if kind in KINDS_OF.get(row.protocol, KINDS)]
+        # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
     found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
     if found is None:
@@ -109,8 +123,15 @@ def label(request: Request) -> Response:
     if at is not None:
         with viewer.store() as store:
             model = model.model_copy(update=shown(store, row, progress, at, request))
-    links = addresses(row.id, plan, progress, at)
-    return page(request, "label.html", model, waiting=False, links=links, address=run_address(row.id))
+    links, status = addresses(row.id, plan, progress, at), 409 if changed else 200
+    return page(request, "label.html", model, status=status, waiting=False, links=links, address=run_address(row.id))
+
+
+def taken(request: Request) -> Taken | None:
+    """What the address says about an import that led here: numbers only."""
+    given = [request.query_params.get(name, "") for name in ("imported", "elsewhere")]
+    n, elsewhere = (int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0 for text in given)
+    return Taken(n=n, elsewhere=elsewhere) if n else None
 
 
 KINDS_OF = {
@@ -170,17 +191,33 @@ def addresses(run: str, plan: Plan, progress: Progress, at: int | None) -> dict[
 # --- labelling -------------------------------------------------------------------------------------
 
 
-def start(request: Request) -> Response:
+async def start(request: Request) -> Response:
     """Remember who labels, and go to the first item."""
-    annotator = request.query_params.get("annotator", "").strip()[:LONGEST_NAME]
+    async with request.form() as form:
+        return await run_in_threadpool(_start, request, form)
+
+
+def _start(request: Request, form: FormData) -> Response:
+    annotator = said(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
-    plan = Plan.of(request)
+    plan = Plan.of(form)
     with viewer_of(request).store() as store:
-        run = store.run(request.path_params["run"]).id
-    response = RedirectResponse(run_address(run, "label", **plan.query), 303)
+        row = store.run(request.path_params["run"])
+        refuse_at_work(row, store)
+    response = RedirectResponse(run_address(row.id, "label", **plan.query), 303)
     response.set_cookie(COOKIE, quote(annotator, safe=""), max_age=YEAR, samesite="lax", httponly=True)
     return response
+
+
+def said(form: FormData, name: str, longest: int) -> str:
+    """A text of a form. What is no whole character is replaced: a charset of the form's own choice can make halves."""
+    return str(form.get(name, "")).encode("utf-8", "replace").decode().strip()[:longest]
+
+
+def refuse_at_work(row: RunRow, store: Store) -> None:
+    if state_of(row, store) == "running":
+        raise RunInUse(f"run {row.id} is still at work, and what is drawn would change with it; label when it is done")
 
 
 async def give(request: Request) -> Response:
@@ -190,26 +227,25 @@ async def give(request: Request) -> Response:
 
 
 def _give(request: Request, form: FormData) -> Response:
-    viewer, plan, annotator = viewer_of(request), Plan.of(request), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), needed_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
-        if (form.get("sample"), form.get("kind")) != (task.sample, task.kind):
-            raise HTTPException(409, "this run has changed since the page was loaded; load it again")
         wanted = str(form.get("label", ""))
         if canonical(task.kind, wanted) != wanted:
             raise InputError(f"there is no label {wanted!r} for {task.kind}", field="label")
         sample, verdict = judged_sample(store, row, task.sample)
         slot = slot_of(task, verdict)
-        if slot is None:
-            raise HTTPException(409, "this item is not there any more; load the page again")
+        if slot is None or form.get("seen") != seen(task, slot, sample):
+            # The run was judged again meanwhile: what was read is not what stands here now.
+            return _page(request, changed=True)
         made = _made(task, row.id, annotator, plan.policy).model_copy(
             update={
                 "label": wanted,
                 "time": now(),
                 "about": digest(sample),
                 "text": slot.text,
-                "note": str(form.get("note", "")).strip()[:LONGEST_NOTE],
+                "note": said(form, "note", LONGEST_NOTE),
             }
         )
         store.add_labels([made])
@@ -222,7 +258,7 @@ def _give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request) -> Response:
     """Take back the nearest earlier label and go there."""
-    viewer, plan, annotator = viewer_of(request), Plan.of(request), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), needed_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
         back = progress.last_given(at)
@@ -242,6 +278,7 @@ def _standing(
     viewer: Viewer, store: Store, request: Request, plan: Plan, annotator: str, beyond: bool = False
 ) -> tuple[RunRow, Progress, int]:
     row = store.run(request.path_params["run"])
+    refuse_at_work(row, store)
     found = planned(viewer, row, plan) or ()
     given = request.query_params.get("at", "")
     at = int(given) - 1 if given.isdecimal() and len(given) < 10 else -1
@@ -287,7 +324,7 @@ async def import_(request: Request) -> Response:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise InputError("choose a file of labels (JSONL or CSV)", field="file")
-        return await run_in_threadpool(_import, request, file, str(form.get("annotator", "")).strip()[:LONGEST_NAME])
+        return await run_in_threadpool(_import, request, file, said(form, "annotator", LONGEST_NAME))
 
 
 def _import(request: Request, file: UploadFile, annotator: str) -> Response:
@@ -315,12 +352,14 @@ def _import(request: Request, file: UploadFile, annotator: str) -> Response:
         if not found:
             raise InputError("holds no labels", file=name)
         store.add_labels(found)
-    return RedirectResponse(run_address(row.id, "label", imported=str(len(found))), 303)
+    elsewhere = sum(label.run != row.id for label in found)
+    told = {"imported": str(len(found)), "elsewhere": str(elsewhere) if elsewhere else None}
+    return RedirectResponse(run_address(row.id, "label", **told), 303)
 
 
 ADDRESS = "/runs/{run}/label"
 routes = [
-    Route(f"{ADDRESS}/start", start, methods=["GET"]),
+    Route(f"{ADDRESS}/start", start, methods=["POST"]),
     Route(f"{ADDRESS}/undo", undo, methods=["POST"]),
     Route("/runs/{run}/labels.jsonl", export, methods=["GET"]),
     Route("/runs/{run}/labels", import_, methods=["POST"]),
