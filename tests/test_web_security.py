@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +154,25 @@ def test_no_way_out_of_the_folders(address: str, path: str) -> None:
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     assert answer.split(b" ", 2)[1] == b"404"
     assert b"create_app" not in answer
+
+
+def test_a_small_file_that_unpacks_to_much(tmp_path: Path) -> None:
+    """A gzipped upload is unpacked no further than it may be, whatever its name; nothing of it is kept."""
+    line = json.dumps({"id": "s", "question": "q", "answer": "a", "references": ["r"]}).encode() + b"\n"
+    large, small = (gzip.compress(line * times) for times in (20_000, 2))
+    assert len(large) < 10_000 < len(line) * 20_000
+    form = {"protocol": "atomic", "judge": "embedded"}
+    with viewing(tmp_path / "store.db", sizes=Sizes(unpacked=MEGABYTE)) as address:
+        for path in ("/api/v1/runs", "/runs"):
+            for name in ("data.jsonl.gz", "data.jsonl"):
+                refused = httpx.post(address + path, data=form, files={"file": (name, large)})
+                assert refused.status_code == 413
+                assert f"{name} unpacks to more than 1,048,576 bytes" in refused.text
+        assert not (tmp_path / "store-uploads").exists()
+        taken = httpx.post(f"{address}/api/v1/runs", data=form, files={"file": ("data.jsonl.gz", small)})
+        assert taken.status_code in (201, 202), taken.text
+        torn = httpx.post(f"{address}/api/v1/runs", data=form, files={"file": ("data.jsonl.gz", small[:-9])})
+        assert torn.status_code == 422
 
 
 def test_deleting_takes_nothing_but_uploads(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import secrets
 import shutil
+import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
+
+from starlette.exceptions import HTTPException
 
 from steelyard.errors import InputError
 from steelyard.protocols import Protocol
@@ -20,6 +24,8 @@ from steelyard.store import RunRow, Store
 POSTED = "samples.jsonl"
 LONGEST_NAME = 80
 LOOKED_AT = 20
+PIECE = 1 << 20
+GZIP = b"\x1f\x8b"
 UNSAFE = re.compile(r"[^\w.\-]+")
 # How folders of uploads are called.
 FOLDER = re.compile(r"[0-9a-f]{16}")
@@ -32,11 +38,32 @@ def safe_name(given: str | None) -> str:
     return name[-LONGEST_NAME:].lstrip(".") or POSTED
 
 
-def keep_file(folder: Path, name: str | None, content: BinaryIO) -> Path:
+def keep_file(folder: Path, name: str | None, content: BinaryIO, most_unpacked: int) -> Path:
+    if unpacks_beyond(content, most_unpacked):
+        most = f"{most_unpacked:,} bytes, the most that an uploaded file may hold"
+        hint = "split it, or judge it with `steelyard run`"
+        raise HTTPException(413, f"{safe_name(name)} unpacks to more than {most}; {hint}")
     path = _new_folder(folder) / safe_name(name)
     with path.open("wb") as file:
-        shutil.copyfileobj(content, file, 1 << 20)
+        shutil.copyfileobj(content, file, PIECE)
     return path
+
+
+def unpacks_beyond(content: BinaryIO, most: int) -> bool:
+    """Whether a gzipped file holds more than so many bytes; no more than these are ever unpacked, and none are kept."""
+    start = content.read(len(GZIP))
+    content.seek(0)
+    if start != GZIP:
+        return False
+    unpacked = 0
+    try:
+        with gzip.GzipFile(fileobj=content, mode="rb") as opened:
+            while unpacked <= most and (piece := opened.read(PIECE)):
+                unpacked += len(piece)
+    except (OSError, EOFError, zlib.error):  # whoever reads its samples says what is wrong with it
+        pass
+    content.seek(0)
+    return unpacked > most
 
 
 def keep_samples(folder: Path, samples: Iterable[Mapping[str, Any]]) -> Path:

@@ -23,6 +23,8 @@ class Sizes:
 
     upload: int = 512 * MEGABYTE
     body: int = 32 * MEGABYTE
+    unpacked: int = 4096 * MEGABYTE
+    """The same for what a gzipped file holds: a few kilobytes can unpack to more than any disk."""
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge") if form.get(name)}
     how = actions.How.model_validate(given)
     encoding = str(form.get("encoding") or "utf-8")
-    path = keep_file(viewer.uploads, file.filename, file.file)
+    path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     actions.start(viewer, how, path, encoding=encoding)
     return _back()
 
