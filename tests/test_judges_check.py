@@ -1,5 +1,6 @@
 """Qualifying a judge, and what importing judges costs."""
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -72,7 +73,13 @@ async def test_weak_judges_are_told_apart(replies: Any, verdict: str, fit: bool)
     """Each weakness has its own sentence."""
     found = await check(ScriptedJudge({"atomic.judge": replies}))
     assert verdict in found.verdict
+    assert verdict in found.closing("en")
     assert found.fit is fit
+    for language in ("zh-Hans", "zh-Hant"):
+        # What went wrong is quoted as the judge's side told it; all else is said in the reader's words.
+        told = found.closing(language).replace(found.problems[0] if found.problems else "", "")
+        assert told
+        assert not re.search("[A-Za-z{}]", told)
     assert found.structured is None
 
 

@@ -1,4 +1,4 @@
-"""Panels, repeats and second looks at work: over HTTP, in the store, on the command line."""
+"""Panels and repeats at work: over HTTP, in the store, on the command line. Second looks are in test_verifying.py."""
 
 from __future__ import annotations
 
@@ -7,71 +7,28 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command import Steelyard, facts, judge_facts, lines_of, process_environment, write_lines
-from endpoint import Loopback, Request
-from feeding import RAG, TALK, respond
-from steelyard import ScriptedJudge, Unjudged, evaluate
+from court import OPINIONS, asked, court, down, one, scripted, seat, told
+from endpoint import Request
+from feeding import respond
+from steelyard import ScriptedJudge, evaluate
 from steelyard.config import Config
 from steelyard.errors import ConfigError
-from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, VerifyingJudge
-from steelyard.records import Ask, Atom, Sentence, Verdict
+from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder
+from steelyard.protocols.grounded import ASKED
+from steelyard.records import Ask
 from steelyard.runs import differing
 from steelyard.store import Store
-
-Opinion = Callable[[int], str]
-"""What a model says of the atom of fact n."""
-
-OPINIONS: dict[str, Opinion] = {
-    "fair": lambda n: "correct",
-    "harsh": lambda n: "wrong" if n % 2 else "correct",
-    "harshest": lambda n: "wrong",
-    "lost": lambda n: "undetermined",
-}
-
-
-def court(opinions: Mapping[str, Opinion] = OPINIONS, **settings: Any) -> Loopback:
-    """A server with several models of different opinion; a second look finds out what is really so."""
-
-    def reply(request: Request) -> dict[str, Any]:
-        given = judge_facts(request)
-        if request.task == "atomic.judge":
-            n = int(re.findall(r"Fact (\d+) holds", request.user)[0])
-            given["atoms"][0] |= {"label": opinions[request.body["model"]](n), "reason": request.body["model"]}
-            if "check of findings" in request.user:
-                given["atoms"][0]["label"] = "correct" if n != 1 else "wrong"
-        return given
-
-    return Loopback(reply_for=reply, **settings)
-
-
-def seat(server: Loopback, more: str = "", models: Mapping[str, Opinion] = OPINIONS) -> None:
-    """A settings file with a judge for each model of the court."""
-    tables = [
-        f'[judges.{name}]\nbase_url = "{server.url}"\nmodel = "{name}"\nretries = 0\nkey_env = "MY_KEY"\n'
-        for name in models
-    ]
-    Path("steelyard.toml").write_text("\n".join(tables) + more, encoding="utf-8")
 
 
 @pytest.fixture
 def samples(steelyard: Steelyard) -> Path:
     return facts(Path("facts.jsonl"), 4)
-
-
-def told(path: str = "out.jsonl") -> list[tuple[Any, ...]]:
-    """Label, votes and flags of the one atom of each sample."""
-    atoms = [line["items"][0] for line in lines_of(path)]
-    return [(atom["label"], atom.get("confidence"), tuple(atom["flags"])) for atom in atoms]
-
-
-def asked(server: Loopback) -> list[tuple[str, str, str | None]]:
-    return [(request.body["model"], request.user, request.task) for request in server.requests]
 
 
 # --- votes ---------------------------------------------------------------------------------------------------
@@ -176,28 +133,6 @@ def test_repeats_are_asked_at_a_temperature(steelyard: Steelyard, samples: Path)
 # --- members that fail --------------------------------------------------------------------------------------
 
 
-def scripted(name: str, *changes: Any, **script: Any) -> ScriptedJudge:
-    """A judge that finds all in order, apart from these changes to the replies that hold labels."""
-    made = ScriptedJudge(lambda ask: script.get(ask.task.replace(".", "_")) or respond(ask, **_fitting(ask, *changes)))
-    made.name = name
-    return made
-
-
-def _fitting(ask: Ask, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {name: change for name, change in (changes or {}).items() if name in ask.data.items()}
-
-
-def down(name: str) -> ScriptedJudge:
-    made = ScriptedJudge(lambda ask: Unjudged(reason="timeout", detail=f"{name} was silent"))
-    made.name = name
-    return made
-
-
-def one(judge: Any, protocol: str = "atomic") -> Verdict:
-    (verdict,) = evaluate([TALK if protocol == "dialogue" else RAG], protocol=protocol, judge=judge)
-    return verdict
-
-
 def test_the_others_vote_when_a_member_fails() -> None:
     """A quorum is enough, also for the split; below it the sample is unjudged and says who failed."""
     verdict = one(PanelJudge([down("a"), scripted("b"), scripted("c")]))
@@ -233,6 +168,36 @@ def test_what_has_no_label_for_doubt_is_unjudged(
     assert (getattr(item, "name", item.kind), item.label, item.reason) == expected  # type: ignore[union-attr]
     assert item.confidence == 0.5
     assert verdict.status == "partial"
+
+
+def test_whether_there_was_an_answer_is_split() -> None:
+    """Declining is called honest only where it is agreed that the background holds no answer; whose word comes first
+    decides nothing, and a further judge does."""
+    lazy, honest, also = (declining(name, answerable=name == "lazy") for name in ("lazy", "honest", "also"))
+    for members in ([lazy, honest], [honest, lazy]):
+        verdict = one(PanelJudge(members), "grounded")
+        assert [flag for flag in verdict.flags if "abstention" in flag or "answerable" in flag] == [
+            "unjudged:answerable:split"
+        ]
+        assert verdict.notes["answerable"] is None
+        assert "correct_abstention" in one(PanelJudge(members, escalate=also), "grounded").flags
+    decided = one(PanelJudge([lazy, honest, also]), "grounded")
+    assert ("correct_abstention" in decided.flags, decided.notes["answerable"]) == (True, False)
+    # Where the answer does not decline, nothing hangs on it, and it is only noted.
+    other = ScriptedJudge(lambda ask: {**respond(ask), "answerable": False})
+    plain = one(PanelJudge([scripted("a"), other]), "grounded")
+    assert (plain.flags, plain.notes["answerable"]) == ((), None)
+
+
+def declining(name: str, *, answerable: bool) -> ScriptedJudge:
+    """A judge that finds an answer which declines, where the background holds one or not."""
+
+    def reply(ask: Ask) -> Any:
+        return {**respond(ask, checks={ASKED.index("not_fallback") + 1: {"label": 0}}), "answerable": answerable}
+
+    made = ScriptedJudge(reply)
+    made.name = name
+    return made
 
 
 def test_where_a_sentence_is_split() -> None:
@@ -364,6 +329,19 @@ def test_a_dry_run_counts_every_member(steelyard: Steelyard, samples: Path) -> N
         assert not server.requests
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_limit_does_not_overlook_a_silent_member(steelyard: Steelyard, samples: Path, alone: bool) -> None:
+    """A judge that reports no tokens makes the limit blind, alone or on a panel whose others report theirs."""
+    with court(mute=["lost"]) as server:
+        seat(server)
+        judge = "lost" if alone else "fair+lost+harsh"
+        done = steelyard("run", samples, "-p", "atomic", "-j", judge, "--max-tokens", 1_000_000, "-c", 1)
+        assert done.code == 3
+        assert "--max-tokens is blind: lost:lost reports no tokens" in " ".join(done.err.split())
+        assert len(server.requests) < 10
+        assert steelyard("run", samples, "-p", "atomic", "-j", judge, "--max-time", 600).code == 0
+
+
 def test_a_budget_covers_the_whole_panel(steelyard: Steelyard, samples: Path) -> None:
     """What every member takes counts; the run stops, and goes on where it was."""
     with court() as server:
@@ -422,46 +400,7 @@ def test_panels_have_no_batch_files(steelyard: Steelyard, samples: Path) -> None
     assert (done.code, "recorded:RUN+recorded:RUN" in done.err) == (2, True)
 
 
-# --- a second look ---------------------------------------------------------------------------------------------
-
-
-def test_findings_are_looked_at_again(steelyard: Steelyard, samples: Path) -> None:
-    """Only items found amiss are asked about again, in other words; what is not confirmed gives way."""
-    with court() as server:
-        seat(server)
-        done = steelyard("run", samples, "-p", "atomic", "-j", "harsh", "--verify", "itself", "-o", "out.jsonl")
-        assert done.code == 0, done.err
-        second = [request for request in server.requests if "check of findings" in request.user]
-        assert len(server.requests) == 4 * 2 + 2
-        assert ["atoms 1: wrong" in request.user for request in second] == [True] * 2
-    stayed = ("correct", None, ())
-    assert told() == [("wrong", None, ()), stayed, ("correct", None, ("not_confirmed",)), stayed]
-    assert lines_of("out.jsonl")[2]["items"][0]["first"] == {"label": "wrong"}
-    assert lines_of("out.jsonl")[0]["judge"] == "harsh:harsh, verified by itself"
-
-
-def test_calibrate_shows_what_the_second_look_did(steelyard: Steelyard, samples: Path) -> None:
-    """Precision and recall of the findings before and after, held against people, with the change between them."""
-    facts(samples, 12)
-    with court() as server:
-        seat(server)
-        steelyard("run", samples, "-p", "atomic", "-j", "harsh", "--verify", "lost", "-o", "out.jsonl")
-    # Facts 1 and 3 really are wrong; the second look keeps only the first of them.
-    labels = [
-        {"sample": f"fact-{n}", "kind": "atom", "item": 1, "label": "wrong" if n in (1, 3) else "correct"}
-        for n in range(1, 13)
-    ]
-    people = write_lines(Path("people.jsonl"), labels)
-    found = json.loads(steelyard("calibrate", "last", "--labels", people, "--json").out)
-    (task,) = found["tasks"]
-    (look,) = task["second_look"]
-    assert (look["label"], look["n_changed"]) == ("wrong", 5)
-    assert [round(figure["value"], 3) for figure in look["precision"]] == [0.333, 1.0]
-    assert [figure["value"] for figure in look["recall"]] == [1.0, 0.5]
-    assert look["recall_change"]["value"] == -0.5
-    low, high = look["precision_change"]["interval"]
-    assert low < 1 - 1 / 3 <= high
-    assert "What the second look changed" in steelyard("calibrate", "last", "--labels", people).out
+# --- what votes are worth -----------------------------------------------------------------------------------
 
 
 def test_calibrate_says_what_votes_are_worth(steelyard: Steelyard, samples: Path) -> None:
@@ -479,106 +418,6 @@ def test_calibrate_says_what_votes_are_worth(steelyard: Steelyard, samples: Path
         ("divided", 4, 0.0),
     ]
     assert "by the votes of the panel" in steelyard("calibrate", "last", "--labels", people).out
-
-
-@pytest.mark.parametrize(
-    ("protocol", "change", "first", "field"),
-    [
-        ("atomic", {"atoms": {1: {"label": "wrong"}}}, {"label": "wrong"}, "label"),
-        ("grounded", {"checks": {2: {"label": 0}}}, {"label": 0}, "label"),
-        ("grounded", {"sentences": {1: {"label": "outside"}}}, {"label": 0}, "label"),
-        ("scorecard", {"sentences": {1: {"support": "unsupported"}}}, {"support": "unsupported"}, "support"),
-        ("scorecard", {"sentences": {1: {"on_topic": False}}}, {"on_topic": "off_topic"}, "on_topic"),
-        ("scorecard", {"key_points": {1: {"label": "missing"}}}, {"label": "missing"}, "label"),
-        ("dialogue", {"criteria": {1: {"complies": "no"}}}, {"label": "violated"}, "label"),
-    ],
-)
-def test_every_finding_can_be_verified(protocol: str, change: Any, first: dict[str, Any], field: str) -> None:
-    """Whatever speaks against an answer is looked at again; the sample is then scored as if it had not been found."""
-    plain = one(scripted("a"), protocol)
-    verdict = one(VerifyingJudge(scripted("a", change), scripted("b")), protocol)
-    changed = [item for item in verdict.items if item.first]
-    assert [item.first for item in changed] == [first]
-    assert "not_confirmed" in verdict.flags
-    assert verdict.scores == plain.scores
-    # Confirmed, it stands as it was found.
-    confirmed = one(VerifyingJudge(scripted("a", change), scripted("b", change)), protocol)
-    assert confirmed.scores == one(scripted("a", change), protocol).scores
-    assert not [item for item in confirmed.items if item.first]
-    # Left open by choice.
-    judge = VerifyingJudge(scripted("a", change), scripted("b"), unconfirmed="undetermined")
-    left_open = [item for item in one(judge, protocol).items if "not_confirmed" in item.flags]
-    assert {getattr(item, field) for item in left_open} == {"undetermined" if protocol == "atomic" else "unjudged"}
-
-
-@pytest.mark.parametrize("escalated", [False, True])
-def test_a_label_keeps_its_own_quote(escalated: bool) -> None:
-    """Whoever decides only the topic of a sentence leaves its support alone, and what speaks for that."""
-    off_topic = scripted("a", {"sentences": {1: {"on_topic": False}}})
-    other = scripted("b", {"sentences": {1: {"support": "unsupported", "quote": None, "reason": "found nowhere"}}})
-    judge = PanelJudge([scripted("c"), off_topic], escalate=other) if escalated else VerifyingJudge(off_topic, other)
-    (sentence, *_), (plain, *_) = one(judge, "scorecard").items, one(scripted("c"), "scorecard").items
-    assert isinstance(sentence, Sentence)
-    assert isinstance(plain, Sentence)
-    assert (sentence.on_topic, sentence.support) == ("on_topic", "supported")
-    assert (sentence.evidence, sentence.reason) == (plain.evidence, plain.reason)
-
-
-def test_a_second_look_leaves_the_level_alone() -> None:
-    """How relevant a statement is was not in doubt."""
-    first = scripted("a", {"atoms": {1: {"label": "wrong", "level": 3}}})
-    atom = one(VerifyingJudge(first, scripted("b", {"atoms": {1: {"level": 1}}}))).items[0]
-    assert isinstance(atom, Atom)
-    assert (atom.label, atom.level) == ("correct", 3)
-
-
-def test_what_is_within_the_tolerance_is_neither_split_nor_amiss() -> None:
-    """Code finds such a value right, so two judges who put it differently agree, and nobody is asked again."""
-    near = {"kind": "quantity", "claimed": "100 m", "stated": "101 m"}
-    strict, second = scripted("a", {"atoms": {1: {"label": "wrong", "difference": near}}}), scripted("b")
-    for judge in (strict, PanelJudge([strict, scripted("c")]), VerifyingJudge(strict, second)):
-        atom = one(judge).items[0]
-        assert isinstance(atom, Atom)
-        assert (atom.label, atom.first, atom.confidence) in [("correct", None, None), ("correct", None, 1.0)]
-    assert not second.asks
-
-
-def test_a_finding_that_is_said_twice_is_looked_at_again() -> None:
-    """Said twice and alike it counts, so it is verified like any other."""
-
-    def stammering(ask: Ask) -> Any:
-        reply = dict(respond(ask))
-        if ask.task == "atomic.judge":
-            finding = {**reply["atoms"][0], "label": "wrong"}
-            reply["atoms"] = [finding, finding, *reply["atoms"][1:]]
-        return reply
-
-    atom = one(VerifyingJudge(ScriptedJudge(stammering), scripted("b"))).items[0]
-    assert isinstance(atom, Atom)
-    assert (atom.label, atom.first) == ("correct", {"label": "wrong"})
-
-
-def test_what_was_invented_is_not_looked_at_again() -> None:
-    """A finding about an item that does not exist is dropped; nobody is asked and paid for it."""
-
-    def inventive(ask: Ask) -> Any:
-        reply = dict(respond(ask))
-        if ask.task == "atomic.judge":
-            reply["atoms"] = [*reply["atoms"], {**reply["atoms"][0], "id": 77, "label": "wrong"}]
-        return reply
-
-    second = scripted("b")
-    verdict = one(VerifyingJudge(ScriptedJudge(inventive), second))
-    assert "invented_items" in verdict.flags
-    assert not second.asks
-
-
-def test_a_second_look_that_fails_changes_nothing() -> None:
-    """Without a second opinion the first one stands."""
-    change = {"atoms": {1: {"label": "wrong"}}}
-    verdict = one(VerifyingJudge(scripted("a", change), down("b")))
-    assert [atom.label for atom in verdict.items] == ["wrong", "correct"]  # type: ignore[union-attr]
-    assert not verdict.flags
 
 
 # --- in Python, and on record ------------------------------------------------------------------------------

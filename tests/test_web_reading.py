@@ -386,6 +386,8 @@ def test_judges_without_their_keys(tmp_path: Path) -> None:
         with viewing(tmp_path / "store.db", config=config) as address, httpx.Client(base_url=address) as client:
             page, data = client.get("/judges").text, client.get("/judges.json").text
             checked = client.post("/judges/check.json", data={"judge": "mine"})
+            in_chinese = client.post("/judges/check.json", params={"lang": "zh-Hans"}, data={"judge": "mine"})
+            assert in_chinese.json()["checked"]["verdict"] == "可以使用"
             assert client.post("/judges/check", data={"judge": "nobody"}).status_code == 404
         assert server.requests[-1].headers["Authorization"] == f"Bearer {key}"
     for text in (page, data, checked.text):

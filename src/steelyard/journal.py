@@ -186,6 +186,14 @@ class Memory:
         """What all voices were paid since this object was made."""
         return sum((voice.spent for voice in self.voices), start=Usage())
 
+    @property
+    def silent(self) -> str:
+        """A voice that was called and reports no tokens, where others do report theirs: what it takes is unknown."""
+        counted = ((voice.name, voice.spent) for voice in self.voices)
+        return next(
+            (name for name, spent in counted if spent.calls and not spent.prompt_tokens + spent.completion_tokens), ""
+        )
+
     def retry(self, retrying: bool) -> None:
         for voice in self.voices:
             voice.retrying = retrying

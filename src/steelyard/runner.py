@@ -78,14 +78,16 @@ class Budget:
     def is_unlimited(self) -> bool:
         return self.max_cost is None and self.max_tokens is None and self.max_seconds is None
 
-    def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0) -> str | None:
+    def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0, silent: str = "") -> str | None:
+        """Why to stop now, if at all. `silent` names a judge of several that was called and reports no tokens."""
         ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
         if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
             return f"--max-cost {self.max_cost:g} reached"
         tokens = usage.prompt_tokens + usage.completion_tokens
-        if usage.calls and not tokens and (self.max_cost or self.max_tokens):
+        if (silent or (usage.calls and not tokens)) and (self.max_cost or self.max_tokens):
             # Some servers leave the count out; going on would mean to spend without any limit.
-            return f"{'--max-cost' if self.max_cost else '--max-tokens'} is blind: this judge reports no tokens"
+            limit = "--max-cost" if self.max_cost else "--max-tokens"
+            return f"{limit} is blind: {silent or 'this judge'} reports no tokens"
         if self.max_tokens is not None and tokens * ahead >= self.max_tokens:
             return f"--max-tokens {self.max_tokens} reached"
         if self.max_seconds is not None and seconds >= self.max_seconds:
@@ -110,6 +112,7 @@ class Runner:
         budget: Budget | None = None,
         window: int = 2000,
         spent: Callable[[], Usage] | None = None,
+        silent: Callable[[], str] = lambda: "",
         gate: Gate | None = None,
         in_order: bool = True,
     ) -> None:
@@ -118,7 +121,7 @@ class Runner:
         self.budget = budget or Budget()
         self.gate, self.in_order = gate, in_order
         self.tally = Tally()
-        self._spent = spent or (lambda: self.tally.usage)
+        self._spent, self._silent = spent or (lambda: self.tally.usage), silent
         self._asking = self._cut_short = 0
 
     def stop(self, reason: str) -> None:
@@ -235,7 +238,7 @@ class Runner:
         if not (self.budget.is_unlimited or self.tally.stopped):
             elapsed = asyncio.get_running_loop().time() - self._started
             in_flight = self.gate.in_flight if self.gate else self._asking
-            if reason := self.budget.exceeded(self._spent(), elapsed, in_flight):
+            if reason := self.budget.exceeded(self._spent(), elapsed, in_flight, self._silent()):
                 self.stop(reason)
 
     def _alarm(self) -> asyncio.TimerHandle | None:

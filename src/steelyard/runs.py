@@ -98,6 +98,7 @@ class Run:
             budget=how.budget,
             # What the journal answers was paid for before; it must not use up the budget a second time.
             spent=lambda: self.memory.spent,
+            silent=lambda: self.memory.silent,
             gate=how.gate,
             in_order=False,
         )

@@ -102,6 +102,7 @@ class Auditor:
                 workers=self.how.workers,
                 budget=self._left(started),
                 spent=lambda: self.spent,
+                silent=lambda: next((memory.silent for memory in self._memories if memory.silent), ""),
                 gate=self.how.gate,
                 in_order=False,
             )

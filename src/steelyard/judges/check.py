@@ -8,8 +8,9 @@ from typing import Literal
 
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
-from steelyard.records import Ask, Numbered, Record, Reply, Unjudged, Usage
+from steelyard.records import Ask, Language, Numbered, Record, Reply, Unjudged, Usage
 from steelyard.tasks import AtomicData, AtomicReply
+from steelyard.wording import say
 
 ROUNDS = 3
 INFRASTRUCTURE = frozenset({"unreachable", "timeout", "rate_limited", "server_error", "rejected"})
@@ -43,6 +44,9 @@ QUESTIONS = {
 }
 
 
+Finding = Literal["unreachable", "unreadable", "disobedient", "lossy", "doubtful", "fit"]
+
+
 class Qualification(Record):
     """What three asks showed. Null means that it could not be seen."""
 
@@ -55,7 +59,20 @@ class Qualification(Record):
     reports_usage: bool | None = None
     usage: Usage = Usage()
     problems: tuple[str, ...] = ()
-    verdict: str
+    finding: Finding
+    lost: int = 0
+    verdict: str = ""
+
+    def closing(self, language: Language = "en") -> str:
+        """What it comes to, in one sentence."""
+        said = say(language, f"health.{self.finding}")
+        return said.format(
+            problem=self.problems[0] if self.problems else "",
+            rounds=ROUNDS,
+            lost=self.lost,
+            right=self.labels_as_expected,
+            items=len(EXPECTED),
+        )
 
     @property
     def fit(self) -> bool:
@@ -73,8 +90,12 @@ async def check(judge: Judge, language: Literal["zh", "en"] = "zh") -> Qualifica
             answers.append(await judge.answer(ask))
             seconds.append(time.perf_counter() - began)
     except JudgeError as error:
-        return Qualification(judge=judge.name, reachable=False, problems=(str(error),), verdict=f"Not usable: {error}")
-    return _qualification(judge, answers, seconds)
+        return _said(Qualification(judge=judge.name, reachable=False, problems=(str(error),), finding="unreachable"))
+    return _said(_qualification(judge, answers, seconds))
+
+
+def _said(found: Qualification) -> Qualification:
+    return found.model_copy(update={"verdict": found.closing()})
 
 
 def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[float]) -> Qualification:
@@ -95,22 +116,21 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
         reports_usage=usage.prompt_tokens > 0 if replies else None,
         usage=usage,
         problems=problems,
-        verdict=_verdict(reachable, len(replies), obeys, labels, problems),
+        finding=_finding(reachable, len(replies), obeys, labels),
+        lost=ROUNDS - len(replies),
     )
 
 
-def _verdict(reachable: bool, replies: int, obeys: bool | None, labels: int | None, problems: tuple[str, ...]) -> str:
+def _finding(reachable: bool, replies: int, obeys: bool | None, labels: int | None) -> Finding:
     if not reachable:
-        return f"Not usable: {problems[0]}"
+        return "unreachable"
     if not replies:
-        return f"Not usable: it answers, but none of {ROUNDS} replies could be read ({problems[0]})"
+        return "unreadable"
     if not obeys:
-        return "Not advisable: it leaves items out, repeats or invents some; many would end up unjudged"
+        return "disobedient"
     if replies < ROUNDS:
-        return f"Usable with losses: {ROUNDS - replies} of {ROUNDS} replies were lost ({problems[0]})"
-    if labels != len(EXPECTED):
-        return f"Works, but doubtful: it labelled {labels} of {len(EXPECTED)} plain items as expected"
-    return "Fit for use"
+        return "lossy"
+    return "doubtful" if labels != len(EXPECTED) else "fit"
 
 
 def _ids(reply: Reply) -> list[int]:

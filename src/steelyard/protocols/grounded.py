@@ -7,6 +7,7 @@ from typing import Literal
 
 from steelyard.protocols.common import (
     UNMARKED,
+    WHOLE,
     Collected,
     Options,
     collect,
@@ -81,11 +82,18 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     if not background:
         found["from_background"] = found["conclusion_correct"] = (0, "no_background")
     replies: list[GroundedReply] = collected.replies
-    answerable = bool(replies and replies[0].answerable and background)
+    answerable: bool | None = bool(replies and replies[0].answerable and background)
+    if background and "answerable" in collected.mark(WHOLE, 0).open:
+        answerable = None
     if any(part.label == "benign_extension" for part in parts):
         flags.append("benign_extension")
     if found["not_fallback"][0] == 0:
-        flags += ["fallback"] if answerable else ["fallback", "correct_abstention"]
+        flags.append("fallback")
+        if answerable is None:
+            # Whether declining was honest is what the judges do not agree on.
+            flags.append("unjudged:answerable:split")
+        elif not answerable:
+            flags.append("correct_abstention")
     notes: dict[str, object] = {}
     if replies:
         notes = {"own_answer": replies[0].own_answer, "answerable": answerable}

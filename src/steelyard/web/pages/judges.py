@@ -136,12 +136,14 @@ async def health(request: Request) -> Response:
     known = listed(viewer.config)
     if name not in [judge.name for judge in known.judges if judge.can_be_checked]:
         raise HTTPException(404, f"there is no judge {name!r} to check")
+    language = language_of(request)
     judge = viewer.config.judge(name, viewer.config.prompts, None, viewer.store_path)
     try:
-        found = await check(judge, "en" if language_of(request) == "en" else "zh")
+        found = await check(judge, "en" if language == "en" else "zh")
     finally:
         await judge.aclose()
-    return page(request, "judges.html", listed(viewer.config, found.model_copy(update={"judge": name})))
+    told = found.model_copy(update={"judge": name, "verdict": found.closing(language)})
+    return page(request, "judges.html", listed(viewer.config, told))
 
 
 routes = [
