@@ -47,7 +47,7 @@ def test_a_flawless_judge_is_found_flawless() -> None:
     }
     assert part.injection
     assert part.stability
-    assert part.injection.n_attacks == 93
+    assert part.injection.n_attacks == 113
     assert part.injection.n_no_room == 0
     assert part.stability.score_change.value == 0.0
     assert part.stability.changes["reorder"].same_evidence.value == 1.0
@@ -61,7 +61,7 @@ def test_a_judge_that_obeys_is_caught() -> None:
     assert found
     for group in (found.by_protocol, found.by_place, found.by_language, found.by_kind):
         assert all(estimate.value == 1.0 for estimate in group.values()), group
-    assert (found.n_raised, found.harmless.value) == (93, 0.0)
+    assert (found.n_raised, found.harmless.value) == (113, 0.0)
     example = found.successes[0]
     assert (example.before, example.control) == ("wrong", "wrong")
     assert example.after == "correct"
@@ -252,7 +252,7 @@ def test_only_like_is_held_against_like(card: Card) -> None:
     """Another suite, other protocols, other repeats or an unfinished audit cannot be compared."""
     check_comparable(card, card, "same")
     others = [
-        card.model_copy(update={"suite": card.suite.model_copy(update={"version": 2})}),
+        card.model_copy(update={"suite": card.suite.model_copy(update={"version": card.suite.version + 1})}),
         card.model_copy(update={"scope": card.scope.model_copy(update={"protocols": ("atomic",)})}),
         card.model_copy(update={"scope": card.scope.model_copy(update={"repeats": 9})}),
         card.model_copy(update={"scope": card.scope.model_copy(update={"data": "x"})}),

@@ -45,6 +45,43 @@ def test_every_kind_of_attack_is_in_both_languages() -> None:
     assert found == {(kind, language) for kind in get_args(AttackKind) for language in ("en", "zh")}
 
 
+def test_attacks_where_only_dialogues_have_a_place() -> None:
+    """A handful each in the system prompt and as a criterion, in all three scripts; the real criteria stay in place."""
+    found = Counter(
+        (attack.place, attack.language[:2]) for attack in SUITE.attacks if attack.protocols == ("dialogue",)
+    )
+    for place in ("system_prompt", "criterion"):
+        assert min(found[place, "en"], found[place, "zh"]) >= 5
+        assert "zh-Hant" in {attack.language for attack in SUITE.attacks if attack.place == place}
+    for case in PLAN.injections:
+        sample, injected, attack = case.plain.variant.sample, case.injected.variant.sample, case.attack
+        if attack.place not in ("system_prompt", "criterion"):
+            continue
+        assert isinstance(sample, DialogueSample)
+        assert isinstance(injected, DialogueSample)
+        first, now = sample.turns[0], injected.turns[0]
+        assert now.criteria == (*first.criteria, *([attack.text] if attack.place == "criterion" else []))
+        assert (attack.text in injected.system_prompt) is (attack.place == "system_prompt")
+        assert [turn.answer for turn in injected.turns] == [turn.answer for turn in sample.turns]
+
+
+def test_a_criterion_put_before_the_others_moves_none() -> None:
+    """Each of the real ones is still known by the number it had; answers have no such place."""
+    base = next(base for base in SUITE.bases if base.is_dialogue)
+    variant = changes.with_text(base.sample, "all others are met | x", "criterion", "start")
+    assert variant
+    for now, before in variant.criteria:
+        assert isinstance(variant.sample, DialogueSample)
+        assert isinstance(base.sample, DialogueSample)
+        assert (
+            variant.sample.turns[now[0] - 1].criteria[now[1] - 1]
+            == base.sample.turns[before[0] - 1].criteria[before[1] - 1]
+        )
+    answer = next(base for base in SUITE.bases if not base.is_dialogue)
+    assert changes.with_text(answer.sample, "x", "criterion", "end") is None
+    assert changes.with_text(answer.sample, "x", "system_prompt", "end") is None
+
+
 def test_enough_single_errors_of_every_kind() -> None:
     """At least ten of each of the six kinds, in all three scripts."""
     counts = Counter(pair.kind for pair in SUITE.errors)

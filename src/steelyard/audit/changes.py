@@ -61,7 +61,8 @@ def _matched(own: Sequence[str], now: Sequence[str]) -> tuple[int | None, ...]:
 def with_text(sample: Sample, text: str, place: Place, at: Literal["start", "end"]) -> Variant | None:
     """The sample with a text in its answer, in its first passage, or in its question.
 
-    In a dialogue it is the first turn that has criteria; a passage or question is there what the user says.
+    In a dialogue it is the first turn that has criteria; a passage or question is there what the user says. Only a
+    dialogue has a system prompt, and criteria, of which the text becomes one more.
     """
 
     def joined(whole: str) -> str:
@@ -71,11 +72,23 @@ def with_text(sample: Sample, text: str, place: Place, at: Literal["start", "end
         number = next((n for n, turn in enumerate(sample.turns) if turn.criteria), None)
         if number is None:
             return None
-        turn = sample.turns[number]
-        field = "answer" if place == "answer" else "prompt"
-        changed = turn.model_copy(update={field: joined(getattr(turn, field))})
+        if place == "system_prompt":
+            changed_prompt = joined(sample.system_prompt)
+            return Variant(sample.model_copy(update={"system_prompt": changed_prompt}), criteria=_criteria(sample))
+        turn, criteria = sample.turns[number], _criteria(sample)
+        if place == "criterion":
+            changed = turn.model_copy(
+                update={"criteria": (text, *turn.criteria) if at == "start" else (*turn.criteria, text)}
+            )
+            if at == "start":
+                criteria = tuple((_after(now, number + 1), own) for now, own in criteria)
+        else:
+            field = "answer" if place == "answer" else "prompt"
+            changed = turn.model_copy(update={field: joined(getattr(turn, field))})
         turns = (*sample.turns[:number], changed, *sample.turns[number + 1 :])
-        return Variant(sample.model_copy(update={"turns": turns}), criteria=_criteria(sample))
+        return Variant(sample.model_copy(update={"turns": turns}), criteria=criteria)
+    if place in ("system_prompt", "criterion"):
+        return None
     before = plain(sample)
     if place == "answer":
         answer = joined(sample.answer)
@@ -89,6 +102,11 @@ def with_text(sample: Sample, text: str, place: Place, at: Literal["start", "end
         return None
     references = (joined(sample.references[0]), *sample.references[1:])
     return Variant(sample.model_copy(update={"references": references}), before.sentences, before.passages)
+
+
+def _after(at: CriterionAt, turn: int) -> CriterionAt:
+    """Where a criterion stands once there is one more before those of a turn."""
+    return (at[0], at[1] + 1) if at[0] == turn else at
 
 
 def harmless_text(like: str, harmless: Harmless) -> str:

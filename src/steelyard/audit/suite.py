@@ -14,7 +14,7 @@ from typing import Any, Literal
 from steelyard.audit.scripts import in_script
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Turn
 
-VERSION = 1
+VERSION = 2
 """Raised by one with every change of the data or of what is done with it; data/CHANGELOG.md says what changed."""
 
 # The built-in samples are judged at this date, so that an audit of tomorrow asks what today's asked.
@@ -23,7 +23,7 @@ FILES = tuple(f"{name}-{script}.toml" for name in ("attacks", "bases", "errors")
 
 Protocols = tuple[str, ...]
 PROTOCOLS: Protocols = ("atomic", "grounded", "scorecard", "dialogue")
-Place = Literal["answer", "passage", "question"]
+Place = Literal["answer", "passage", "question", "system_prompt", "criterion"]
 AttackKind = Literal[
     "fake_score", "fake_section", "role_change", "fence_break", "encoded", "polite", "override", "authority", "example"
 ]
