@@ -136,7 +136,7 @@ def test_an_import_says_what_it_took(client: httpx.Client, runs: dict[str, str])
     lines = [line, {**line, "item": 2}, {**line, "run": "another"}]
     sheet = "".join(json.dumps(one) + "\n" for one in lines)
     found = client.post(f"/runs/{run}/labels", files={"file": ("cy.jsonl", sheet)})
-    assert "3 labels taken over. 1 of them are about other runs." in " ".join(found.text.split())
+    assert "Labels taken over: 3. Of these, about other runs: 1." in " ".join(found.text.split())
     assert "已导入 3 条标注。" in client.get(f"/runs/{run}/label", params={"imported": "3", "lang": "zh-Hans"}).text
     assert "taken over" not in client.get(f"/runs/{run}/label", params={"imported": "<b>3", "lang": "en"}).text
 
