@@ -120,11 +120,13 @@ class TestReading:
         assert "规则50%，模型99%" in yes.reason
         assert "规则50%，模型1%" in no.reason
 
-    def test_disagreement_is_undecided(self) -> None:
-        """A contradiction that the rules see and the model is sure is none: nobody knows, and both are named."""
-        both = blended("自习室在第三层", CLASH, 0.99)
-        assert (both.label, both.clash, both.stated) == ("unknown", None, None)
+    def test_clash_gives_way_only_to_a_model_that_is_sure(self) -> None:
+        """A contradiction that the rules see is one, unless the model is sure of support; the reason names both."""
+        both = blended("自习室在第三层", CLASH, 0.9999)
+        assert (both.label, both.clash, both.stated) == ("supported", None, None)
         assert "第二层，不是第三层" in both.reason
+        assert "仍认为资料支持" in both.reason
+        assert blended("自习室在第二层", CLASH, 0.6).probability < blended("自习室在第二层", OPEN, 0.6).probability
         assert blended("自习室在第三层", CLASH, 0.2).label == "contradicted"
         assert blended("自习室在第三层", CLASH, 0.2).stated == "第二层"
 
@@ -132,6 +134,21 @@ class TestReading:
         """A model that cannot take the question leaves the rules' finding as it is, and the reason says so."""
         found = LocalReading(["资料"], Rules(OPEN), Saying(0.9, silent=True)).support("说法")
         assert found == OPEN._replace(reason=f"{OPEN.reason}（模型没有回答）")
+
+    @pytest.mark.parametrize(
+        ("passages", "asked"),
+        [
+            (["星座：射手座；所在地：福建 厦门；性别：女"], 0),
+            (["Name: Fern; City: Turku", "Age: 40\nTrade: cook"], 0),
+            (["注意：自习室在第二层。"], 1),
+            (["所在地：福建；她在厦门工作"], 1),
+        ],
+    )
+    def test_records_are_left_to_the_rules(self, passages: list[str], asked: int) -> None:
+        """A list of fields and values is nothing that a small model reads better; prose with a colon is prose."""
+        model = Saying(0.9)
+        LocalReading(passages, Rules(OPEN), model).support("说法")
+        assert len(model.asked) == asked
 
     def test_very_long_claim_is_left_to_the_rules(self) -> None:
         """A claim longer than the model could hold is not sent to it."""

@@ -14,7 +14,6 @@ from steelyard.judges.embedded.support import Support
 from steelyard.judges.local.blend import Blend
 from steelyard.judges.local.server import ModelServer
 
-START = (0.3, 0.7, 0.0)
 PASSAGE = "The reading room is on the second floor. It has 120 seats and opens at nine."
 
 
@@ -23,8 +22,10 @@ def rules(probability: float, clash: str | None = None) -> Support:
     return Support(label, probability, 0, "quote", clash, "reason")
 
 
-def opinion(supported: bool, probability: float, share: float | None, name: str = "a") -> Opinion:
-    return Opinion(name, supported, (Part(rules(probability), share),))
+def opinion(
+    supported: bool, probability: float, share: float | None, name: str = "a", clash: str | None = None
+) -> Opinion:
+    return Opinion(name, supported, (Part(rules(probability, clash), share),))
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ class TestChoosing:
     def test_the_one_who_knows_is_heeded(self) -> None:
         """Where the rules toss a coin and the model knows, the model decides, and the numbers say so."""
         found = [opinion(n % 2 == 0, 0.4 if n % 4 < 2 else 0.6, 0.9 if n % 2 == 0 else 0.1) for n in range(40)]
-        blend = chosen(found, START)
+        blend = chosen(found)
         assert accuracy(found, None) == 0.5
         assert accuracy(found, blend) == 1.0
         assert blend.model > blend.rules >= 0
@@ -78,9 +79,16 @@ class TestChoosing:
         """Where the rules know and the model adds nothing, fewer claims are put to it."""
         found = [opinion(n % 2 == 0, 0.93 if n % 2 == 0 else 0.07, 0.5) for n in range(40)]
         found += [opinion(n % 2 == 0, 0.6 if n % 2 == 0 else 0.4, 0.6 if n % 2 == 0 else 0.4, "b") for n in range(40)]
-        blend = chosen(found, START)
+        blend = chosen(found)
         assert accuracy(found, blend) == 1.0
         assert share_asked(found, blend) == 0.5
+
+    def test_clashes_that_tell_nothing_count_for_nothing(self) -> None:
+        """Where the rules see clashes in supported and other claims alike, they hardly count; else they do."""
+        empty = [opinion(n % 2 == 0, 0.4, 0.9 if n % 2 == 0 else 0.1, "a", "negation") for n in range(60)]
+        plain = [opinion(n % 2 == 0, 0.4, 0.9 if n % 2 == 0 else 0.1, "b") for n in range(60)]
+        telling = [opinion(False, 0.4, 0.8, "a", "negation") for _ in range(30)]
+        assert chosen([*empty, *plain]).clash > chosen([*telling, *plain]).clash
 
     def test_a_row_is_as_good_as_its_worst_part(self) -> None:
         """One part that is not supported is enough."""
@@ -90,19 +98,19 @@ class TestChoosing:
     def test_nothing_to_choose_by_is_said(self) -> None:
         """Without answers of the model there is no choice, and no traceback."""
         with pytest.raises(SystemExit, match="too few answers"):
-            chosen([opinion(True, 0.5, None), opinion(False, 0.5, None)], START)
+            chosen([opinion(True, 0.5, None), opinion(False, 0.5, None)])
 
     def test_every_set_is_also_judged_without_itself(self) -> None:
         """The page shows a set by numbers that it had no part in: here, by a set on which the model was no use."""
         one_way = [opinion(n % 2 == 0, 0.5, 0.9 if n % 2 == 0 else 0.1, "a") for n in range(20)]
         the_other = [opinion(n % 2 == 0, 0.5, 0.1 if n % 2 == 0 else 0.9, "b") for n in range(20)]
-        page = list(lines("en", [*one_way, *the_other], chosen(one_way, START)))
+        page = list(lines("en", [*one_way, *the_other], chosen(one_way)))
         assert page[2].split("|")[3:7] == [" 1.00 ", " 0.50 ", " 1.00 ", " 0.50 "]
 
     def test_only_the_chosen_numbers_are_written(self) -> None:
         """The other language, the limits of criteria and every comment stay."""
         before = BLEND.read_text("utf-8")
-        blend = Blend(ask_above=0.11, ask_below=0.88, rules=0.1, model=0.2, constant=-0.3, insists=0.99)
+        blend = Blend(ask_above=0.11, ask_below=0.88, rules=0.1, model=0.2, constant=-0.3, clash=-0.99)
         after = written(before, "zh", blend)
         assert tomllib.loads(after) == {**tomllib.loads(before), "zh": blend.model_dump()}
         assert [line for line in after.splitlines() if line.startswith("#")] == [

@@ -17,7 +17,7 @@ from steelyard.judges.embedded.completing import completed
 from steelyard.judges.embedded.statements import read_statements
 from steelyard.judges.embedded.support import Reading, Support, read
 from steelyard.judges.local.blend import Language
-from steelyard.judges.local.reading import LONGEST_CLAIM, Model, language, shares
+from steelyard.judges.local.reading import LONGEST_CLAIM, Model, is_record, language, shares
 from steelyard.text import sentences
 from training.planted import pairs
 from training.sets import Row, rows
@@ -87,7 +87,10 @@ def asked_about(found: Sequence[Row]) -> Iterator[Asked]:
     for row in found:
         groups[(row.document, row.context) if row.set == "uhgeval" else id(row)].append(row)
     for group in groups.values():
-        reading = read(group[0].passages, group[0].question)
+        first = group[0]
+        # What the judge is given as the answer: key words are read in the text that they stand in.
+        answer = "" if first.set in IN_SENTENCES else first.context or first.claim
+        reading = read(first.passages, first.question, answer)
         looked_up = [entry for at, row in enumerate(group) for entry in _claims(at, row, reading)]
         owners, claims, supports, checkable = zip(*looked_up, strict=True) if looked_up else ((), (), (), ())
         kept = frozenset(at for at, is_checked in enumerate(checkable) if is_checked)
@@ -117,6 +120,7 @@ def opinions(asked: Asked, band: tuple[float, float], model: Model) -> Iterator[
         if asked.rules[at].reference is not None
         and band[0] < asked.rules[at].probability < band[1]
         and len(asked.claims[at]) <= LONGEST_CLAIM
+        and not is_record(asked.rows[0].passages)
     }
     said = dict(shares(asked.rows[0].passages, asked.claims, wanted, model))
     for place, row in enumerate(asked.rows):

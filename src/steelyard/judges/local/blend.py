@@ -21,8 +21,8 @@ class Blend(BaseModel):
     """How the two opinions are weighed in one language.
 
     A claim whose probability, by the rules, lies between `ask_above` and `ask_below` is put to the model. The
-    log-odds of both are added up with their weights, and half is the limit. What the rules call a contradiction
-    stays one unless the model gives it a share of `insists` or more: then no one knows.
+    log-odds of both are added up with their weights, and half is the limit. A clash that the rules see counts
+    against the claim by `clash` on top: what then falls short is contradicted, not merely without support.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,7 +32,7 @@ class Blend(BaseModel):
     rules: float
     model: float
     constant: float
-    insists: float
+    clash: float
 
     def is_open(self, found: Support) -> bool:
         """Whether the rules leave the claim to the model."""
@@ -41,12 +41,13 @@ class Blend(BaseModel):
     def probability(self, found: Support, share: float) -> float:
         """That the passages support the claim, by the rules' probability and the model's share for yes."""
         odds = self.rules * log_odds(found.probability) + self.model * log_odds(share) + self.constant
+        odds += self.clash if found.clash else 0.0
         return 1 / (1 + math.exp(-odds))
 
     def label(self, found: Support, share: float) -> Label:
-        if found.clash:
-            return "unknown" if share >= self.insists else "contradicted"
-        return "supported" if self.probability(found, share) >= 0.5 else "unknown"
+        if self.probability(found, share) >= 0.5:
+            return "supported"
+        return "contradicted" if found.clash else "unknown"
 
 
 def log_odds(share: float) -> float:

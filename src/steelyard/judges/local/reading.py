@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -17,6 +18,9 @@ from steelyard.text import language_of
 TOGETHER = 3
 # A sentence of this many characters says more than a small model can hold against a passage.
 LONGEST_CLAIM = 600
+# A name and what it is: 所在地：福建 厦门
+FIELD = re.compile(r"\s*[^\s：:，,。.；;][^：:，,。.；;]{0,20}[：:]\s*\S")
+BETWEEN_FIELDS = re.compile(r"[；;\n]+")
 
 
 class Model(Protocol):
@@ -38,6 +42,8 @@ class LocalReading:
 
     def supports(self, claims: Sequence[str]) -> list[Support]:
         found = self._rules.supports(claims)
+        if is_record(self._passages):
+            return found
         open_ = {place for place, claim in enumerate(claims) if _is_open(claim, found[place])}
         for place, share in shares(self._passages, claims, open_, self._model):
             found[place] = blended(claims[place], found[place], share)
@@ -68,6 +74,12 @@ def shares(
             with model.turn():
                 found = [share_for(model, shown, claims[place]) for place in asked]
             yield from zip(asked, found, strict=True)
+
+
+def is_record(passages: Sequence[str]) -> bool:
+    """Whether there are only fields with their values, a profile say: there the rules see more than a small model."""
+    parts = [part for passage in passages for part in BETWEEN_FIELDS.split(passage) if part.strip()]
+    return len(parts) > 1 and all(FIELD.match(part) for part in parts)
 
 
 def share_for(model: Model, shown: str, claim: str) -> float | None:
@@ -102,9 +114,11 @@ def _is_open(claim: str, found: Support) -> bool:
 def _reason(claim: str, found: Support, label: str, share: float) -> str:
     """What was concluded, and how probable either of the two finds it that the passages support the claim."""
     zh = language(claim) == "zh"
-    if found.clash:
-        objection = "；模型却确信资料支持，无法确定" if zh else "; but the model is sure it is supported: undecided"
-        text = f"{found.reason}{objection if label == 'unknown' else ''}"
+    if label == "contradicted":
+        text = found.reason
+    elif found.clash:
+        objection = "但规则与模型合起来，仍认为资料支持" if zh else "but rules and model together find it supported"
+        text = f"{found.reason}{'；' if zh else '; '}{objection}"
     elif label == "supported":
         text = "规则与模型合起来，认为资料支持" if zh else "rules and model together find it supported"
     else:
