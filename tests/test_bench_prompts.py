@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from endpoint import Loopback, Request, Say, Status
 from small_model import small_model
-from steelyard.judges import ChatJudge
+from steelyard.judges import ChatJudge, Endpoint
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Numbered
 from steelyard.tasks import (
@@ -327,7 +328,8 @@ def test_run_measures_all_tasks_and_resumes(data: Path, tmp_path: Path, capsys: 
     main(where)
     assert capsys.readouterr().out == table == (tmp_path / "table.md").read_text("utf-8")
     rows = [line.split(" | ")[:3] for line in table.splitlines()[2:]]
-    assert rows == [[f"| `{task}`", language, "json_schema"] for task in TASKS for language in ("en", "zh")]
+    each = [[f"| `{task}`", language, "json_schema"] for task in TASKS for language in ("en", "zh")]
+    assert rows == [*each, ["| all", "both", "json_schema"]]
 
 
 def test_samples_that_prompts_were_mended_on_are_left_out(data: Path, tmp_path: Path) -> None:
@@ -347,6 +349,34 @@ def test_samples_that_prompts_were_mended_on_are_left_out(data: Path, tmp_path: 
     assert first | second == both
     assert not first & second
     assert len(first) == len(second) == 4
+
+
+async def test_one_ask_of_a_prompt_at_a_time() -> None:
+    """Different prompts are asked together, the same one never: a server has one place where it is read already."""
+    from watching import WatchedJudge
+
+    under_way: list[str] = []
+    seen: list[tuple[str, ...]] = []
+
+    class Watched(WatchedJudge):
+        async def _post(self, body: Any) -> dict[str, Any]:
+            name = body["messages"][0]["content"][:40]
+            under_way.append(name)
+            seen.append(tuple(under_way))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            under_way.remove(name)
+            return {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}
+
+    prompts = Prompts.shipped()
+    endpoint = Endpoint(name="x", base_url="http://localhost:1/v1", model="m", structured="text")
+    judge = Watched(ChatJudge(endpoint, prompts), prompts, lambda record: None, 14, first_only=True)
+    points = KeyPointsData(question="?", references=PASSAGES, reference_answer=None)
+    other = Ask(task="scorecard.key_points", language="en", data=points, reply=KeyPointsReply)
+    await asyncio.gather(*(judge.answer(ask) for ask in (atomic_ask(), other, atomic_ask())))
+    await judge.aclose()
+    assert max(map(len, seen)) == 2
+    assert all(len(set(names)) == len(names) for names in seen)
 
 
 def test_server_for_the_bench(tmp_path: Path) -> None:
@@ -384,10 +414,11 @@ def test_table_counts_only_what_the_present_prompts_asked() -> None:
         ask("d", prompt="an older one", form=None, wrong=["bad JSON"]),
         ask("e", again=True, form=None, wrong=["bad JSON"]),
     ]
-    [row] = markdown(records, prompts).splitlines()[2:]
+    row, total = markdown(records, prompts).splitlines()[2:]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == ["`atomic.split`", "en", "text", "3", "67%", "1", "33%", "10", "2", "–", cells[-1]]
+    assert cells == ["`atomic.split`", "en", "text", "3", "67% (21–94)", "1", "33%", "10", "2", "–", cells[-1]]
     assert sorted(cells[-1].split(", ")) == ["not covered 1", "repeated ids 1"]
+    assert total.startswith("| all | both | text | 3 | 67% (21–94) |")
 
 
 def test_agreement_is_balanced() -> None:

@@ -19,7 +19,7 @@ from steelyard.text import HAN, sentences
 MOST_SENTENCES = 3
 MOST_PASSAGES = 2
 # Of a passage, the sentences nearest to the answer up to so many characters: a small model on a CPU reads slowly.
-LONGEST_PASSAGE = {"en": 450, "zh": 160}
+LONGEST_PASSAGE = {"en": 300, "zh": 110}
 LONGEST_ANSWER = {"en": 300, "zh": 120}
 # Shorter ones are titles and page furniture.
 SHORTEST_PASSAGE = 300

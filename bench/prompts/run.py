@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 LANGUAGES = ("zh", "en")
 MODES = ("json_schema", "text")
 DATE = "2026-11-16"
+# Of one protocol: one sample is split while the one before is judged.
+SAMPLES_AT_ONCE = 2
 
 Pairs = list[list[Any]]
 
@@ -71,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--prompts", type=Path, nargs="*", default=[], metavar="FILE", help="your own, as in steelyard run"
     )
-    parser.add_argument("--at-once", type=int, default=2, help="samples judged at the same time (2)")
+    parser.add_argument(
+        "--at-once", type=int, default=2, help="asks under way at the same time, of different prompts (2)"
+    )
     parser.add_argument("--first-only", action="store_true", help="ask nothing a second time: quicker, less real")
     parser.add_argument("--max-tokens", type=int, default=1500, help="of one reply; more is cut off (1500)")
     parser.add_argument("--max-minutes", type=float, help="stop politely after this time")
@@ -108,13 +112,11 @@ async def _run(given: argparse.Namespace, log: Path) -> None:
             watched = WatchedJudge(chat, prompts, note, given.at_once, first_only=given.first_only, key=key)
             judge = JournalledJudge(watched, store)
             try:
-                for language in given.languages:
-                    seconds = ends - clock() if ends else None
-                    if seconds is None or seconds > 0:
-                        # All protocols side by side: stopped at any time, they have come equally far.
-                        await asyncio.gather(
-                            *(_judge(protocol, language, judge, given, note, seconds) for protocol in given.protocols)
-                        )
+                seconds = ends - clock() if ends else None
+                if seconds is None or seconds > 0:
+                    # All protocols side by side: stopped at any time, they have come equally far.
+                    each = product(given.protocols, given.languages)
+                    await asyncio.gather(*(_judge(*which, judge, given, note, seconds) for which in each))
             finally:
                 await judge.aclose()
 
@@ -146,7 +148,7 @@ async def _judge(
             }
         )
 
-    runner = Runner(chosen, options, judge, workers=given.at_once, budget=Budget(max_seconds=seconds))
+    runner = Runner(chosen, options, judge, workers=SAMPLES_AT_ONCE, budget=Budget(max_seconds=seconds))
     await runner.run(enumerate(one.sample for one in labelled.values()), finished)
 
 

@@ -10,10 +10,12 @@ from typing import Any
 from findings import INCOMPLETE
 
 from steelyard.prompts import Prompts
+from steelyard.stats.intervals import wilson
 from steelyard.tasks import TASKS
 
 Record = dict[str, Any]
 Cell = tuple[str, str, str]
+ALL = "all"
 HEAD = (
     "| task | language | mode | n | valid, complete | mended | no second ask | tokens | seconds | agreement | wrong |",
     "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|",
@@ -24,7 +26,11 @@ def markdown(records: Iterable[Record], prompts: Prompts) -> str:
     """Only what was asked with the present prompts counts; of an ask that was repeated, the last time."""
     records = list(records)
     asks, compared = _asks(records, prompts), _compared(records, prompts)
-    return "\n".join([*HEAD, *(_row(cell, asks[cell], compared.get(cell, [])) for cell in sorted(asks, key=_order))])
+    rows = [_row(cell, asks[cell], compared.get(cell, [])) for cell in sorted(asks, key=_order)]
+    for mode in sorted({cell[2] for cell in asks}):
+        together = [ask for cell, found in asks.items() if cell[2] == mode for ask in found]
+        rows.append(_row((ALL, "both", mode), together, []))
+    return "\n".join([*HEAD, *rows])
 
 
 def _asks(records: Iterable[Record], prompts: Prompts) -> dict[Cell, list[Record]]:
@@ -66,10 +72,10 @@ def _row(cell: Cell, asks: list[Record], compared: list[tuple[bool, bool]]) -> s
     repaired = sum(ask["form"] in ("repaired", "tidied") for ask in asks)
     wrong = Counter(kind for ask in asks for kind in ask["wrong"])
     cells = [
-        f"`{cell[0]}`",
+        cell[0] if cell[0] == ALL else f"`{cell[0]}`",
         *cell[1:],
         str(len(asks)),
-        f"{len(usable) / len(asks):.0%}",
+        _share(len(usable), len(asks)),
         str(repaired or "–"),
         f"{len(at_ease) / len(asks):.0%}",
         f"{mean(ask['completion_tokens'] for ask in asks):.0f}",
@@ -78,6 +84,12 @@ def _row(cell: Cell, asks: list[Record], compared: list[tuple[bool, bool]]) -> s
         ", ".join(f"{kind} {count}" for kind, count in wrong.most_common()) or "–",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _share(some: int, n: int) -> str:
+    """With its 95 % interval; a single reply has none."""
+    ends = wilson(some, n)
+    return f"{some / n:.0%}" + (f" ({100 * ends[0]:.0f}–{100 * ends[1]:.0f})" if ends else "")
 
 
 def _agreement(pairs: list[tuple[bool, bool]]) -> str:

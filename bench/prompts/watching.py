@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ class WatchedJudge:
     """Asks once and notes how it went; a reply that cannot be used is asked for anew in the product's usual way.
 
     With `first_only` nothing is asked a second time: where time is short, all of it goes into first tries.
+    Of each prompt only one ask is under way at a time: a server that keeps a slot for each has then read all of it
+    but the sample, and several prompts at once are decoded for little more than one.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class WatchedJudge:
         self._chat, self._prompts, self._note, self._first_only = chat, prompts, note, first_only
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._room = asyncio.Semaphore(at_once)
+        self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -64,7 +68,7 @@ class WatchedJudge:
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if self._first_only and ask.again:
             return Unjudged(reason="not_asked", detail="a second ask")
-        async with self._room:
+        async with self._turns[ask.task, ask.language], self._room:
             began = time.monotonic()
             try:
                 payload = await self._post(self._chat.request(ask))
