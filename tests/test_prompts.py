@@ -203,7 +203,7 @@ def test_what_is_to_be_labelled_is_said_at_the_end(ids: tuple[int, ...], shown: 
     """The last line but one names exactly the ids of the ask, so no model need take them from the example."""
     atoms = tuple(Numbered(id=id, text="不能贴膜") for id in ids)
     *_, named, demand = user_part(atomic_ask(atoms=atoms)).splitlines()
-    assert named.endswith(f"：atoms {shown}")
+    assert named.endswith(f"：atoms: {shown}")
     assert "JSON" in demand
 
 

@@ -226,8 +226,11 @@ def _fields(data: Data) -> Iterable[tuple[str, object]]:
 
 
 def _ids(data: Data) -> str:
-    """What is to be labelled, by list and id: small models otherwise label as many items as the example has."""
-    return "; ".join(f"{name} {_listed(getattr(data, name))}" for name in item_fields(type(data)))
+    """What is to be labelled, by list and id: small models otherwise label as many items as the example has.
+
+    Without the colon, `sentences 1` was taken for an id.
+    """
+    return "; ".join(f"{name}: {_listed(getattr(data, name))}" for name in item_fields(type(data)))
 
 
 def _listed(items: tuple[Numbered, ...]) -> str:
