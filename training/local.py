@@ -1,6 +1,6 @@
 """The numbers of the `local` judge: when the model is asked, and how its word and the rules' are weighed.
 
-    python -m training.local --readings readings.jsonl --rows 24            # ask the model, then choose
+    python -m training.local --readings readings.jsonl --rows 60            # ask the model, then choose
     python -m training.local --readings readings.jsonl --known --write      # choose anew from what it said before
 
 asks about claims of the development parts only (training/opinions.py), chooses the numbers of
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--readings", type=Path, default=Path("readings.jsonl"), help="what the model said is kept here"
     )
-    parser.add_argument("--rows", type=int, default=24, help="rows of each set")
+    parser.add_argument("--rows", type=int, default=60, help="rows of each set")
     parser.add_argument("--known", action="store_true", help="do not ask the model; leave out what it was not asked")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--data", type=Path, default=DATA)
