@@ -92,6 +92,8 @@ def test_a_list_that_was_cut_off_is_never_completed(length: int) -> None:
         ("source", "own knowledge", "own_knowledge"),
         ("source", "reference 1", "reference"),
         ("source", "null", None),
+        ("source", "answer", None),
+        ("source", "原子信息", None),
         ("source", "", None),
         ("level", "2", 2),
         ("level", "３", 3),

@@ -27,7 +27,7 @@ class WatchedJudge:
 
     With `first_only` nothing is asked a second time: where time is short, all of it goes into first tries.
     Of each prompt only one ask is under way at a time: a server that keeps a slot for each has then read all of it
-    but the sample, and several prompts at once are decoded for little more than one.
+    but the sample.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class WatchedJudge:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._room = asyncio.Semaphore(at_once)
         self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._replies: dict[str, Reply] = {}
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -69,6 +70,9 @@ class WatchedJudge:
         if self._first_only and ask.again:
             return Unjudged(reason="not_asked", detail="a second ask")
         async with self._turns[ask.task, ask.language], self._room:
+            if earlier := self._replies.get(ask.key):
+                # `atomic` and `scorecard` split the same answers; the journal holds only what is finished.
+                return earlier
             began = time.monotonic()
             try:
                 payload = await self._post(self._chat.request(ask))
@@ -92,6 +96,7 @@ class WatchedJudge:
         }
         if isinstance(first, Reply):
             self._note(record | {"form": _form(first.raw, ask), "wrong": findings(ask, first.data)})
+            self._replies[ask.key] = first
             return first
         record |= {"form": None, "wrong": [_kind(first)], "detail": first.detail}
         if self._first_only:

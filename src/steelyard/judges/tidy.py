@@ -41,6 +41,21 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 TRUE, FALSE = ("是", "真", "有效", "valid"), ("否", "假", "无效", "無效", "invalid")
 NOTHING = ("", "null", "none", "n/a", "无", "無")
+# What the judged text says of itself is no source.
+NO_SOURCE = (
+    "answer",
+    "atom",
+    "atoms",
+    "sentence",
+    "question",
+    "claim",
+    "key_points",
+    "答案",
+    "回答",
+    "原子信息",
+    "问题",
+    "問題",
+)
 DECORATION = " \t\r\n\"'`*【】[]（）()《》“”。.：:"
 # Between letters only: the minus of -1 is not a joint.
 JOINT = re.compile(r"(?<=[a-z])[-\s]+(?=[a-z])")
@@ -101,6 +116,8 @@ def _tidy_option(value: Any, options: tuple[Any, ...]) -> Any:
     if type(None) in options and isinstance(value, dict) and all(_is_nothing(inner) for inner in value.values()):
         return None  # all its fields filled with nothing
     rest = [option for option in options if option is not type(None)]
+    if nullable and "reference" in get_args(rest[0]) and _word(value) in NO_SOURCE:
+        return None
     return tidy(value, rest[0]) if len(rest) == 1 else value
 
 
@@ -111,11 +128,15 @@ def _is_nothing(value: Any) -> bool:
 def _tidy_choice(value: Any, choices: tuple[Any, ...]) -> Any:
     if not isinstance(value, str | bool):
         return value
-    word = unicodedata.normalize("NFKC", str(value)).strip(DECORATION).casefold()
+    word = _word(value)
     # "reference 1" names the passage beside the kind of source that was asked for.
     said = JOINT.sub("_", re.sub(r"(?<=[a-z])\s+\d+$", "", word))
     matches = {choice for choice in choices if str(choice).casefold() == said or word in SYNONYMS.get(str(choice), ())}
     return matches.pop() if len(matches) == 1 else value
+
+
+def _word(value: Any) -> str:
+    return unicodedata.normalize("NFKC", str(value)).strip(DECORATION).casefold()
 
 
 def _takes_none(annotation: Any) -> bool:
