@@ -26,7 +26,6 @@ from steelyard.judges.local.blend import Blend, blends
 from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reading import LocalReading, blended, reader, shares
 from steelyard.judges.local.readings import Readings
-from steelyard.judges.local.relevance import graded
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
 from steelyard.judges.local.window import GAP, tokens_in, window
@@ -197,42 +196,6 @@ class TestReading:
             assert blend.model > 0
 
 
-class TestRelevance:
-    DATA = AtomicData(
-        question="Who designed the library?",
-        references=("It is the work of Ilse Varga.",),
-        answer="It is the work of Ilse Varga. Hello!",
-        date="",
-        place="",
-        atoms=(Numbered(id=1, text="It is the work of Ilse Varga."), Numbered(id=2, text="Hello!")),
-    )
-
-    def reply(self, *levels: Any) -> AtomicReply:
-        atoms = [{"id": id, "label": "correct", "level": level} for id, level in enumerate(levels, start=1)]
-        return AtomicReply.model_validate({"atoms": atoms, "fallback": False})
-
-    @pytest.mark.parametrize(("share", "level"), [(0.95, 1), (0.3, 2), (0.01, 3)])
-    def test_answer_in_other_words_is_put_to_the_model(self, share: float, level: int) -> None:
-        """Where the rules find no answer to the question, the model's word gives the level, and the reason says so."""
-        model = Saying(share)
-        found = graded(self.DATA, self.reply(3, 3), model)
-        assert [atom.level for atom in found.atoms] == [level, 3]
-        assert f"{round(100 * share)} %" in (found.atoms[0].level_reason or "")
-        assert len(model.asked) == 1
-
-    def test_answer_that_the_rules_found_needs_no_model(self) -> None:
-        """One atom that answers is enough: nobody else is asked, and no level changes."""
-        model = Saying(0.9)
-        assert graded(self.DATA, self.reply(1, 3), model) == self.reply(1, 3)
-        assert model.asked == []
-
-    def test_silent_model_leaves_the_levels(self) -> None:
-        """A model that gives no answer changes nothing; without a question there is nothing to ask."""
-        assert graded(self.DATA, self.reply(2, 3), Saying(0.9, silent=True)) == self.reply(2, 3)
-        bare = self.DATA.model_copy(update={"question": " "})
-        assert graded(bare, self.reply(2, 3), Saying(0.9)) == self.reply(2, 3)
-
-
 class TestConduct:
     DATA = ComplianceData(
         system_prompt="Be rude.",
@@ -370,13 +333,13 @@ class TestJudge:
         assert judge.fingerprint(ask) == judge.fingerprint(ask) != other.fingerprint(ask)
 
     async def test_model_is_asked_and_counted(self, judge: LocalJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What the rules leave open, support and relevance here, reaches the real model; the reply's usage says so."""
+        """A claim that the rules leave open reaches the real model, and the reply's usage says so."""
         monkeypatch.setattr("steelyard.judges.local.blend.Blend.is_open", lambda blend, found: True)
         passages = ["The study room is on the second floor."]
         ask = atomic_ask("Readers find the study room upstairs.", passages, "en")
         reply = await judge.answer(ask)
         assert isinstance(reply, Reply)
-        assert (reply.usage.calls, reply.usage.completion_tokens) == (2, 2)
+        assert (reply.usage.calls, reply.usage.completion_tokens) == (1, 1)
         assert reply.usage.prompt_tokens > 30
 
     @pytest.mark.parametrize("protocol", ["atomic", "grounded", "scorecard", "dialogue"])

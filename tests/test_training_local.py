@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from training.local import BLEND, Known, accuracy, chosen, lines, share_asked, written
 from training.opinions import IN_SENTENCES, Opinion, Part, asked_about, by_turns, opinions, paraphrased
-from training.relevance import Statement, best, by_limits, macro_f1
 from training.sets import Row
 
 from steelyard.judges.embedded.support import Support
@@ -117,15 +116,3 @@ class TestChoosing:
         assert [line for line in after.splitlines() if line.startswith("#")] == [
             line for line in before.splitlines() if line.startswith("#")
         ]
-
-
-class TestRelevance:
-    def test_limits_part_what_can_be_parted(self) -> None:
-        """Shares that part the levels give limits in between; the mean over levels counts each the same."""
-        shares = ((1, 0.8), (1, 0.7), (2, 0.5), (2, 0.45), (3, 0.2), (3, 0.1))
-        found = [Statement(level, 3, share) for level, share in shares]
-        direct, related = best(found)
-        assert 0.5 < direct <= 0.7
-        assert 0.2 < related <= 0.45
-        assert by_limits(found, direct, related) == 1.0
-        assert macro_f1([(1, 1), (2, 1), (3, 3)]) == pytest.approx((2 / 3 + 0 + 1) / 3)

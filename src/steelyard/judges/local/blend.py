@@ -64,15 +64,6 @@ class Limits(BaseModel):
     no: float
 
 
-class Relevance(BaseModel):
-    """From `direct` on a statement answers the question (level 1), from `related` on it bears on it (level 2)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    direct: float
-    related: float
-
-
 @cache
 def _numbers() -> dict[str, Any]:
     return tomllib.loads((files("steelyard.judges.local") / "blend.toml").read_text("utf-8"))
@@ -89,10 +80,3 @@ def conduct_limits() -> dict[Language, Limits]:
     """How sure the model must be of a criterion, by language."""
     table = _numbers()["conduct"]
     return {"zh": Limits.model_validate(table["zh"]), "en": Limits.model_validate(table["en"])}
-
-
-@cache
-def relevance_limits() -> dict[Language, Relevance]:
-    """How sure the model must be that a statement answers a question, by language."""
-    table = _numbers()["relevance"]
-    return {"zh": Relevance.model_validate(table["zh"]), "en": Relevance.model_validate(table["en"])}

@@ -17,11 +17,10 @@ from steelyard.judges.embedded.support import read
 from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reading import reader
 from steelyard.judges.local.readings import Readings
-from steelyard.judges.local.relevance import graded
 from steelyard.judges.local.server import CONTEXT, ModelServer, llama_cpp
 from steelyard.models import Model, Shelf
 from steelyard.records import Ask, Reply, Unjudged
-from steelyard.tasks import AtomicData, ComplianceData
+from steelyard.tasks import ComplianceData
 
 
 class LocalJudge(EmbeddedJudge):
@@ -67,8 +66,6 @@ class LocalJudge(EmbeddedJudge):
             reply = super()._answer(ask)
             if isinstance(reply, Reply) and isinstance(ask.data, ComplianceData):
                 reply = reply.model_copy(update={"data": settled(ask.data, reply.data, self._asked)})
-            elif isinstance(reply, Reply) and isinstance(ask.data, AtomicData):
-                reply = reply.model_copy(update={"data": graded(ask.data, reply.data, self._asked)})
         return reply.model_copy(update={"usage": sum(spent, reply.usage)})
 
 
