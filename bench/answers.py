@@ -13,7 +13,7 @@ import zlib
 from functools import cached_property, lru_cache
 from typing import Any
 
-from prose import SENTENCES, prose_answer, quoted_schema
+from prose import SENTENCES, prompt_to_mend, prose_answer, quoted_schema
 
 GOOD = ("yes", "Yes", "correct", "supported", "covered", "adequate", "from_background", "fully", "faithful", "relevant")
 BAD = ("no", "No", "wrong", "unsupported", "missing", "outside", "unfaithful", "unrelated")
@@ -45,6 +45,8 @@ def answer_to(request: dict[str, Any], text: str) -> tuple[str, str | None]:
     form = request.get("response_format") or {}
     if form.get("type") == "json_schema":
         return _instance(form["json_schema"]["schema"], text), None
+    if broken := prompt_to_mend(text):
+        return json.dumps({"text": answer_to({}, broken)[0]}), None
     if schema := quoted_schema(text):
         return _instance(schema, text), None
     return prose_answer(text), None

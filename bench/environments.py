@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import venv
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ class Client:
     packages: tuple[str, ...] = ()
     metrics: str = ""
     npm: tuple[str, ...] = ()
+    limit_of: str = "requests"
+    """What the limit that it documents counts."""
+    resumes: str = ""
+    """How it goes on after a kill, if it can."""
 
     @property
     def is_peer(self) -> bool:
@@ -33,28 +38,37 @@ BARE, COMMAND, EVALUATE = "bare aiohttp", "steelyard run", "steelyard evaluate()
 FOUR = "relevance, completeness, accuracy, faithfulness"
 CLIENTS = {
     BARE: Client("run_bare.py", OWN, metrics="the same calls"),
-    COMMAND: Client("run_command.py", OWN, metrics=FOUR),
+    COMMAND: Client("run_command.py", OWN, metrics=FOUR, resumes="steelyard resume"),
     EVALUATE: Client("run_evaluate.py", OWN, metrics=FOUR),
     "ragas": Client(
         "run_ragas.py",
         "ragas",
         ("ragas==0.4.3", "langchain-openai==1.7.3", "langchain-community==0.3.31"),
         "faithfulness, answer relevancy, factual correctness, context recall",
+        limit_of="metrics",
+        resumes="its cache of replies",
     ),
     "deepeval": Client(
-        "run_deepeval.py", "deepeval", ("deepeval==4.3.1",), "faithfulness, answer relevancy, contextual recall"
+        "run_deepeval.py",
+        "deepeval",
+        ("deepeval==4.3.1",),
+        "faithfulness, answer relevancy, contextual recall",
+        limit_of="samples",
+        resumes="its cache of samples",
     ),
     "inspect-ai": Client(
         "run_inspect.py",
         "inspect",
         ("inspect-ai==0.3.285", "openai==3.49.0"),
         "three model_graded_qa with templates for RAG",
+        resumes="eval_retry",
     ),
     "pydantic-evals": Client(
         "run_pydantic_evals.py",
         "pydantic_evals",
         ("pydantic-evals==2.62.0", "pydantic-ai-slim[openai]==2.62.0"),
         "three LLMJudge rubrics",
+        limit_of="samples",
     ),
     "autoevals": Client(
         "run_autoevals.py",
@@ -73,21 +87,30 @@ CLIENTS = {
         "phoenix",
         ("arize-phoenix-evals==3.9.4", "openai==3.49.0", "pandas"),
         "faithfulness, correctness, document relevance",
+        limit_of="metrics",
     ),
     "trulens": Client(
         "run_trulens.py",
         "trulens",
         ("trulens==2.16.0", "trulens-providers-openai==2.16.0"),
         "groundedness, answer relevance, context relevance",
+        limit_of="samples",
     ),
     "ragchecker": Client(
-        "run_ragchecker.py", "ragchecker", ("ragchecker==0.1.9",), "faithfulness, precision, recall, claim recall"
+        "run_ragchecker.py",
+        "ragchecker",
+        ("ragchecker==0.1.9",),
+        "faithfulness, precision, recall, claim recall",
+        limit_of="a batch",
+        resumes="its saved results",
     ),
     "promptfoo": Client(
         "run_promptfoo.py",
         "promptfoo",
         npm=("promptfoo@0.121.20",),
         metrics="context-faithfulness, answer-relevance, context-recall, llm-rubric",
+        limit_of="samples",
+        resumes="eval --resume",
     ),
 }
 
@@ -105,15 +128,22 @@ def install(name: str) -> str | None:
     done = folder / "installed"
     if done.exists():
         return None
-    venv.create(folder, with_pip=True, clear=True)
-    commands = [[str(python_of(client.environment)), "-m", "pip", "install", "-q", *client.packages]]
+    venv.create(folder, with_pip=not shutil.which("uv"), clear=True)
+    command = [*installer(python_of(client.environment)), *client.packages]
     if client.npm:
-        commands = [["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.npm]]
-    for command in commands:
-        if problem := _run(command, seconds=900):
-            return problem
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.npm]
+    if problem := _run(command, seconds=900):
+        return problem
     done.touch()
     return None
+
+
+def installer(python: Path) -> list[str]:
+    """What installs for this interpreter: uv where there is one, as pip takes minutes to resolve ragas."""
+    if uv := shutil.which("uv"):
+        # pip compiles, and what is measured should not hang on who has installed it.
+        return [uv, "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
+    return [str(python), "-m", "pip", "install", "-q"]
 
 
 _own_is_fresh = False
@@ -125,8 +155,8 @@ def _install_own(folder: Path) -> str | None:
         return None
     if not folder.exists():
         venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
-    problem = _run([*pip, str(PROJECT)]) or _run([*pip, "--force-reinstall", "--no-deps", str(PROJECT)])
+    command = installer(python_of(OWN))
+    problem = _run([*command, str(PROJECT)]) or _run([*command, "--force-reinstall", "--no-deps", str(PROJECT)])
     _own_is_fresh = problem is None
     return problem
 

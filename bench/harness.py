@@ -44,8 +44,7 @@ class Load:
     latency_ms: float = 200
     faults: dict[str, float] = field(default_factory=dict)
     deadline: float = 120
-    own_limits: bool = False
-    """Leave a client's own limit of requests per second in place, where it copes with faults only then."""
+    """For one attempt, in seconds."""
 
     @property
     def seconds_ideally(self) -> float:
@@ -203,7 +202,7 @@ class Lab:
             "url": f"{self.url}/v1",
             "data": str(self.data(load.samples)),
             "concurrency": load.concurrency,
-            "own_limits": load.own_limits,
+            "deadline": load.deadline,
             "report": str(report),
             "environment": str(python_of(environment).parent.parent),
             **told,

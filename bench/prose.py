@@ -11,7 +11,9 @@ SENTENCES = (
     "Its warranty covers two years.",
     "It can be repaired at any authorised centre.",
 )
-SCHEMA_FOLLOWS = "JSON Schema:\n"  # ragas
+# ragas
+SCHEMA_FOLLOWS = "JSON Schema:\n"
+TO_MEND, INPUT_FOLLOWS = "did not satisfy the constraints given in the prompt", "with the following input\ninput: "
 _decoder = json.JSONDecoder()
 
 
@@ -55,3 +57,11 @@ def quoted_schema(text: str) -> dict[str, Any] | None:
     """The JSON schema that ragas quotes in its prompts."""
     at = text.find(SCHEMA_FOLLOWS)
     return _decoder.raw_decode(text, at + len(SCHEMA_FOLLOWS))[0] if at >= 0 else None
+
+
+def prompt_to_mend(text: str) -> str | None:
+    """The prompt that got a broken reply, where ragas asks for that reply to be mended."""
+    at = text.find(INPUT_FOLLOWS)
+    return (
+        _decoder.raw_decode(text, at + len(INPUT_FOLLOWS))[0]["prompt_value"] if TO_MEND in text and at >= 0 else None
+    )

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from environments import BARE, CLIENTS, HERE, install, version_of
+from environments import BARE, CLIENTS, install, version_of
 from figures import FIGURES, Sizes
 from harness import Lab
+from results import RESULTS, Results
 from table import markdown
 
-RESULTS = HERE / "results"
 SMALL = Sizes(samples=50, peer_samples=10, big=2_000, repeats=1)
 MILLION = 1_000_000
 
@@ -31,25 +27,14 @@ def main(arguments: list[str] | None = None) -> int:
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value})
     missing = {} if given.python else _installed(given.clients)
     sizes = replace(sizes, clients=[name for name in given.clients if name not in missing])
-    results: dict[str, Any] = {
-        "preliminary": given.small,
-        "machine": machine(),
-        "versions": {name: version_of(name, given.python) for name in sizes.clients},
-        "missing": missing,
-        "loads": {},
-        "figures": {},
-    }
-    given.results.mkdir(parents=True, exist_ok=True)
-    file = given.results / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+    versions = {name: version_of(name, given.python) for name in sizes.clients}
+    results = Results(given.results, versions, missing, preliminary=given.small)
     with Lab(given.python) as lab:
         for name in given.figures:
             _say(f"{name} …")
-            results["loads"][name] = _load()
-            results["figures"][name] = FIGURES[name](lab, sizes)
-            # After each figure: a long run that is stopped has not been for nothing.
-            file.write_text(json.dumps(results, indent=1), "utf-8")
-    page = markdown(results)
-    file.with_suffix(".md").write_text(page, "utf-8")
+            results.add(name, FIGURES[name](lab, sizes))
+    page = markdown(results.data)
+    results.file.with_suffix(".md").write_text(page, "utf-8")
     return _written(page, given.write)
 
 
@@ -94,29 +79,6 @@ def _installed(names: list[str]) -> dict[str, str]:
     if BARE in missing:
         sys.exit(f"Steelyard itself does not install: {missing[BARE]}")
     return missing
-
-
-def machine() -> dict[str, str]:
-    return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "processor": _processor(),
-        "cores": str(os.cpu_count()),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "load before": _load(),
-    }
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f}"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown"
 
 
 def _say(text: str) -> None:

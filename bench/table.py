@@ -13,7 +13,8 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     "wall": (
         "Wall time",
         "Latency 200 ms. *Over bare* is the time over that of a bare aiohttp loop making the same calls in the same "
-        "run; *of ideal* is calls × latency ÷ concurrency over the time taken, 1 being the physical limit.",
+        "run; *of ideal* is calls × latency ÷ concurrency over the time taken, 1 being the physical limit (above it, "
+        "the client had more in flight than it was told).",
         {
             "in flight": "concurrency:d",
             "samples": "samples:,d",
@@ -48,10 +49,10 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "faults": (
         "Faults",
-        "10 % 429, 5 % 500, 5 % broken JSON, one hang of 60 s; 200 ms, 32 in flight. *Changed* are values that differ "
-        "from the same client's run without faults; *beyond need* are calls above those of that run and one for each "
-        "fault (below zero: work was given up, or a broken reply was taken as it was); *over calm* is the time over "
-        "that run's, where the client came to an end.",
+        "10 % 429, 5 % 500, 5 % broken JSON, one hang of 60 s; 200 ms, 32 in flight, 10 s for an attempt. *Changed* "
+        "are values that differ from the same client's run without faults; *beyond need* are calls above those of that "
+        "run and one for each fault (below zero: work was given up, or a broken reply was taken as it was); *over "
+        "calm* is the time over that run's, where the client came to an end.",
         {
             "samples": "samples:,d",
             "scored": "scored:,d",
@@ -64,14 +65,16 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "in-flight": (
         "Requests in flight",
-        "The most that the endpoint saw at once in any of these runs.",
-        {"limit": "limit:d", "peak": "peak:d"},
+        "The most that the endpoint saw at once in any of these runs, next to the limit that the client was given and "
+        "what that limit counts: not all have one for requests.",
+        {"limit": "limit:d", "of": "limit_of:s", "peak": "peak:d"},
     ),
     "resume": (
         "kill -9 at half, then resume",
         "*Answered* calls had their answer on the wire at least 0.1 s before the kill; the others were in flight or "
-        "had just been sent.",
+        "had just been sent. Those who have no way to go on after a kill are not shown.",
         {
+            "by": "way:s",
             "calls before": "calls_at_kill:,d",
             "in flight at kill": "in_flight_at_kill:d",
             "answered, asked again": "answered_asked_again:d",
@@ -100,6 +103,17 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
         "Warm, median, in turns. The size is that of a fresh environment without pip and setuptools.",
         {"ms": "ms:.0f", "over python": "over_python:.2f", "MB": "mb:.1f"},
     ),
+    "viewer": (
+        "The viewer",
+        "`python bench/viewer.py`: time to the first byte with many samples in the store over that with few. Sorting "
+        "and searching are measured after the run was indexed, which happens once.",
+        {"samples": "samples:,d", "over": "small:,d", "times": "over_small:.1f"},
+    ),
+    "pages": (
+        "Weight of the viewer's pages",
+        "With all that they load, uncompressed.",
+        {"kB": "kb:.0f"},
+    ),
 }
 
 
@@ -113,8 +127,8 @@ def markdown(*runs: dict[str, Any]) -> str:
         )
     parts.append(
         "Made by `python bench/run.py` ([how](../bench/README.md)) against a stub endpoint on loopback. Compare within "
-        "one table only, and rows that were measured together: below each table stands when that was, and how many "
-        "processes wanted the processor just before.\n"
+        "one table only, and rows that were measured together: below each table stands when that was (UTC), and the "
+        "load of the machine before and between its rows, the bench itself included.\n"
     )
     parts.append("\n".join(f"- {name}: {value}" for name, value in _facts(runs)))
     for name, (title, explained, columns) in SHOWN.items():
@@ -171,11 +185,26 @@ def _measured(figure: str, rows: list[Row], runs: Sequence[dict[str, Any]]) -> s
     numbers = dict.fromkeys(row["run"] for row in rows)
     said = []
     for number in numbers:
-        machine, loads = runs[number]["machine"], runs[number].get("loads", {})
-        names = dict.fromkeys(_name(row) for row in rows if row["run"] == number)
-        of = f" ({', '.join(names)})" if len(numbers) > 1 else ""
-        said.append(f"{machine['date']}, load {loads.get(figure, machine['load before'])}{of}")
+        measured = runs[number]["measured"][figure]
+        whose = f" ({_whose([row for row in rows if row['run'] == number], rows)})" if len(numbers) > 1 else ""
+        said.append(f"{measured['at']}, {_busy(measured['loads'])}{whose}")
     return f"Measured {'; '.join(said)}."
+
+
+def _busy(loads: list[float]) -> str:
+    if not loads:
+        return "load not noted"
+    least, most = f"{min(loads):.1f}", f"{max(loads):.1f}"
+    return f"load {least}" if least == most else f"load {least} to {most}"
+
+
+def _whose(rows: list[Row], all_rows: list[Row]) -> str:
+    """The clients of some rows, in few words if they are the peers."""
+    names = dict.fromkeys(_name(row) for row in rows if not _is_peer(row))
+    peers = dict.fromkeys(_name(row) for row in rows if _is_peer(row))
+    if peers and peers == dict.fromkeys(_name(row) for row in all_rows if _is_peer(row)):
+        peers = {"the peers": None}
+    return ", ".join([*names, *peers])
 
 
 def _table(rows: list[Row], columns: dict[str, str]) -> str:

@@ -3,6 +3,8 @@
     python bench/viewer.py              # 100 samples against 100,000
     python bench/viewer.py --large 5000 # to see that everything runs
 
+Results go to bench/results, for `run.py --page`.
+
 Both stores are served in turn by the real server on loopback; the median of the ratio counts.
 """
 
@@ -17,8 +19,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
+
+from results import RESULTS, Results
+from table import markdown
 
 from steelyard.config import Config, Settings
 from steelyard.records import Atom, Evidence, RagSample, Verdict
@@ -29,9 +35,13 @@ from steelyard.web.viewer import Viewer
 RUN = "20260302-000000-0001"
 MANIFEST = {"options": {}, "data": [], "fields": {}, "encoding": "utf-8"}
 BATCH = 1000
+PAGES = {
+    "list of runs": "/runs",
+    "one run": f"/runs/{RUN}",
+    "table of samples": f"/runs/{RUN}/samples",
+    "one sample": f"/runs/{RUN}/samples/s1",
+}
 LABELS = ("correct", "wrong", "undetermined")
-
-
 QUERIES: dict[str, dict[str, str]] = {
     "table": {},
     "last page": {"page": "2000"},
@@ -113,31 +123,40 @@ def weight(address: str, path: str) -> int:
     return len(page) + sum(len(urlopen(address + part).read()) for part in loaded)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def times(a: str, b: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The time to the first byte with many samples over that with few, the two in turn."""
+    table = f"/runs/{RUN}/samples"
+    for address in (a, b):  # index and report are made before the clock starts
+        urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
+        urlopen(f"{address}/runs/{RUN}.json").read()
+    for name, asked in QUERIES.items():
+        query = f"?{urlencode(asked)}" if asked else ""
+        pairs = [(first_byte(a + table + query), first_byte(b + table + query)) for _ in range(given.rounds)]
+        over = statistics.median(y / x for x, y in pairs)
+        yield {"what": name, "samples": given.large, "small": given.small, "over_small": over}
+
+
+def weights(address: str) -> Iterator[dict[str, Any]]:
+    for name, page in PAGES.items():
+        yield {"what": name, "kb": weight(address, page) / 1000}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", type=int, default=100)
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
-    given = parser.parse_args()
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    given = parser.parse_args(arguments)
+    results = Results(given.results)
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small.db", Path(folder) / "large.db"
         fill(small, given.small)
         fill(large, given.large)
         with serving(small) as a, serving(large) as b:
-            table = f"/runs/{RUN}/samples"
-            print(f"first look, {given.small:,} samples: {first_byte(a + table) * 1000:.0f} ms")
-            print(f"first look, {given.large:,} samples: {first_byte(b + table) * 1000:.0f} ms")
-            for address in (a, b):  # index and report are made before the clock starts
-                urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
-                began = time.process_time()
-                urlopen(f"{address}/runs/{RUN}.json").read()
-                print(f"first overview: {time.process_time() - began:.1f} s of CPU")
-            for name, given_query in QUERIES.items():
-                query = f"?{urlencode(given_query)}" if given_query else ""
-                pairs = [(first_byte(a + table + query), first_byte(b + table + query)) for _ in range(given.rounds)]
-                print(f"{name}: {statistics.median(y / x for x, y in pairs):.1f} × the time with {given.small:,}")
-            for page in ("/runs", f"/runs/{RUN}", table, f"/runs/{RUN}/samples/s1"):
-                print(f"{page}: {weight(b, page) / 1000:.0f} kB")
+            results.add("viewer", times(a, b, given))
+            results.add("pages", weights(b))
+    print(markdown(results.data))
 
 
 if __name__ == "__main__":

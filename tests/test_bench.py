@@ -72,6 +72,24 @@ def test_stub_says_the_same_when_asked_in_other_words() -> None:
     assert len(set(said)) > 1
 
 
+def test_stub_mends_a_broken_reply_when_asked() -> None:
+    """ragas sends the prompt and the broken reply again; a willing model would then say what it should have said."""
+    from answers import answer_to
+
+    schema = json.dumps(
+        {"type": "object", "properties": {"statements": {"type": "array", "items": {"type": "string"}}}}
+    )
+    prompt = f"Split Unit-0000001, as specified in JSON Schema:\n{schema}Do not use single quotes."
+    said = answer_to({}, prompt)[0]
+    given = json.dumps({"output_string": said[:20], "prompt_value": prompt}, indent=4)
+    text = json.dumps({"type": "object", "properties": {"text": {"type": "string"}}})
+    mend = (
+        "The output string did not satisfy the constraints given in the prompt, as specified in JSON Schema:\n"
+        f"{text}\nNow perform the same with the following input\ninput: {given}\nOutput: "
+    )
+    assert json.loads(answer_to({}, mend)[0])["text"] == said
+
+
 def test_every_client_meets_the_same_faults() -> None:
     """429, 500 and broken replies depend on what is asked and how often, not on who asks when."""
     from stub import State
@@ -157,9 +175,78 @@ def test_the_page_shows_every_figure(tmp_path: Path) -> None:
     assert "| steelyard run | 20 |" in page.read_text("utf-8")
 
 
-def results(date: str, load: str, figures: dict[str, Any], **more: Any) -> dict[str, Any]:
-    machine = {"date": date, "processor": "P", "cores": "2", "system": "S", "python": "3", "load before": load}
-    return {"preliminary": False, "machine": machine, "versions": {}, "missing": {}, "figures": figures, **more}
+def test_results_are_written_row_by_row(tmp_path: Path) -> None:
+    """A run that is stopped halfway leaves the rows it has, with the load before them."""
+    from results import Results
+
+    def rows() -> Iterator[dict[str, Any]]:
+        yield {"client": "steelyard run", "calls": 3.0}
+        raise KeyboardInterrupt
+
+    results = Results(tmp_path, {"steelyard run": "1"})
+    with pytest.raises(KeyboardInterrupt):
+        results.add("calls", rows())
+    written = json.loads(results.file.read_text("utf-8"))
+    assert [row["calls"] for row in written["figures"]["calls"]] == [3.0]
+    assert len(written["measured"]["calls"]["loads"]) == 2
+
+
+def test_the_viewers_figures_come_onto_the_page(tmp_path: Path) -> None:
+    """`viewer.py` leaves results of the same form: three times, and the weight of four pages."""
+    from table import markdown
+
+    import viewer
+
+    viewer.main(["--small", "5", "--large", "20", "--rounds", "1", "--results", str(tmp_path)])
+    (written,) = (json.loads(path.read_text("utf-8")) for path in tmp_path.glob("*.json"))
+    assert [len(written["figures"][name]) for name in ("viewer", "pages")] == [3, 4]
+    assert "| searched | 20 | 5 |" in markdown(written)
+    assert all(row["kb"] > 1 for row in written["figures"]["pages"])
+
+
+def test_a_run_for_one_figure_serves_another_that_does_not_hang_on_time() -> None:
+    """Calls and tokens are counted in the run for the CPU where there was one of the same load, not in a second one."""
+    from environments import COMMAND
+    from figures import Sizes, calls
+    from harness import Load, Measured
+
+    made = Measured(COMMAND, Load(10, latency_ms=20), "exit 0", True, 1, 1, 1, 1, 50, {"requests": 30})
+    (row,) = calls(None, Sizes(peer_samples=10, clients=[COMMAND], seen=[made]))  # type: ignore[arg-type]
+    assert row["calls"] == 3.0
+
+
+def test_a_killed_run_goes_on(lab: Any) -> None:
+    """The figure on kill -9: no more is asked again than was in flight, and all is scored as without the kill."""
+    from environments import COMMAND
+    from figures import Sizes, resume
+
+    (row,) = resume(lab, Sizes(samples=40, clients=[COMMAND]))
+    assert row["ended"] == "exit 0"
+    assert row["calls_needed"] == 120
+    assert (row["scored"], row["changed"]) == (40, 0)
+    # Which of the two hangs on time: on a busy machine an answer may have been on the wire for long without being read.
+    asked_again = row["answered_asked_again"] + row["others_asked_again"]
+    assert asked_again <= 32
+    assert row["calls_in_all"] == 120 + asked_again
+
+
+def test_what_installs_is_uv_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv is taken from the path, and compiles as pip does; without it, the environment's own pip."""
+    from environments import installer
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert installer(Path("python"))[:3] == ["python", "-m", "pip"]
+    uv = tmp_path / "uv"
+    uv.touch(mode=0o755)
+    assert installer(Path("python"))[0] == str(uv)
+    assert "--compile-bytecode" in installer(Path("python"))
+
+
+def results(at: str, loads: list[float], figures: dict[str, Any]) -> dict[str, Any]:
+    machine = {"processor": "P", "cores": "2", "system": "S", "python": "3"}
+    measured = {name: {"at": at, "loads": loads} for name in figures}
+    given = {"preliminary": False, "machine": machine, "versions": {}, "missing": {}}
+    return {**given, "measured": measured, "figures": figures}
 
 
 def test_a_page_of_several_runs_shows_the_last_of_what_was_measured_twice() -> None:
@@ -169,15 +256,28 @@ def test_a_page_of_several_runs_shows_the_last_of_what_was_measured_twice() -> N
     def row(client: str, cpu: float) -> dict[str, Any]:
         return {"client": client, "samples": 200, "concurrency": 32, "cpu_ms_per_call": cpu, "ended": "exit 0"}
 
-    first = results("2026-01-01", "9.5", {"cpu": [row("ragas", 6.5), row("steelyard run", 7.25)]})
-    second = results("2026-01-02", "0.1", {"cpu": [row("steelyard run", 1.25)]}, loads={"cpu": "0.3"})
+    first = results("2026-01-01 08:00", [9.5, 2.0, 10.0], {"cpu": [row("ragas", 6.5), row("steelyard run", 7.25)]})
+    second = results("2026-01-02 09:30", [0.3, 0.3], {"cpu": [row("steelyard run", 1.25)]})
     page = markdown(first, second)
     assert "6.50" in page
     assert "1.25" in page
     assert "7.25" not in page
     assert page.index("| steelyard run") < page.index("| ragas")
-    assert "Measured 2026-01-02, load 0.3 (steelyard run); 2026-01-01, load 9.5 (ragas)." in page
-    assert "Measured 2026-01-01, load 9.5." in markdown(first)
+    assert (
+        "Measured 2026-01-02 09:30, load 0.3 (steelyard run); 2026-01-01 08:00, load 2.0 to 10.0 (the peers)." in page
+    )
+    assert "Measured 2026-01-01 08:00, load 2.0 to 10.0." in markdown(first)
+
+
+def test_peers_of_several_runs_are_named_below_their_table() -> None:
+    """Where not all peers come from one run, the page says which come from which."""
+    from table import markdown
+
+    runs = [
+        results(f"2026-01-0{day} 08:00", [day], {"calls": [{"client": name, "samples": 200, "calls": 3.0}]})
+        for day, name in ((1, "ragas"), (2, "deepeval"))
+    ]
+    assert "Measured 2026-01-01 08:00, load 1.0 (ragas); 2026-01-02 08:00, load 2.0 (deepeval)." in markdown(*runs)
 
 
 def test_a_page_of_several_runs_keeps_the_most_requests_in_flight() -> None:
@@ -185,5 +285,5 @@ def test_a_page_of_several_runs_keeps_the_most_requests_in_flight() -> None:
     from table import rows_of
 
     peaks = [[{"client": "ragas", "limit": 32, "peak": peak}] for peak in (31, 40, 32)]
-    runs = [results("2026-01-01", "0", {"in-flight": rows}) for rows in peaks]
+    runs = [results("2026-01-01 08:00", [0.0], {"in-flight": rows}) for rows in peaks]
     assert [row["peak"] for row in rows_of("in-flight", runs)] == [40]

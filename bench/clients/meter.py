@@ -20,6 +20,9 @@ from typing import Any
 TOLD: dict[str, Any] = json.loads(sys.argv[1])
 URL: str = TOLD["url"]
 CONCURRENCY: int = TOLD["concurrency"]
+DEADLINE: float = TOLD["deadline"]  # for one attempt, in seconds
+# "run"; or "keep", which keeps what is needed to "resume" after a kill.
+DOING: str = TOLD.get("doing", "run")
 MODEL = "gpt-4o-mini"  # some clients look the model up in a table of their own
 KEY = "sk-stub"
 os.environ.update(OPENAI_API_KEY=KEY, OPENAI_BASE_URL=URL, OPENAI_API_BASE=URL)

@@ -1,14 +1,19 @@
-"""autoevals: four scorers; its runner is a hosted service, so ours stands in."""
+"""autoevals: four scorers; its runner is a hosted service, so ours stands in.
+
+A scorer may ask several things at once, so that the limit on requests is set where it can be: in the HTTP client.
+"""
 
 import asyncio
 from functools import partial
 
+import httpx2
 import openai
 from autoevals import Factuality, init
 from autoevals.ragas import AnswerRelevancy, ContextRecall, Faithfulness
-from meter import MODEL, at_once, by_sample, measured, report, samples
+from meter import CONCURRENCY, DEADLINE, MODEL, at_once, by_sample, measured, report, samples
 
-init(openai.AsyncOpenAI())
+limits = httpx2.Limits(max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY)
+init(openai.AsyncOpenAI(timeout=DEADLINE, http_client=openai.DefaultAsyncHttpxClient(limits=limits)))
 SCORERS = {kind.__name__: kind(model=MODEL) for kind in (Faithfulness, AnswerRelevancy, ContextRecall, Factuality)}
 
 

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from meter import CONCURRENCY, TOLD, measured, report, scores_of
+from meter import CONCURRENCY, DOING, TOLD, measured, report, scores_of
 
 from steelyard.cli import main
 
@@ -16,11 +16,9 @@ for name in LOADED:
     import_module(f"steelyard.{name}")
 
 OUT = Path("results.jsonl")
-DOINGS = {
-    "run": ["run", TOLD["data"], "-p", TOLD.get("protocol", "scorecard"), "-j", TOLD.get("judge", "stub")],
-    "resume": ["resume", "last"],
-}
-sys.argv = ["steelyard", *DOINGS[TOLD.get("doing", "run")], "-c", str(CONCURRENCY), "-o", str(OUT)]
+RUN = ["run", TOLD["data"], "-p", TOLD.get("protocol", "scorecard"), "-j", TOLD.get("judge", "stub")]
+RESUME = ["resume", "last"]
+sys.argv = ["steelyard", *(RESUME if DOING == "resume" else RUN), "-c", str(CONCURRENCY), "-o", str(OUT)]
 sys.argv += ["--store", "store.db", "--progress", "quiet"]
 code = 0
 with measured(), contextlib.suppress(SystemExit):

@@ -1,11 +1,15 @@
-"""inspect-ai: it has no metrics for RAG, so three of its model graders with templates that ask for them."""
+"""inspect-ai: it has no metrics for RAG, so three of its model graders with templates that ask for them.
 
-from inspect_ai import Task, eval
+Errors do not end the run.
+"""
+
+from inspect_ai import Task, eval, eval_retry, task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import list_eval_logs
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import model_graded_qa
 from inspect_ai.solver import Generate, TaskState, solver
-from meter import CONCURRENCY, KEY, MODEL, URL, measured, report, samples
+from meter import CONCURRENCY, DEADLINE, DOING, KEY, MODEL, URL, measured, report, samples
 
 QUESTIONS = {
     "faithfulness": "Do the passages support every statement of the submission?",
@@ -27,29 +31,40 @@ def as_given():
     return solve
 
 
-task = Task(
-    dataset=MemoryDataset(
-        [
-            Sample(
-                id=row["id"],
-                input=row["question"],
-                target=row["reference_answer"],
-                metadata={"passages": "\n".join(row["references"]), "given": row["answer"]},
-            )
-            for row in samples()
-        ]
-    ),
-    solver=as_given(),
-    scorer=[model_graded_qa(template=question + SHOWN) for question in QUESTIONS.values()],
-)
-model = get_model(f"openai/{MODEL}", base_url=URL, api_key=KEY, responses_api=False)
-with measured():
-    (log,) = eval(
-        task, model=model, max_connections=CONCURRENCY, max_samples=CONCURRENCY, display="none", log_level="error"
+@task
+def rag() -> Task:
+    return Task(
+        dataset=MemoryDataset(
+            [
+                Sample(
+                    id=row["id"],
+                    input=row["question"],
+                    target=row["reference_answer"],
+                    metadata={"passages": "\n".join(row["references"]), "given": row["answer"]},
+                )
+                for row in samples()
+            ]
+        ),
+        solver=as_given(),
+        scorer=[model_graded_qa(template=question + SHOWN) for question in QUESTIONS.values()],
     )
-values = {}
-for sample in log.samples or []:
-    scores = list((sample.scores or {}).values())
-    grades = [GRADES.get(score.value) for score in scores] + [None] * (len(QUESTIONS) - len(scores))
-    values[str(sample.id)] = dict(zip(QUESTIONS, grades, strict=True))
-report(values, status=log.status)
+
+
+OPTIONS = {"max_connections": CONCURRENCY, "max_samples": CONCURRENCY, "attempt_timeout": round(DEADLINE)}
+OPTIONS |= {"fail_on_error": False, "display": "none", "log_level": "error"}
+
+# eval_retry loads this file again to find the task.
+if __name__ == "__main__":
+    work = rag()
+    model = get_model(f"openai/{MODEL}", base_url=URL, api_key=KEY, responses_api=False)
+    with measured():
+        if DOING == "resume":
+            (log,) = eval_retry(list_eval_logs()[0], **OPTIONS)
+        else:
+            (log,) = eval(work, model=model, **OPTIONS)
+    values = {}
+    for sample in log.samples or []:
+        scores = list((sample.scores or {}).values())
+        grades = [GRADES.get(score.value) for score in scores] + [None] * (len(QUESTIONS) - len(scores))
+        values[str(sample.id)] = dict(zip(QUESTIONS, grades, strict=True))
+    report(values, status=log.status)

@@ -3,7 +3,8 @@
 import asyncio
 from functools import partial
 
-from meter import MODEL, at_once, by_sample, measured, report, samples
+from langchain_openai import ChatOpenAI
+from meter import DEADLINE, MODEL, at_once, by_sample, measured, report, samples
 from openevals.llm import create_async_llm_as_judge
 from openevals.prompts import CORRECTNESS_PROMPT, RAG_GROUNDEDNESS_PROMPT, RAG_HELPFULNESS_PROMPT
 
@@ -15,8 +16,9 @@ PROMPTS = {
         {"inputs": "question", "outputs": "answer", "reference_outputs": "reference_answer"},
     ),
 }
+judge = ChatOpenAI(model=MODEL, timeout=DEADLINE)
 JUDGES = {
-    name: create_async_llm_as_judge(prompt=prompt, feedback_key=name, model=f"openai:{MODEL}", continuous=True)
+    name: create_async_llm_as_judge(prompt=prompt, feedback_key=name, judge=judge, continuous=True)
     for name, (prompt, _) in PROMPTS.items()
 }
 

@@ -1,11 +1,11 @@
-"""promptfoo (node): four assertions over answers that are given, through `promptfoo eval`."""
+"""promptfoo (node): four assertions over answers that are given, by `promptfoo eval`; its start is on the clock."""
 
 import json
 import os
 import subprocess
 from pathlib import Path
 
-from meter import CONCURRENCY, KEY, MODEL, TOLD, URL, measured, report, samples
+from meter import CONCURRENCY, DEADLINE, DOING, KEY, MODEL, TOLD, URL, measured, report, samples
 
 FAILED = ("API", "Error", "No output", "Could not")
 rows = samples()
@@ -38,10 +38,16 @@ config = {
     ],
 }
 Path("config.json").write_text(json.dumps(config), "utf-8")
-command = [f"{TOLD['environment']}/node_modules/.bin/promptfoo", "eval", "-c", "config.json", "-o", "out.json"]
-command += ["-j", str(CONCURRENCY), "--no-cache", "--no-progress-bar", "--no-table", "--no-share"]
+HOW = {
+    "run": ["-c", "config.json", "--no-cache", "-j", str(CONCURRENCY)],
+    "keep": ["-c", "config.json", "-j", str(CONCURRENCY)],
+    "resume": ["--resume"],
+}
+command = [f"{TOLD['environment']}/node_modules/.bin/promptfoo", "eval", *HOW[DOING], "-o", "out.json"]
+command += ["--no-progress-bar", "--no-table", "--no-share"]
 quiet = ("UPDATE", "REMOTE_GENERATION", "SHARING", "TELEMETRY")
 environment = os.environ | {f"PROMPTFOO_DISABLE_{name}": "1" for name in quiet} | {"PROMPTFOO_CONFIG_DIR": os.getcwd()}
+environment["REQUEST_TIMEOUT_MS"] = str(round(DEADLINE * 1000))
 with measured():
     subprocess.run(command, env=environment, check=False)
 

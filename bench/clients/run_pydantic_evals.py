@@ -1,6 +1,7 @@
 """pydantic-evals: three rubrics through Dataset.evaluate."""
 
-from meter import CONCURRENCY, KEY, MODEL, URL, measured, report, samples
+from meter import CONCURRENCY, DEADLINE, KEY, MODEL, URL, measured, report, samples
+from pydantic_ai import ModelSettings
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_evals import Case, Dataset
@@ -18,6 +19,7 @@ judges = [
         model,
         include_input=True,
         include_expected_output=name == "correctness",
+        model_settings=ModelSettings(timeout=DEADLINE),
         score={"evaluation_name": name, "include_reason": True},
         assertion=False,
     )

@@ -1,6 +1,8 @@
 """ragchecker: four metrics, in batches of as many as may be in flight."""
 
-from meter import CONCURRENCY, KEY, MODEL, URL, measured, report, samples
+from pathlib import Path
+
+from meter import CONCURRENCY, DEADLINE, DOING, KEY, MODEL, URL, measured, report, samples
 from ragchecker import RAGChecker, RAGResults
 from ragchecker.container import RAGResult, RetrievedDoc
 
@@ -17,6 +19,9 @@ results = RAGResults(
         for row in samples()
     ]
 )
+SAVED = Path("saved.json")
+if DOING == "resume" and SAVED.exists():
+    results = RAGResults.from_json(SAVED.read_text("utf-8"))
 checker = RAGChecker(
     extractor_name=f"openai/{MODEL}",
     checker_name=f"openai/{MODEL}",
@@ -25,7 +30,8 @@ checker = RAGChecker(
     extractor_api_base=URL,
     checker_api_base=URL,
     openai_api_key=KEY,
+    timeout=DEADLINE,
 )
 with measured():
-    checker.evaluate(results, list(METRICS))
+    checker.evaluate(results, list(METRICS), save_path=None if DOING == "run" else str(SAVED))
 report({result.query_id: {name: result.metrics.get(name) for name in METRICS} for result in results.results})

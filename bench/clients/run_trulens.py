@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from meter import CONCURRENCY, MODEL, measured, report, samples
+from meter import CONCURRENCY, DEADLINE, MODEL, measured, report, samples
 from trulens.core.feedback.feedback import GroundednessConfigs
 from trulens.providers.openai import OpenAI
 
 logging.disable(logging.WARNING)
-provider = OpenAI(model_engine=MODEL, rpm=1_000_000)
+provider = OpenAI(model_engine=MODEL, rpm=1_000_000, timeout=DEADLINE)
 # The other way of splitting sentences downloads data.
 SPLIT = GroundednessConfigs(use_sent_tokenize=False, filter_trivial_statements=True)
 
