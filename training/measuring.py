@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.judges.embedded.features import NAMES, measure
+from steelyard.judges.embedded.features import NAMES, measure_pairs
 from steelyard.judges.embedded.meaning import DIMENSIONS
 from steelyard.judges.embedded.source import Source
 from training.sets import Row
@@ -34,11 +34,12 @@ def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) ->
         with np.load(kept) as held:
             if list(held["names"]) == list(NAMES):
                 return Measured(*(held[field] for field in Measured._fields))
+    batches = [rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER)]
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:
-            lines = list(pool.map(_line, rows, chunksize=64))
+            lines = [line for found in pool.map(_lines, batches, chunksize=4) for line in found]
     else:
-        lines = [_line(row) for row in rows]
+        lines = [line for batch in batches for line in _lines(batch)]
     result = Measured(
         np.array([features for features, _ in lines], dtype=np.float64).reshape(-1, len(NAMES)),
         np.array([vector for _, vector in lines], dtype=np.float32).reshape(-1, DIMENSIONS),
@@ -61,18 +62,23 @@ def fold_of(document: str) -> int:
     return hashlib.sha256(f"fold {document}".encode("utf-8", "replace")).digest()[0] % FOLDS
 
 
-_sources: dict[object, Source] = {}
+# So many rows are encoded in one go.
+TOGETHER = 16
 
 
-def _line(row: Row) -> tuple[list[float], NDArray[np.float32]]:
-    # Only key words stand in a text of their own.
-    answer = row.context if row.set == "uhgeval" else ""
-    key = (row.passages, row.question, answer)
-    if key not in _sources:
-        _sources.clear()
-        _sources[key] = Source(row.passages, row.question, answer)
-    found = measure(row.claim, _sources[key])
-    if found is None:
-        return [float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32)
+def _lines(rows: Sequence[Row]) -> list[tuple[list[float], NDArray[np.float32]]]:
+    sources: dict[object, Source] = {}
+    pairs = []
+    for row in rows:
+        # Only key words stand in a text of their own.
+        answer = row.context if row.set == "uhgeval" else ""
+        key = (row.passages, row.question, answer)
+        if key not in sources:
+            sources[key] = Source(*key)
+        pairs.append((row.claim, sources[key]))
+    nothing = [float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32)
     # Rounded, so that the last bits of a sum do not move a threshold.
-    return [round(found.features[name], 4) for name in NAMES], found.vector.round(4)
+    return [
+        ([round(found.features[name], 4) for name in NAMES], found.vector.round(4)) if found else nothing
+        for found in measure_pairs(pairs)
+    ]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from steelyard.judges.embedded.claims import is_fallback
 from steelyard.judges.embedded.completing import completed
 from steelyard.judges.embedded.labels import Finding, findings
+from steelyard.judges.embedded.meaning import expect
 from steelyard.judges.embedded.moments import other_place, other_time
-from steelyard.judges.embedded.relevance import level
+from steelyard.judges.embedded.relevance import level, to_compare
 from steelyard.judges.embedded.splitting import split as split_answer
 from steelyard.judges.embedded.support import Read, Reading
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
@@ -24,11 +25,13 @@ def split(data: SplitData, language: PromptLanguage, read: Read) -> SplitReply:
 def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply:
     texts = completed([atom.text for atom in data.atoms], data.answer, data.question)
     voice = Voice(language, data.question, data.answer, *texts)
+    others = [_others(text, texts, data.answer) for text in texts]
+    expect(to_compare(data.question, texts, others))
     found = findings(texts, data.question, read(data.references, data.question, data.answer), voice, data.references)
     verdicts = []
-    for atom, text, finding in zip(data.atoms, texts, found, strict=True):
+    for atom, text, rest, finding in zip(data.atoms, texts, others, found, strict=True):
         finding = _here_and_now(text, data, finding, voice) or finding
-        graded = level(data.question, text, _others(text, texts, data.answer), voice)
+        graded = level(data.question, text, rest, voice)
         verdicts.append(
             GradedAtomVerdict(id=atom.id, level=graded.level, level_reason=graded.reason, **finding._asdict())
         )

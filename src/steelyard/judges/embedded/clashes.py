@@ -16,6 +16,7 @@ from steelyard.judges.embedded.differences import LONGEST_COMPARED, Clash, edits
 from steelyard.judges.embedded.facts import Fact, agree, comparable, facts, is_written, same
 from steelyard.judges.embedded.lexicon import Opposites, lexicon
 from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, plain, simplified, stem, words
+from steelyard.judges.embedded.polarity import told_by_words
 from steelyard.judges.embedded.renaming import COMMON, renamed, swapped, turned_about
 
 __all__ = ["KINDS", "Clash", "clashes", "shared"]
@@ -107,8 +108,10 @@ def _near(text: str, fact: Fact) -> frozenset[str]:
 def _turned(claim: str, span: str) -> Iterator[Clash]:
     low_claim, low_span = plain(claim), plain(span)
     claim_words, span_words = _word_places(claim), _word_places(span)
-    for pair in lexicon().opposites:
-        yield from _turned_zh(pair, low_claim, low_span)
+    ours, theirs = told_by_words(claim), told_by_words(span)
+    for number, pair in enumerate(lexicon().opposites):
+        if any((number, side) in ours and (number, 1 - side) in theirs for side in (0, 1)):
+            yield from _turned_zh(pair, low_claim, low_span)
         yield from _turned_en(pair, claim_words, span_words)
 
 

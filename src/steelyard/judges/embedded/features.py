@@ -69,16 +69,24 @@ def measure(claim: str, source: Source) -> Alignment | None:
 
 def measure_all(claims: Sequence[str], source: Source) -> list[Alignment | None]:
     """The same for many claims: what has to be encoded for all of them is encoded in one go."""
-    drafts = [_draft(claim, source) for claim in claims]
+    return measure_pairs([(claim, source) for claim in claims])
+
+
+def measure_pairs(pairs: Sequence[tuple[str, Source]]) -> list[Alignment | None]:
+    """The same for claims that have sources of their own."""
+    drafts = [_draft(claim, source) for claim, source in pairs]
     texts = [
         text
-        for draft in drafts
+        for draft, (_, source) in zip(drafts, pairs, strict=True)
         if draft
         for text in (draft.claim, *draft.clauses, *(source.spans[at].text for at in draft.chosen))
     ]
     if texts:
         encode(texts)
-    return [_aligned(written, draft, source) if draft else None for written, draft in zip(claims, drafts, strict=True)]
+    return [
+        _aligned(written, draft, source) if draft else None
+        for draft, (written, source) in zip(drafts, pairs, strict=True)
+    ]
 
 
 def _draft(claim: str, source: Source) -> _Draft | None:

@@ -34,6 +34,8 @@ class Lexicon(NamedTuple):
     units: dict[str, Unit]
     counters: str
     opposites: tuple[Opposites, ...]
+    sides: dict[str, frozenset[tuple[int, int]]]
+    longest_side: int
     negators_zh: re.Pattern[str]
     negators_en: re.Pattern[str]
     hedges: re.Pattern[str]
@@ -53,10 +55,14 @@ def lexicon() -> Lexicon:
     """The tables, compiled."""
     tables = tomllib.loads(TABLES.read_text("utf-8"))
     negation, kinship = tables["negation"], tables["kinship"]
+    opposites = tuple(_opposites(kind, entry) for kind in ("direction", "comparison") for entry in tables[kind])
+    sides = _sides(opposites)
     return Lexicon(
         units={name: Unit(kind, Fraction(str(factor))) for name, (kind, factor) in tables["units"].items()},
         counters=tables["counters"]["zh"],
-        opposites=tuple(_opposites(kind, entry) for kind in ("direction", "comparison") for entry in tables[kind]),
+        opposites=opposites,
+        sides=sides,
+        longest_side=max(len(word) for word in sides if not word.isascii()),
         negators_zh=_any_of(negation["zh"], spared=negation["zh_not"]),
         negators_en=_any_of(negation["en"], spared=negation["en_not"]),
         hedges=_both(tables["hedges"]),
@@ -75,6 +81,16 @@ def lexicon() -> Lexicon:
 def _opposites(kind: str, entry: dict[str, Any]) -> Opposites:
     zh, en = entry["zh"], entry["en"]
     return Opposites(kind, (tuple(zh[0]), tuple(zh[1])), (frozenset(map(stem, en[0])), frozenset(map(stem, en[1]))))
+
+
+def _sides(opposites: Iterable[Opposites]) -> dict[str, frozenset[tuple[int, int]]]:
+    """Every word of the pairs with the pairs and sides it stands on; a single Chinese character tells too little."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for number, pair in enumerate(opposites):
+        for side in (0, 1):
+            for word in (*pair.en[side], *(word for word in pair.zh[side] if len(word) > 1)):
+                found.setdefault(word, set()).add((number, side))
+    return {word: frozenset(places) for word, places in found.items()}
 
 
 def _both(table: dict[str, list[str]]) -> re.Pattern[str]:

@@ -119,15 +119,23 @@ class Encoder:
         self._remembered = remembered
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Vectors] = OrderedDict()
+        self._expected: dict[str, None] = {}
+
+    def expect(self, texts: Sequence[str]) -> None:
+        """Texts that will be asked for soon: encoded with the next ones that have to be, since together is cheaper."""
+        with self._lock:
+            self._expected.update(dict.fromkeys(map(_readable, texts)))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One unit vector per text. The same text has the same vector, whatever stands beside it."""
         import numpy as np
 
-        keys = [UNREADABLE.sub(" ", text[:LONGEST_ENCODED]) for text in texts]
+        keys = [_readable(text) for text in texts]
         with self._lock:
             missing = [key for key in dict.fromkeys(keys) if key not in self._known]
             if missing:
+                missing = [key for key in dict.fromkeys((*missing, *self._expected)) if key not in self._known]
+                self._expected.clear()
                 self._known.update(zip(missing, _model().encode(missing), strict=True))
             rows = [self._known[key] for key in keys]
             for key in keys:
@@ -135,6 +143,10 @@ class Encoder:
             while len(self._known) > self._remembered:
                 self._known.popitem(last=False)
         return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
+
+
+def _readable(text: str) -> str:
+    return UNREADABLE.sub(" ", text[:LONGEST_ENCODED])
 
 
 class OneThread:
@@ -180,8 +192,7 @@ def _model() -> Any:
     return USE(threads=1)
 
 
-# Words come back in every text and sentences do not: they are remembered apart, so that neither pushes the other out.
-SENTENCES, WORDS = Encoder(), Encoder(remembered=16384)
+SENTENCES = Encoder()
 
 
 def encode(texts: Sequence[str]) -> Vectors:
@@ -189,9 +200,9 @@ def encode(texts: Sequence[str]) -> Vectors:
     return SENTENCES.encode(texts)
 
 
-def encode_words(written: Sequence[str]) -> Vectors:
-    """The embeddings of single words or short phrases."""
-    return WORDS.encode(written)
+def expect(texts: Sequence[str]) -> None:
+    """Says which texts will be compared soon, so that they are encoded together with what is encoded next."""
+    SENTENCES.expect(texts)
 
 
 def similarity(a: Sequence[str], b: Sequence[str]) -> Vectors:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from steelyard.judges.embedded.lexicon import TABLES, lexicon
-from steelyard.judges.embedded.meaning import plain, stem
+from steelyard.judges.embedded.meaning import HAN_RUN, plain, stem
 
 
 class Polar(NamedTuple):
@@ -91,15 +91,20 @@ ENGLISH_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 
 
 @lru_cache(maxsize=8192)
+def told_by_words(text: str) -> frozenset[tuple[int, int]]:
+    """Which sides of which pairs of opposites a text has words of."""
+    low, held = plain(text), lexicon().sides
+    found = [held[one] for one in set(map(stem, ENGLISH_WORD.findall(low))) if one in held]
+    for run in HAN_RUN.findall(low):
+        for size in range(2, lexicon().longest_side + 1):
+            found += [held[run[at : at + size]] for at in range(len(run) - size + 1) if run[at : at + size] in held]
+    return frozenset().union(*found)
+
+
+@lru_cache(maxsize=8192)
 def sides(text: str) -> frozenset[tuple[int, int]]:
     """On which side of which pair of opposites a text stands; both sides of one pair tell nothing."""
-    low = plain(text)
-    stems = frozenset(map(stem, ENGLISH_WORD.findall(low)))
-    found = set()
-    for number, pair in enumerate(lexicon().opposites):
-        for side in (0, 1):
-            if not pair.en[side].isdisjoint(stems) or any(len(word) > 1 and word in low for word in pair.zh[side]):
-                found.add((number, side))
+    low, found = plain(text), set(told_by_words(text))
     for match in COMPARED.finditer(low):
         for number, single in enumerate((*SINGLE, DEAR), start=1000):
             if match[1] in single:

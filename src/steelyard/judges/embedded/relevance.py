@@ -126,13 +126,26 @@ def _follows(asked: Question, atom: str, others: Sequence[str]) -> bool:
     return bool(answering) and float(similarity([atom], answering).max()) >= RELATED
 
 
+def to_compare(question: str, atoms: Sequence[str], others: Sequence[Sequence[str]]) -> list[str]:
+    """All texts whose meanings `level` will compare for these atoms."""
+    asked = question_of(question)
+    stripped = (text for atom, rest in zip(atoms, others, strict=True) for text in _apart(asked, atom, rest))
+    return list(dict.fromkeys((asked.text, *atoms, *(text for rest in others for text in rest), *stripped)))
+
+
 def _likeness(asked: Question, atom: str, others: Sequence[str]) -> float:
     """How near what is said comes to what is asked once the subject that all atoms share is left out of both."""
+    about, said = _apart(asked, atom, others)
+    return float(similarity([about], [said])[0, 0])
+
+
+def _apart(asked: Question, atom: str, others: Sequence[str]) -> tuple[str, str]:
+    """What is asked and what is said, without the subject that all atoms share."""
     spoken = [set(words(text)) for text in (atom, *others)]
     common = max(2, TOPIC_SHARE * len(spoken))
     topic = [word for word in asked.focus if word in asked.names or sum(word in said for said in spoken) >= common]
     said = _without(_own_part(atom, others), topic)
-    return float(similarity([_without(asked.about, topic) or asked.about], [said if words(said) else atom])[0, 0])
+    return _without(asked.about, topic) or asked.about, said if words(said) else atom
 
 
 def _own_part(atom: str, others: Sequence[str]) -> str:
