@@ -169,3 +169,23 @@ def test_short_clauses_go_with_the_one_before() -> None:
     assert clauses("他生于1980年，后来，搬到了北京市朝阳区。", 8) == ["他生于1980年，后来，", "搬到了北京市朝阳区。"]
     assert clauses("It cost 1,000 dollars in all", 10) == ["It cost 1,000 dollars in all"]
     assert clauses("，。", 8) == []
+
+
+def test_expected_texts_are_encoded_with_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What will be compared soon costs no encoding of its own, and has the vector it would have had anyway."""
+    batches: list[list[str]] = []
+    model = meaning._model()
+
+    class Counted:
+        def encode(self, texts: list[str]) -> object:
+            batches.append(list(texts))
+            return model.encode(texts)
+
+    monkeypatch.setattr(meaning, "_model", Counted)
+    encoder = meaning.Encoder()
+    encoder.expect(["The bridge is long.", "桥很长。"])
+    assert batches == []
+    encoder.encode(["The river is wide."])
+    later = encoder.encode(["桥很长。", "The bridge is long."])
+    assert batches == [["The river is wide.", "The bridge is long.", "桥很长。"]]
+    assert np.allclose(later, model.encode(["桥很长。", "The bridge is long."]), atol=1e-5)
