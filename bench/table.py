@@ -72,7 +72,7 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     "resume": (
         "kill -9 at half, then resume",
         "*Answered* calls had their answer on the wire at least 0.1 s before the kill; the others were in flight or "
-        "had just been sent. Those who have no way to go on after a kill are not shown.",
+        "had just been sent. Who has no way to go on after a kill, or was not measured, is not shown.",
         {
             "by": "way:s",
             "calls before": "calls_at_kill:,d",
