@@ -88,8 +88,8 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "memory": (
         "Peak memory",
-        "`steelyard run` from a JSONL file into a store and a result file. The judge answers inside the process, so "
-        "that a million samples take minutes, not hours; everything else is as over HTTP.",
+        "`steelyard run` from a JSONL file into a store and a result file. `grounded`, one ask "
+        "a sample, by a judge inside the process, so that a million take minutes, not hours; all else is as over HTTP.",
         {
             "samples": "samples:,d",
             "peak MB": "peak_mb:.0f",

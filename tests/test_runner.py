@@ -89,6 +89,14 @@ class Source:
             self.read += 1
             yield self.read - 1, sample(self.read - 1)
 
+    async def was_read(self, count: int) -> None:
+        """Wait until so many rows are read, however busy the machine, and then a little for more."""
+        for _ in range(3000):
+            if self.read >= count:
+                break
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+
 
 class Kept(list[tuple[int, Verdict]]):
     def __call__(self, seq: int, sample: object, verdict: Verdict) -> None:
@@ -134,7 +142,7 @@ async def test_the_source_is_read_a_window_ahead_at_most() -> None:
 
     kept = Kept()
     running = asyncio.ensure_future(runner(Blocked(), workers=8, window=50).run(source, kept))
-    await asyncio.sleep(0.2)
+    await source.was_read(50)
     assert (source.read, len(kept)) == (50, 0)
     source.count = 120
     blocked.set()
@@ -146,7 +154,7 @@ async def test_no_more_samples_are_begun_than_there_are_workers() -> None:
     """The source is not drained into tasks."""
     source = Source(1000)
     running = asyncio.ensure_future(runner(Facts(lambda number: 60.0), workers=8).run(source, Kept()))
-    await asyncio.sleep(0.05)
+    await source.was_read(8)
     assert source.read == 8
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
