@@ -43,17 +43,18 @@ PAGES = {
 }
 LABELS = ("correct", "wrong", "undetermined")
 QUERIES: dict[str, dict[str, str]] = {
-    "table": {},
-    "last page": {"page": "2000"},
-    "by score": {"sort": "accuracy"},
-    "by title": {"sort": "title"},
+    "table of samples": {},
+    "its last page": {"page": "2000"},
+    "sorted by a score": {"sort": "accuracy"},
+    "sorted by title": {"sort": "title"},
     "one label": {"label": "atom:wrong"},
     "one label, by score": {"label": "atom:wrong", "sort": "accuracy", "dir": "desc"},
-    "a range": {"score": "accuracy", "low": "0.2", "high": "0.3"},
-    "search, a few": {"q": "编号99"},
-    "search, none": {"q": "没有这样的话"},
-    "search, all": {"q": "不建议给大灯贴膜"},
-    "search, two characters": {"q": "大灯"},
+    "a range of scores": {"score": "accuracy", "low": "0.2", "high": "0.3"},
+    "searched, a thousand hits": {"q": "编号99"},
+    "searched, no hit": {"q": "没有这样的话"},
+    "searched, every sample hits": {"q": "不建议给大灯贴膜"},
+    "searched for two characters, every sample hits": {"q": "大灯"},
+    "searched for two characters, few hit": {"q": "号0"},
 }
 
 
