@@ -161,7 +161,7 @@ def outside(ask: Ask) -> tuple[str, str]:
     system, user = (message["content"] for message in SHIPPED.messages(ask))
     user = re.sub(rf"(?:\[\w+( \d+)?\]\n?)+|{code}", "·", fenced.sub(lambda m: f"[{m[1]}]", user))
     # A hostile answer has more sentences; how many there are is all it can say here.
-    return system, re.sub(r"\b(sentences|key_points|atoms|criteria|checks) \d+(?:, \d+)*", r"\1 ·", user)
+    return system, re.sub(r"\b(sentences|key_points|atoms|criteria|checks): \d+(?:, \d+)*", r"\1 ·", user)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
