@@ -899,14 +899,15 @@ def test_mappings_in_memory_get_the_same_care() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 9), st.text(max_size=2))))
 def test_ids_agree_with_a_dict(claims: list[tuple[str, int, str]]) -> None:
     """The compact table says of every id where it was first used, as a dict would."""
-    ids, first = Ids(), dict[str, Place]()
+    first = dict[str, Place]()
     counted = {file: 0 for file, _, _ in claims}
-    for file, step, id in sorted(claims, key=lambda claim: claim[0]):
-        counted[file] += step
-        place = Place(file, counted[file], "line")
-        assert ids.claim(id, place) == first.get(id)
-        first.setdefault(id, place)
-        assert id in ids
+    with Ids() as ids:
+        for file, step, id in sorted(claims, key=lambda claim: claim[0]):
+            counted[file] += step
+            place = Place(file, counted[file], "line")
+            assert ids.claim(id, place) == first.get(id)
+            first.setdefault(id, place)
+            assert id in ids
 
 
 def test_ids_take_no_memory() -> None:
@@ -934,10 +935,10 @@ def test_ids_take_no_memory() -> None:
 
 def test_ids_that_find_no_room_are_an_error_that_says_what_to_do() -> None:
     """A temporary folder that cannot be written to ends in one line, not in a traceback of SQLite."""
-    ids = Ids()
-    ids._db.execute("PRAGMA max_page_count = 20")
-    with pytest.raises(StoreError, match="TMPDIR"):
-        all(ids.claim(f"{n:032}", Place("f", n + 1, "line")) is None for n in range(10_000))
+    with Ids() as ids:
+        ids._db.execute("PRAGMA max_page_count = 20")
+        with pytest.raises(StoreError, match="TMPDIR"):
+            all(ids.claim(f"{n:032}", Place("f", n + 1, "line")) is None for n in range(10_000))
 
 
 # --- size ------------------------------------------------------------------------------------------
