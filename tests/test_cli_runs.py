@@ -10,6 +10,8 @@ import pytest
 from rich.cells import cell_len
 
 from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, lines_of, point_to
+from steelyard.cli.results import Source
+from steelyard.errors import StoreError
 
 
 def two_runs(steelyard: Steelyard) -> None:
@@ -64,6 +66,17 @@ def test_show_is_the_manifest(steelyard: Steelyard) -> None:
     assert (shown["protocol"], shown["state"], shown["samples"]) == ("scorecard", "complete", {"judged": 8})
     assert shown["manifest"]["data"][0]["path"] == RAG
     assert {"scorecard.judge.zh", "again.en"} <= shown["manifest"]["prompts"].keys()
+
+
+def test_what_a_report_reads_is_closed_again(steelyard: Steelyard) -> None:
+    """A run's store does not stay open until the process ends."""
+    two_runs(steelyard)
+    found = Source("1", None, None)
+    store = found.store
+    assert next(found.verdicts())
+    del found
+    with pytest.raises(StoreError, match="closed"):
+        store.run("1")
 
 
 def test_export_delete_import(steelyard: Steelyard) -> None:

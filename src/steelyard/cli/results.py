@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from weakref import finalize
 
 import typer
 
@@ -136,7 +137,10 @@ def _write_html(found: Source, path: Path, samples: int, lang: Lang | None) -> N
 
 
 class Source:
-    """A run of the store, or a file of result lines; the file has no samples, so no tags and no texts."""
+    """A run of the store, or a file of result lines; the file has no samples, so no tags and no texts.
+
+    The store is closed when nobody holds the source any more: as soon as the command is through with it.
+    """
 
     def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
         from steelyard.config import Config
@@ -150,6 +154,7 @@ class Source:
             raise InputError("there is no such file", file=name)
         if self.file is None:
             self.store = Store.open(Config.load(config).store_path(store), create=False)
+            finalize(self, self.store.close)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
             self.facts = RunFacts.of(row.id, row.state, row.started, row.finished)
