@@ -17,9 +17,11 @@ from training import planted, train
 from training.measuring import FOLDS, Measured, fold_of, measured
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
 from training.slips import SPAN, part_of_text, slips
+from training.written import written
 
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import model
+from steelyard.judges.embedded.reader import BEST
 
 TOWNS = ["Paris", "Berlin", "Madrid", "Vienna", "Prague", "Oslo", "Dublin", "Warsaw", "Lisbon", "Athens"]
 
@@ -175,6 +177,8 @@ def test_measured_rows_are_kept_and_read_again(data: Path, tmp_path: Path) -> No
     again = measured([], tmp_path / "kept.npz")
     assert np.array_equal(first.features, again.features, equal_nan=True)
     assert np.isnan(first.features[3]).all()
+    assert [claim for claim, _ in again.beside] == [claim for claim, _ in first.beside]
+    assert again.beside[0][1][0] == [BEST, first.beside[0][1][0][1]]
     assert first.features.shape == (4, len(NAMES))
 
 
@@ -183,12 +187,19 @@ def test_both_labels_of_every_set_weigh_the_same() -> None:
     size = 10
     found = Measured(
         np.zeros((size, len(NAMES))), np.zeros((size, 512)), np.array([True] + [False] * 9), np.array(["begin"] * size),
-        np.array(["x"] * size), np.array([""] * size), np.zeros(size, dtype=np.int64),
+        np.array(["x"] * size), np.array([""] * size), np.zeros(size, dtype=np.int64), np.empty(size, dtype=np.object_),
     )  # fmt: skip
     weights = train.weights_of(found)
     assert weights[0] == pytest.approx(weights[1:].sum())
 
 
+@pytest.fixture
+def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handful of the written texts; all of them take minutes to measure."""
+    monkeypatch.setattr(train, "written", lambda part: written(part)[:60])
+
+
+@pytest.mark.usefixtures("few_texts")
 def test_training_twice_gives_the_same_bytes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One command trains; run again it writes the same file, and the judge reads it."""
     keep = tmp_path / "keep"
@@ -200,9 +211,10 @@ def test_training_twice_gives_the_same_bytes(data: Path, tmp_path: Path, capsys:
     assert "balanced accuracy" in capsys.readouterr().out
     learnt = model(outs[0])
     line, vector = np.zeros((1, len(NAMES))), np.zeros((1, 512))
-    assert 0 <= learnt.probabilities(line, vector)[0] <= 1
+    assert 0 <= learnt.probabilities(line, vector, np.zeros(1))[0] <= 1
 
 
+@pytest.mark.usefixtures("few_texts")
 def test_exported_trees_score_as_the_library_does(data: Path) -> None:
     """The few lines of numpy that the judge runs agree with the library that trained the trees."""
     found = measured(train.part_rows("train", data))

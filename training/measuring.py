@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.judges.embedded.features import NAMES, measure_pairs
-from steelyard.judges.embedded.meaning import DIMENSIONS
+from steelyard.judges.embedded.meaning import DIMENSIONS, SENTENCES
+from steelyard.judges.embedded.reader import Impression, Shown, network
 from steelyard.judges.embedded.source import Source
 from training.sets import Row
 
@@ -27,13 +29,16 @@ class Measured(NamedTuple):
     labels: NDArray[np.str_]
     kinds: NDArray[np.str_]
     folds: NDArray[np.int64]
+    beside: NDArray[np.object_]
+    """What the network reads: the claim, and the spans beside it with their ranks."""
 
 
 def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) -> Measured:
     if kept and kept.exists():
         with np.load(kept) as held:
             if list(held["names"]) == list(NAMES):
-                return Measured(*(held[field] for field in Measured._fields))
+                beside = _objects(json.loads(held["beside"].tobytes()))
+                return Measured(*(held[field] for field in Measured._fields[:-1]), beside)
     batches = [rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER)]
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:
@@ -41,17 +46,38 @@ def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) ->
     else:
         lines = [line for batch in batches for line in _lines(batch)]
     result = Measured(
-        np.array([features for features, _ in lines], dtype=np.float64).reshape(-1, len(NAMES)),
-        np.array([vector for _, vector in lines], dtype=np.float32).reshape(-1, DIMENSIONS),
+        np.array([line.features for line in lines], dtype=np.float64).reshape(-1, len(NAMES)),
+        np.array([line.vector for line in lines], dtype=np.float32).reshape(-1, DIMENSIONS),
         np.array([row.is_supported for row in rows], dtype=np.bool_),
         np.array([row.set for row in rows], dtype=np.str_),
         np.array([row.label for row in rows], dtype=np.str_),
-        np.array([row.context if row.set in ("planted", "slips") else "" for row in rows], dtype=np.str_),
+        np.array([row.context if row.set in ("planted", "slips", "written") else "" for row in rows], dtype=np.str_),
         np.array([fold_of(row.document) for row in rows], dtype=np.int64),
+        _objects([line.beside for line in lines]),
     )
     if kept:
-        np.savez(kept, names=np.array(NAMES), **result._asdict())
+        beside = np.frombuffer(json.dumps(list(result.beside)).encode(), dtype=np.uint8)
+        np.savez(kept, names=np.array(NAMES), **result._asdict() | {"beside": beside})
     return result
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    found = np.empty(len(values), dtype=np.object_)
+    for at, value in enumerate(values):
+        found[at] = value
+    return found
+
+
+def impressions(found: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the shipped network makes of measured rows: the log-odds of support, and how probably they are denied."""
+    said: list[Impression] = []
+    for at in range(0, len(found.supported), TOGETHER):
+        some = found.beside[at : at + TOGETHER]
+        claims = SENTENCES.read([claim for claim, _ in some])
+        texts = iter(SENTENCES.read([text for _, spans in some for _, text in spans]))
+        shown = [[Shown(rank, next(texts)) for rank, _ in spans] for _, spans in some]
+        said += network().impressions(claims, shown, found.features[at : at + TOGETHER])
+    return np.array([one.support for one in said]), np.array([one.contradicted for one in said])
 
 
 FOLDS = 5
@@ -66,7 +92,13 @@ def fold_of(document: str) -> int:
 TOGETHER = 16
 
 
-def _lines(rows: Sequence[Row]) -> list[tuple[list[float], NDArray[np.float32]]]:
+class _Line(NamedTuple):
+    features: list[float]
+    vector: NDArray[np.float32]
+    beside: tuple[str, list[tuple[int, str]]]
+
+
+def _lines(rows: Sequence[Row]) -> list[_Line]:
     sources: dict[object, Source] = {}
     pairs = []
     for row in rows:
@@ -76,9 +108,15 @@ def _lines(rows: Sequence[Row]) -> list[tuple[list[float], NDArray[np.float32]]]
         if key not in sources:
             sources[key] = Source(*key)
         pairs.append((row.claim, sources[key]))
-    nothing = [float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32)
+    nothing = _Line([float("nan")] * len(NAMES), np.zeros(DIMENSIONS, dtype=np.float32), ("", []))
     # Rounded, so that the last bits of a sum do not move a threshold.
     return [
-        ([round(found.features[name], 4) for name in NAMES], found.vector.round(4)) if found else nothing
+        _Line(
+            [round(found.features[name], 4) for name in NAMES],
+            found.vector.round(4),
+            (found.claim, [(one.rank, one.text) for one in found.beside]),
+        )
+        if found
+        else nothing
         for found in measure_pairs(pairs)
     ]

@@ -23,16 +23,18 @@ from sklearn.linear_model import LogisticRegression
 from steelyard.judges.embedded.clashes import KINDS
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
-from training.measuring import FOLDS, Measured, measured
+from training.measuring import FOLDS, Measured, impressions, measured
 from training.planted import pairs
 from training.sets import DATA, NEVER_TRAINED_ON, SETS, Part, Row, rows
 from training.slips import slips
+from training.written import written
 
-LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", "slips")
+LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", "slips", "written")
 SEED = 20
 # How much each set counts; within a set both labels count the same, whatever their numbers.
 SHARES = {
     "factcheckgpt": 1.5, "summedits": 1.0, "begin": 1.2, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.0, "slips": 1.5,
+    "written": 3.0,
 }  # fmt: skip
 # Sets whose other label means that people saw no claim at all have nothing to teach about support.
 NO_LESSON = frozenset(("no_claim", "unclear"))
@@ -60,12 +62,14 @@ class Chosen(NamedTuple):
     ridge: float
 
 
-GRID = [Chosen(*each) for each in itertools.product((8,), (180,), (0.05,), (20.0,))]
+GRID = [Chosen(*each) for each in itertools.product((16,), (300,), (0.05,), (20.0,))]
+# How much the network counts beside trees and line together.
+SHARE = 1.0
 
 
 def part_rows(part: Part, data: Path) -> list[Row]:
     public = [row for name in LEARNED if name in SETS for row in rows(name, part, data)]
-    return [row for row in (*public, *pairs(part, data), *slips(part)) if row.label not in NO_LESSON]
+    return [row for row in (*public, *pairs(part, data), *slips(part), *written(part)) if row.label not in NO_LESSON]
 
 
 def weights_of(found: Measured) -> NDArray[np.float64]:
@@ -209,6 +213,28 @@ def drawn(probability: NDArray[np.float64], dev: Measured, language: str) -> tup
     return float(supported), float(contradicted)
 
 
+def denial(
+    denied: NDArray[np.float64],
+    probability: NDArray[np.float64],
+    dev: Measured,
+    lines: Mapping[str, tuple[float, float]],
+) -> float:
+    """From where on what the network finds denied is called so: there it is mostly right, where labels tell."""
+    chinese = dev.features[:, NAMES.index("chinese")] > 0
+    rest = probability < np.where(chinese, lines["zh"][0], lines["en"][0])
+    told = rest & np.isin(dev.sets, TELLS_APART)
+    weights, is_right = weights_of(dev), dev.labels == "contradicted"
+
+    def share(line: float) -> float:
+        called = told & (denied >= line)
+        return float((weights * is_right)[called].sum() / (weights[called].sum() or 1))
+
+    return float(next((line for line in STEPS if share(line) >= SURE_OF_DENIAL), 1.0))
+
+
+SURE_OF_DENIAL = 0.8
+# Sets whose labels tell what is contradicted from what is not to be found.
+TELLS_APART = ("factcheckgpt", "kvpi", "written")
 STEPS = np.round(np.arange(0.30, 0.905, 0.01), 2)
 
 
@@ -220,21 +246,25 @@ def _mean(found: Measured, called: NDArray[np.bool_]) -> float:
     return float(np.mean(list(by_set(found, called).values())))
 
 
-def _usable(part: Part, options: argparse.Namespace) -> Measured:
+def usable(part: Part, options: argparse.Namespace) -> Measured:
     kept = options.keep / f"{part}.npz" if options.keep else None
     found = measured(part_rows(part, options.data), kept, options.workers)
     return _only(found, ~np.isnan(found.features[:, 0]))
 
 
-def save(
-    out: Path, trees: Trees, line: Line, learnt: Mapping[str, Leaning], slope: float, offset: float,
+def tables(
+    trees: Trees, line: Line, learnt: Mapping[str, Leaning], slope: float, offset: float, share: float,
     lines: Mapping[str, tuple[float, float]],
-) -> None:  # fmt: skip
-    """Write the weights; the archive carries no time stamps, so that the same training gives the same bytes."""
+) -> Mapping[str, Any]:  # fmt: skip
+    """All that `Model` holds, as it is written."""
     leant = np.array([[learnt[regime].offset, *learnt[regime].weights] for regime in REGIMES], dtype=np.float32)
     held = trees._asdict() | {"names": np.array(NAMES), "leanings": leant, "slope": slope, "offset": offset}
-    held |= {"line": np.array([line.offset, *line.weights])}
-    held |= {"languages": np.array(list(lines)), "lines": np.array(list(lines.values()))}
+    held |= {"line": np.array([line.offset, *line.weights]), "share": share}
+    return held | {"languages": np.array(list(lines)), "lines": np.array(list(lines.values()))}
+
+
+def saved(out: Path, held: Mapping[str, Any]) -> None:
+    """Write the weights; the archive carries no time stamps, so that the same training gives the same bytes."""
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, value in held.items():
             content = io.BytesIO()
@@ -251,18 +281,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes that measure at the same time")
     parser.add_argument("--out", type=Path, default=WEIGHTS)
     options = parser.parse_args(arguments)
-    train, dev = (_usable(part, options) for part in PARTS)
+    train, dev = (usable(part, options) for part in PARTS)
     learnt, unseen = leanings(train)
     columns, tested = np.column_stack([train.features, unseen]), with_leanings(dev, learnt)
     line = straight(train)
     grown = {each: even(exported(fitted(train, columns, each)), columns) for each in GRID}
     said = {each: together(grown[each], line, dev.features, tested) for each in GRID}
     chosen = max(GRID, key=lambda each: _mean(dev, said[each] >= 0))
-    trees, scores = grown[chosen], said[chosen]
+    read, denied = impressions(dev)
+    share = round(float(SHARE / read.std()), 4)
+    trees, scores = grown[chosen], said[chosen] + share * read
     slope, offset = calibrated(scores, dev)
     probability = 1 / (1 + np.exp(-(slope * scores + offset)))
     lines = {language: drawn(probability, dev, language) for language in LANGUAGES}
-    save(options.out, trees, line, learnt, slope, offset, lines)
+    line_of_denial = denial(denied, probability, dev, lines)
+    saved(options.out, tables(trees, line, learnt, slope, offset, share, lines) | {"denied": line_of_denial})
     print(f"chosen {chosen}, lines {lines}")
     chinese = dev.features[:, NAMES.index("chinese")] > 0
     called = probability >= np.where(chinese, lines["zh"][0], lines["en"][0])

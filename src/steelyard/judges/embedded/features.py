@@ -48,6 +48,15 @@ class Alignment(NamedTuple):
     clashes: list[Clash]
     features: dict[str, float]
     vector: Vector
+    claim: str
+    beside: tuple[Beside, ...]
+
+
+class Beside(NamedTuple):
+    """A span to be read beside a claim; the first ranks are those whose words come nearest."""
+
+    rank: int
+    text: str
 
 
 class _Draft(NamedTuple):
@@ -60,6 +69,7 @@ class _Draft(NamedTuple):
     woven: Woven
     chosen: list[int]
     clauses: list[str]
+    beside: tuple[Beside, ...]
 
 
 def measure(claim: str, source: Source) -> Alignment | None:
@@ -79,7 +89,7 @@ def measure_pairs(pairs: Sequence[tuple[str, Source]]) -> list[Alignment | None]
         text
         for draft, (_, source) in zip(drafts, pairs, strict=True)
         if draft
-        for text in (draft.claim, *draft.clauses, *(source.spans[at].text for at in draft.chosen))
+        for text in (draft.claim, *draft.clauses, *(one.text for one in draft.beside))
     ]
     if texts:
         encode(texts)
@@ -99,9 +109,22 @@ def _draft(claim: str, source: Source) -> _Draft | None:
     lexical = [sum(weights[key] for key in keys if key in held) / total for held in source.words]
     found = woven(claim, source.cloth, source.asked)
     near = [lexical[at] + found.by_span.get(at, 0.0) for at in range(len(lexical))]
-    chosen = sorted(sorted(range(len(near)), key=lambda at: (-near[at], at))[:MOST_ENCODED])
+    order = sorted(range(len(near)), key=lambda at: (-near[at], at))[:MOST_ENCODED]
     parts = _clauses(claim)
-    return _Draft(claim, keys, weights, lexical, found, chosen, parts if len(parts) > 1 else [])
+    return _Draft(
+        claim, keys, weights, lexical, found, sorted(order), parts if len(parts) > 1 else [], _beside(source, order)
+    )
+
+
+# The neighbours of the best span may say whom it speaks of; they rank behind what was found by its own words.
+LAST_RANK, NEIGHBOUR = 3, 4
+
+
+def _beside(source: Source, order: Sequence[int]) -> tuple[Beside, ...]:
+    ranks = dict.fromkeys(_near(source, order[0]), NEIGHBOUR)
+    ranks |= {at: min(place, LAST_RANK) for place, at in enumerate(order, 1)}
+    wanted = dict.fromkeys((*order[:2], *_near(source, order[0]), *order[2:]))
+    return tuple(Beside(ranks[at], source.spans[at].text) for at in wanted)
 
 
 def _aligned(written: str, draft: _Draft, source: Source) -> Alignment:
@@ -136,7 +159,7 @@ def _aligned(written: str, draft: _Draft, source: Source) -> Alignment:
         features[name] = features[held] + (1 - features[held]) * features[near_by]
     wide = source.spans[near[0]].start, source.spans[near[-1]].end
     seen = [*clash, *_woven_clashes(claim, draft.woven, source)]
-    return Alignment(source.spans[best], wide, window, seen, features, vectors[0])
+    return Alignment(source.spans[best], wide, window, seen, features, vectors[0], claim, draft.beside)
 
 
 # From here on the clause that fits a claim best but for its denial, or its name, is what the claim is about.

@@ -10,7 +10,7 @@ from steelyard.judges.embedded.advice import advised
 from steelyard.judges.embedded.claims import Kind, kind_of
 from steelyard.judges.embedded.clashes import Clash, clashes, shared
 from steelyard.judges.embedded.completing import points_back, presupposed, unnamed
-from steelyard.judges.embedded.facts import facts
+from steelyard.judges.embedded.facts import facts, listed
 from steelyard.judges.embedded.meaning import plain
 from steelyard.judges.embedded.support import Reading, Support
 from steelyard.judges.embedded.voice import Voice
@@ -101,7 +101,7 @@ def _finding(
     text: str, question: str, support: Support, voice: Voice, passages: Sequence[str], reading: Reading
 ) -> Finding:
     kind = kind_of(text, question)
-    if kind != "claim" and not _spoken_to(kind, support):
+    if kind != "claim" and not _spoken_to(kind, support, passages):
         return _advised(text, passages, voice) if kind == "advice" else Finding("exempt", voice(*UNCHECKABLE[kind]))
     quote = _proof(support, passages)
     if support.label == "unknown" or quote is None:
@@ -111,7 +111,11 @@ def _finding(
         seen = [Clash(support.clash, support.claimed, support.stated)]
     political = bool(POLITICAL.search(plain(f"{question} {text}")))
     if support.label == "supported":
-        if support.probability < VERBATIM and (extreme := _unheard_of(text, passages)):
+        if (
+            support.probability < VERBATIM
+            and not any(map(listed, passages))
+            and (extreme := _unheard_of(text, passages))
+        ):
             reason = voice("资料中没有“{extreme}”的说法", "no passage says “{extreme}”", extreme=extreme)
             return Finding("undetermined", reason)
         return _supported(text, support, quote, seen, political, voice)
@@ -130,19 +134,22 @@ def _advised(text: str, passages: Sequence[str], voice: Voice) -> Finding:
     return Finding("wrong", reason, found.reference, found.quote, "reference")
 
 
-def _spoken_to(kind: Kind, support: Support) -> bool:
+def _spoken_to(kind: Kind, support: Support, passages: Sequence[str]) -> bool:
     """Whether the passages themselves state or contradict this opinion, advice or reservation."""
     if kind not in ("opinion", "advice", "hedge"):
         return False
     if support.label == "supported":
-        return support.probability >= SURELY
+        # Beside a profile the question is what a line shows of its speaker, whatever she thinks of things.
+        return support.probability >= SURELY or any(map(listed, passages))
     return support.label == "contradicted" and support.probability <= SURELY_NOT and support.clash is not None
 
 
 def _unheard_of(text: str, passages: Sequence[str]) -> str | None:
     """A superlative that no passage has: much else may match, but that is what the statement claims."""
+    if not passages or any(map(listed, passages)):
+        return None
     extremes = (found.group() for found in EXTREME.finditer(plain(text)))
-    return next((extreme for extreme in extremes if passages and not _is_said(extreme, passages)), None)
+    return next((extreme for extreme in extremes if not _is_said(extreme, passages)), None)
 
 
 def _is_said(words: str, passages: Sequence[str]) -> bool:

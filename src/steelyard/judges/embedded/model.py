@@ -1,4 +1,4 @@
-"""The learned part: boosted trees over the features, read from a small file and evaluated in a few lines of numpy."""
+"""The learned part: boosted trees and a line over the features, and what the network reads, as one probability."""
 
 from __future__ import annotations
 
@@ -84,23 +84,25 @@ def regimes(features: Floats) -> dict[str, NDArray[np.bool_]]:
 
 
 class Model(NamedTuple):
-    """The trees, how their score becomes a probability, and where each language draws its lines."""
+    """Trees, line and network, how their scores become a probability, and where each language draws its lines."""
 
     trees: Trees
     line: Line
     leanings: dict[str, Leaning]
     slope: float
     offset: float
+    share: float
     supported: dict[str, float]
     contradicted: dict[str, float]
+    denied: float
 
-    def probabilities(self, features: Floats, vectors: Floats) -> Floats:
-        """The calibrated probability that each claim is supported."""
+    def probabilities(self, features: Floats, vectors: Floats, read: Floats) -> Floats:
+        """The calibrated probability that each claim is supported; `read` is what the network makes of them."""
         import numpy as np
 
         applies = regimes(features)
         leant = [self.leanings[regime].of(vectors, applies[regime]) for regime in REGIMES]
-        scores = together(self.trees, self.line, features, np.column_stack([features, *leant]))
+        scores = together(self.trees, self.line, features, np.column_stack([features, *leant])) + self.share * read
         odds: Floats = np.clip(self.slope * scores + self.offset, -30.0, 30.0)
         return 1.0 / (1.0 + np.exp(-odds))
 
@@ -136,6 +138,8 @@ def model(weights: Path = WEIGHTS) -> Model:
             },
             float(held["slope"]),
             float(held["offset"]),
+            float(held["share"]),
             {language: line[0] for language, line in lines.items()},
             {language: line[1] for language, line in lines.items()},
+            float(held["denied"]),
         )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
+from steelyard.judges.embedded.meaning import SENTENCES
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
+from steelyard.judges.embedded.reader import Impression, Shown, network
 from steelyard.judges.embedded.source import Source
 from steelyard.text import language_of, normalise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Label = Literal["supported", "contradicted", "unknown"]
 
@@ -17,6 +23,8 @@ Label = Literal["supported", "contradicted", "unknown"]
 LONGEST_CLAIM = 2000
 # A quote this short proves nothing (text.contains_quote), so it is widened to its neighbours.
 SHORTEST_QUOTE = 4
+# The clash that no rule can name: the network reads that the passage says otherwise.
+MEANING = "meaning"
 
 
 class Support(NamedTuple):
@@ -63,20 +71,40 @@ class _Passages:
         return self.supports([claim])[0]
 
     def supports(self, claims: Sequence[str]) -> list[Support]:
-        import numpy as np
-
         cut = [claim[:LONGEST_CLAIM] for claim in claims]
         found = measure_all(cut, self._source)
-        measured = [one for one in found if one]
-        odds: Iterator[float] = iter(())
-        if measured:
-            lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
-            vectors = np.stack([one.vector for one in measured]).astype(np.float64)
-            odds = iter(model().probabilities(lines, vectors).tolist())
+        views = iter(_views([one for one in found if one]))
         return [
-            _nothing(claim, self._source) if one is None else _weighed(claim, one, next(odds), self._source)
+            _nothing(claim, self._source) if one is None else _weighed(claim, one, next(views), self._source)
             for claim, one in zip(cut, found, strict=True)
         ]
+
+
+class _View(NamedTuple):
+    """How probable it is that a claim is supported, and that it is contradicted."""
+
+    supported: float
+    contradicted: float
+
+
+def _views(measured: Sequence[Alignment]) -> list[_View]:
+    import numpy as np
+
+    if not measured:
+        return []
+    lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
+    vectors = np.stack([one.vector for one in measured]).astype(np.float64)
+    read = _impressions(measured, lines)
+    supported = model().probabilities(lines, vectors, np.array([impression.support for impression in read]))
+    return [_View(odds, impression.contradicted) for odds, impression in zip(supported.tolist(), read, strict=True)]
+
+
+def _impressions(measured: Sequence[Alignment], lines: NDArray[np.float64]) -> list[Impression]:
+    """What the network makes of claims beside their spans."""
+    claims = SENTENCES.read([one.claim for one in measured])
+    texts = iter(SENTENCES.read([span.text for one in measured for span in one.beside]))
+    shown = [[Shown(span.rank, next(texts)) for span in one.beside] for one in measured]
+    return network().impressions(claims, shown, lines)
 
 
 def _nothing(claim: str, source: Source) -> Support:
@@ -89,7 +117,8 @@ def _nothing(claim: str, source: Source) -> Support:
     return Support("unknown", 0.0, None, None, None, reason)
 
 
-def _weighed(claim: str, found: Alignment, probability: float, source: Source) -> Support:
+def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Support:
+    probability = view.supported
     chinese = language_of(claim) != "en"
     lines = model()
     clash = found.clashes[0] if found.clashes else None
@@ -108,6 +137,9 @@ def _weighed(claim: str, found: Alignment, probability: float, source: Source) -
         return Support("contradicted", probability, reference, quote, clash.kind, reason, clash.claimed, clash.stated)
     if probability >= lines.supported[language]:
         return Support("supported", probability, reference, quote, None, _agreement(claim, found, chinese))
+    if view.contradicted >= lines.denied:
+        reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
+        return Support("contradicted", probability, reference, quote, MEANING, reason)
     return Support("unknown", probability, reference, quote, None, _lack(claim, found, chinese))
 
 
