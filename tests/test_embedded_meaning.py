@@ -174,18 +174,18 @@ def test_short_clauses_go_with_the_one_before() -> None:
 def test_expected_texts_are_encoded_with_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """What will be compared soon costs no encoding of its own, and has the vector it would have had anyway."""
     batches: list[list[str]] = []
-    model = meaning._model()
+    read = meaning.read
 
-    class Counted:
-        def encode(self, texts: list[str]) -> object:
-            batches.append(list(texts))
-            return model.encode(texts)
+    def counted(texts: list[str]) -> object:
+        batches.append(list(texts))
+        return read(texts)
 
-    monkeypatch.setattr(meaning, "_model", Counted)
+    monkeypatch.setattr(meaning, "read", counted)
     encoder = meaning.Encoder()
     encoder.expect(["The bridge is long.", "桥很长。"])
     assert batches == []
     encoder.encode(["The river is wide."])
     later = encoder.encode(["桥很长。", "The bridge is long."])
     assert batches == [["The river is wide.", "The bridge is long.", "桥很长。"]]
-    assert np.allclose(later, model.encode(["桥很长。", "The bridge is long."]), atol=1e-5)
+    alone = [read([text])[0].vector for text in ("桥很长。", "The bridge is long.")]
+    assert np.allclose(later, np.stack(alone), atol=1e-5)

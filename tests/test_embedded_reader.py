@@ -79,9 +79,9 @@ def test_a_claim_is_judged_alike_alone_and_among_others() -> None:
     ("passage", "yes", "no"),
     [
         (
-            "The lounge is open to members. Guests are not admitted without a member.",
-            "Guests need a member to get in.",
-            "Guests are let in on their own.",
+            "Dogs travel free but are not allowed on the upper deck.",
+            "Dogs must stay off the upper deck.",
+            "Dogs may use the upper deck.",
         ),
         ("展厅周一闭馆，其余时间免费开放，参观无需预约。", "参观展厅不用预约。", "参观展厅必须提前预约。"),
     ],

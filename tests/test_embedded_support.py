@@ -219,7 +219,8 @@ def test_more_missing_words_never_raise_the_score() -> None:
     for name in ("recall_all", "recall_window", "weighted_window", "soft_recall"):
         worse[0, NAMES.index(name)] /= 2
     vectors = found.vector[None, :].astype(np.float64)
-    assert model().probabilities(worse, vectors)[0] <= model().probabilities(line, vectors)[0]
+    read = np.zeros(1)
+    assert model().probabilities(worse, vectors, read)[0] <= model().probabilities(line, vectors, read)[0]
 
 
 def test_regimes_do_not_overlap() -> None:

@@ -122,6 +122,9 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     chinese = language_of(claim) != "en"
     lines = model()
     clash = found.clashes[0] if found.clashes else None
+    if not found.features["clashes"] and view.contradicted < lines.denied:
+        # What only the places of words show, and the network does not read there, is not called a contradiction.
+        clash = None
     reference, quote = found.span.passage, _quote(found, source)
     language = "zh" if chinese else "en"
     below = lines.contradicted[language]
