@@ -10,6 +10,9 @@ from steelyard.judges.embedded.claims import is_fallback, kind_of
 
 KINDS = {
     "claim": [
+        "早就结婚了，我老公正给我剥虾呢",
+        "它获得了2018年的金奖。你玩过吗？",
+        "It won the prize in 2018. Have you played it?",
         "云湖图书馆自习室位于第二层",
         "贴膜可能影响行车安全",
         "身为老大的她或许从小就承担了一定的责任",
@@ -105,6 +108,8 @@ KINDS = {
         "还有什么可以帮您的吗",
         "Which model do you mean?",
         "“你知道吗？”",
+        "你呢",
+        "这东西放哪儿呢",
     ],
     "meta": [
         "以下是为您整理的主要优点：",

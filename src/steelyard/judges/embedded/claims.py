@@ -35,6 +35,11 @@ from steelyard.text import HAN, LETTER_OR_DIGIT, sentences
 Kind = Literal["claim", "opinion", "advice", "greeting", "hedge", "question", "meta"]
 
 PIECE = re.compile(r"[，,；;。！!~～…]+|(?<=[a-z])\.(?=\s|\Z)|(?<=\s)[-–—](?=\s)")
+ANSWERED = re.compile(r"[。.!！]\s*\S.{3,}[?？]")
+ASKING = re.compile(
+    r"谁|什么|哪|怎|咋|啥|几(?![乎个])|多少|为何|何时|何处|是否|是不是|有没有|能不能|要不要|会不会|还是"
+)
+SHORTEST_STORY = 5
 EDGE = " \t\n\u3000\"'“”‘’「」『』*_()（）.。,，!！~～:：😊🙂😀👋"
 
 
@@ -69,7 +74,10 @@ def kind_of(text: str, question: str = "") -> Kind:
 def _asks(said: str, closing: str) -> bool:
     """Whether the question at the end is the whole of it: not the last of several sentences, not a quotation's."""
     is_quotation = bool(closing.strip(" )）")) and said[0] not in "\"'“‘「『"
-    return not is_quotation and not re.search(r"[。.!！]\s*\S{6,}[?？]", said)
+    if is_quotation or ANSWERED.search(said):
+        return False
+    # 正剥虾呢 says what goes on; 你呢 and 放哪儿呢 ask.
+    return not said.rstrip(EDGE).endswith("呢") or len(said) <= SHORTEST_STORY or bool(ASKING.search(said))
 
 
 def _advises(said: str) -> bool:
