@@ -214,3 +214,21 @@ def test_a_number_is_itself_in_any_dress(value: int) -> None:
     plain, dressed = facts(f"{value}美元")[0], facts(f"{value:,}美元")[0]
     wide = facts("".join(chr(ord(digit) + 0xFEE0) for digit in str(value)) + "美元")[0]
     assert plain.value == dressed.value == wide.value
+
+
+@pytest.mark.parametrize(
+    ("claim", "span", "differs"),
+    [
+        ("The guarantee runs for 5 days.", "The guarantee runs for 5 years.", True),
+        ("保修期为5天。", "保修期为5年。", True),
+        ("The tank holds 60 millilitres.", "The tank holds 60 litres.", True),
+        ("每片含5克。", "每片含5毫克。", True),
+        ("The pass is valid for 30 days.", "The pass is valid for one month.", False),
+        ("The course lasts 12 weeks.", "The course lasts three months.", False),
+        ("保质期365天", "保质期12个月", False),
+        ("每片含5000毫克。", "每片含5克。", False),
+    ],
+)
+def test_units_of_the_same_kind_are_compared(claim: str, span: str, differs: bool) -> None:
+    """Days and years are both time, whatever calendar lies between them; a month is about thirty days."""
+    assert [clash.kind for clash in clashes(claim, span, span)] == (["quantity"] if differs else [])

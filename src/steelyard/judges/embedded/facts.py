@@ -248,12 +248,16 @@ def comparable(a: Fact, b: Fact) -> bool:
     if a.kind != b.kind:
         return False
     if a.kind == "quantity":
-        return a.unit == b.unit or not a.unit or not b.unit or {a.unit, b.unit} <= COUNTED
+        return a.unit == b.unit or not a.unit or not b.unit or any({a.unit, b.unit} <= each for each in (COUNTED, TIME))
     if a.kind == "ordinal":
         return a.unit == b.unit or not a.unit or not b.unit
     return a.unit == b.unit
 
 
+TIME = frozenset(("months", "seconds"))
+MONTH = Fraction(86400 * 1461, 48)
+# A month has 28 to 31 days: 30 days and one month may be the same.
+ROUGHLY = Fraction(1, 12)
 COUNTED = frozenset(("people", "个", "人", "名", "位", "家", "只", "户", "口"))
 
 
@@ -264,7 +268,15 @@ def agree(a: Fact, b: Fact) -> bool:
         return bool(shared) and all(x == y for x, y in shared)
     if a.unit == "clock" and b.unit == "clock":
         return a.value == b.value or _clock12(a.value) == _clock12(b.value)
+    if {a.unit, b.unit} == TIME:
+        short, long = sorted((_seconds(a), _seconds(b)))
+        return long - short <= ROUGHLY * long
     return a.value == b.value
+
+
+def _seconds(fact: Fact) -> Fraction:
+    value = Fraction(str(fact.value[0]))
+    return value * MONTH if fact.unit == "months" else value
 
 
 def _clock12(value: tuple[object, ...]) -> tuple[object, ...]:
