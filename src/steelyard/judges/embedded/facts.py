@@ -255,7 +255,7 @@ def comparable(a: Fact, b: Fact) -> bool:
 
 
 TIME = frozenset(("months", "seconds"))
-MONTH = Fraction(86400 * 1461, 48)
+SECONDS_A_MONTH = Fraction(86400 * 1461, 48)
 # A month has 28 to 31 days: 30 days and one month may be the same.
 ROUGHLY = Fraction(1, 12)
 COUNTED = frozenset(("people", "个", "人", "名", "位", "家", "只", "户", "口"))
@@ -276,7 +276,7 @@ def agree(a: Fact, b: Fact) -> bool:
 
 def _seconds(fact: Fact) -> Fraction:
     value = Fraction(str(fact.value[0]))
-    return value * MONTH if fact.unit == "months" else value
+    return value * SECONDS_A_MONTH if fact.unit == "months" else value
 
 
 def _clock12(value: tuple[object, ...]) -> tuple[object, ...]:
