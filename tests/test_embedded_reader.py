@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.judges.embedded.encoder import MOST_WORDS, encoder, in_full, read
+from steelyard.judges.embedded.encoder import MOST_WORDS, encoder, read
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.reader import BEST, CLAIM_WORDS, SPAN_WORDS, Shown, laid, network
 from steelyard.judges.embedded.support import read as passages
@@ -21,7 +21,7 @@ TEXTS = [
 
 def test_vectors_are_those_of_the_package() -> None:
     """The encoder is read in our own forward pass; its sentence vectors are what the package itself gives."""
-    ours = np.stack([vector for vector, _, _ in in_full(TEXTS)])
+    ours = np.stack([found.vector for found in read(TEXTS)])
     assert np.allclose(ours, encoder().encode(TEXTS), atol=1e-4)
 
 

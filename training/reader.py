@@ -175,7 +175,7 @@ def exported(net: Net, lessons: Lessons) -> dict[str, NDArray[Any]]:
 def directions(texts: Sequence[str]) -> Mapping[str, NDArray[Any]]:
     """The directions in which words in their places differ most, over some texts."""
     some = np.random.default_rng(SEED).permutation(len(texts))[:SOME_TEXTS]
-    words = np.concatenate([full for _, _, full in in_full([simplified(texts[at]) for at in some])])
+    words = in_full([simplified(texts[at]) for at in some])
     middle = words.mean(axis=0)
     values, vectors = np.linalg.eigh((words - middle).T @ (words - middle) / len(words))
     widest = vectors[:, ::-1][:, :DIRECTIONS] / np.sqrt(values[-1])

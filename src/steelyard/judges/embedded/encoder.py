@@ -49,47 +49,64 @@ def encoder() -> Any:
 
 @lru_cache(maxsize=1)
 def _directions() -> tuple[Floats, Floats]:
+    """The directions, and where the middle of all words lies in them."""
     import numpy as np
 
     with np.load(WORDS, allow_pickle=False) as held:
-        return held["middle"].astype(np.float32), held["directions"].astype(np.float32)
+        directions = held["directions"].astype(np.float32)
+        return directions, held["middle"].astype(np.float32) @ directions
 
 
 def read(texts: Sequence[str]) -> list[Read]:
     """Each text read by itself, whatever stands beside it."""
-    middle, directions = _directions()
+    directions, middle = _directions()
     found = []
-    for vector, pieces, full in in_full(texts):
-        # The first and the last are marks of where the text begins and ends.
-        inner = slice(1, max(1, min(len(pieces) - 1, MOST_WORDS + 1)))
-        words: Floats = ((full[inner] - middle) @ directions).astype("float32", copy=False)
-        found.append(Read(vector, pieces[inner], words))
+    for batch in _batches(texts):
+        words = batch.words @ directions - middle
+        for number, (start, size) in enumerate(zip(batch.starts, batch.sizes, strict=True)):
+            # The first and the last are marks of where the text begins and ends.
+            inner = slice(start + 1, start + max(1, min(size - 1, MOST_WORDS + 1)))
+            found.append(Read(batch.vectors[number], batch.pieces[inner], words[inner]))
     return found
 
 
-def in_full(texts: Sequence[str]) -> Iterator[tuple[Floats, Ids, Floats]]:
-    """Of each text its vector, its words' numbers and their vectors in all directions, marks included."""
+def in_full(texts: Sequence[str]) -> Floats:
+    """The vectors of all words of some texts in all directions, marks included."""
     import numpy as np
 
+    return np.concatenate([batch.words for batch in _batches(texts)])
+
+
+class _Batch(NamedTuple):
+    """Some texts read in one go: their words one after another, and where each text begins."""
+
+    vectors: Floats
+    pieces: Ids
+    words: Floats
+    starts: Ids
+    sizes: Ids
+
+
+def _batches(texts: Sequence[str]) -> Iterator[_Batch]:
     tokenizer = encoder()._tokenizer
-    cut = [np.array(tokenizer.encode(text, out_type=int, add_bos=True, add_eos=True), dtype=np.int64) for text in texts]
-    batch: list[Ids] = []
-    for ids in cut:
+    batch: list[list[int]] = []
+    for text in texts:
+        ids = tokenizer.encode(text, out_type=int, add_bos=True, add_eos=True)
         if batch and sum(map(len, batch)) + len(ids) > TOGETHER:
-            yield from _passed(batch)
+            yield _passed(batch)
             batch = []
         batch.append(ids)
     if batch:
-        yield from _passed(batch)
+        yield _passed(batch)
 
 
-def _passed(batch: Sequence[Ids]) -> Iterator[tuple[Floats, Ids, Floats]]:
+def _passed(batch: Sequence[Sequence[int]]) -> _Batch:
     import numpy as np
 
     weights = encoder()._model
     sizes = np.array([len(ids) for ids in batch])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    flat = np.concatenate(batch)
+    flat = np.array([number for ids in batch for number in ids], dtype=np.int64)
     # Where each word lies when the texts stand apart, so that no group reaches into another text.
     places = np.arange(len(flat)) + GAP * (1 + np.repeat(np.arange(len(batch)), sizes))
     block = flat % len(weights.scale)
@@ -102,13 +119,15 @@ def _passed(batch: Sequence[Ids]) -> Iterator[tuple[Floats, Ids, Floats]]:
         reach = places[:, None] + np.arange(size) - before
         for kernel, offset in ((weights.w1[at], weights.b1[at]), (weights.w2[at], weights.b2[at])):
             apart[places] = here
-            here = np.maximum(apart[reach].reshape(len(flat), -1) @ kernel + offset, 0) + here
+            moved = apart[reach].reshape(len(flat), -1) @ kernel
+            moved += offset
+            np.maximum(moved, 0, out=moved)
+            moved += here
+            here = moved
         full.append(here)
     words = _evened(np.concatenate(full, axis=1), weights.ln_g, weights.ln_b, weights.eps)
     vectors = _summed_up(np.add.reduceat(words, starts, axis=0), sizes.astype(np.float32), weights)
-    for number, start in enumerate(starts):
-        stretch = slice(start, start + sizes[number])
-        yield vectors[number], flat[stretch], words[stretch]
+    return _Batch(vectors, flat, words, starts, sizes)
 
 
 def _summed_up(total: Floats, sizes: Floats, weights: Any) -> Floats:
@@ -123,9 +142,11 @@ def _summed_up(total: Floats, sizes: Floats, weights: Any) -> Floats:
 
 
 def _evened(values: Floats, scale: Floats, offset: Floats, least: float) -> Floats:
+    """Each word's numbers with mean and spread made even; in place, since this is much of the time."""
     import numpy as np
 
-    centred = values - values.mean(axis=1, keepdims=True)
-    spread = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + least)
-    found: Floats = centred / spread * scale + offset
-    return found
+    values -= values.mean(axis=1, keepdims=True)
+    values /= np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1] + least)[:, None]
+    values *= scale
+    values += offset
+    return values
