@@ -222,12 +222,10 @@ def word_vector(word: str) -> Vectors:
     """The encoder's own vector of a single word, before it stands in any sentence; of unit length."""
     import numpy as np
 
-    tokenizer, table = encoder()._tokenizer, encoder()._model
-    ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
-    kept = [at for at in ids if tokenizer._pieces[at] != WORD_START] or ids
-    if not kept:
+    table = encoder()._model
+    if not (ids := _numbers_of(word)):
         return np.zeros(DIMENSIONS, dtype=np.float32)
-    at = np.array(kept)
+    at = np.array(ids)
     chunk = at % len(table.scale)
     total = (table.table[at] * table.scale[chunk, None] + table.lo[chunk, None]).mean(axis=0)
     length = float(np.sqrt(total @ total))
@@ -239,6 +237,13 @@ def word_vector(word: str) -> Vectors:
 def rarity(word: str) -> float:
     """How rare a word is: minus the log of its share in the encoder's vocabulary, at most RAREST."""
     tokenizer = encoder()._tokenizer
+    ids = (at for at in _numbers_of(word) if tokenizer._pieces[at] != WORD_START)
+    return min(RAREST, float(sum(-tokenizer._scores[at] if at else RAREST for at in ids)))
+
+
+@lru_cache(maxsize=16384)
+def _numbers_of(word: str) -> tuple[int, ...]:
+    """A word in the encoder's vocabulary, the mark of a word's start left out where anything else is there."""
+    tokenizer = encoder()._tokenizer
     ids = tokenizer.encode(UNREADABLE.sub(" ", word[:40]), add_bos=False, add_eos=False)
-    costs = (-tokenizer._scores[at] if at else RAREST for at in ids if tokenizer._pieces[at] != WORD_START)
-    return min(RAREST, float(sum(costs)))
+    return tuple(at for at in ids if tokenizer._pieces[at] != WORD_START) or tuple(ids)
