@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.judges.embedded.features import NAMES, measure_pairs
-from steelyard.judges.embedded.meaning import DIMENSIONS, SENTENCES
-from steelyard.judges.embedded.reader import Impression, Shown, network
+from steelyard.judges.embedded.meaning import DIMENSIONS
+from steelyard.judges.embedded.reader import Impression, read_beside
 from steelyard.judges.embedded.source import Source
 from training.sets import Row
 
@@ -72,11 +72,8 @@ def impressions(found: Measured) -> tuple[NDArray[np.float64], NDArray[np.float6
     """What the shipped network makes of measured rows: the log-odds of support, and how probably they are denied."""
     said: list[Impression] = []
     for at in range(0, len(found.supported), TOGETHER):
-        some = found.beside[at : at + TOGETHER]
-        claims = SENTENCES.read([claim for claim, _ in some])
-        texts = iter(SENTENCES.read([text for _, spans in some for _, text in spans]))
-        shown = [[Shown(rank, next(texts)) for rank, _ in spans] for _, spans in some]
-        said += network().impressions(claims, shown, found.features[at : at + TOGETHER])
+        chosen = slice(at, at + TOGETHER)
+        said += read_beside(found.beside[chosen].tolist(), found.features[chosen])
     return np.array([one.support for one in said]), np.array([one.contradicted for one in said])
 
 

@@ -100,7 +100,8 @@ def _coverage(
     best = said[at].text
     made = sum(found.label == "supported" for found in parts)
     against = next((found for found in (whole, *parts) if found.label == "contradicted"), None)
-    clash = (against.stated or "", against.claimed or "") if against else None
+    # What the network alone finds denied has no two words to show.
+    clash = (against.stated, against.claimed) if against and against.stated and against.claimed else None
     likely = sum(found.probability for found in parts) / len(parts)
     told = (2 * likely + near[at] + overlap(point, " ".join(one.text for one in said))) / 4
     surely = made == len(parts) and (told >= COVERED or likely >= SURE)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from steelyard.judges.embedded.encoder import Read
+from steelyard.judges.embedded.meaning import SENTENCES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,6 +154,16 @@ class Network:
         spread = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(1e-5))
         found: Floats = centred / spread * self._weights[f"{name}_scale"] + self._weights[f"{name}_shift"]
         return found
+
+
+def read_beside(
+    pairs: Sequence[tuple[str, Sequence[tuple[int, str]]]], features: NDArray[np.float64]
+) -> list[Impression]:
+    """What the shipped network makes of claims, each with the spans beside it and their ranks."""
+    claims = SENTENCES.read([claim for claim, _ in pairs])
+    texts = iter(SENTENCES.read([text for _, spans in pairs for _, text in spans]))
+    shown = [[Shown(rank, next(texts)) for rank, _ in spans] for _, spans in pairs]
+    return network().impressions(claims, shown, features)
 
 
 @lru_cache(maxsize=1)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
-from steelyard.judges.embedded.meaning import SENTENCES
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
-from steelyard.judges.embedded.reader import Impression, Shown, network
+from steelyard.judges.embedded.reader import read_beside
 from steelyard.judges.embedded.source import Source
 from steelyard.text import language_of, normalise
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Label = Literal["supported", "contradicted", "unknown"]
 
@@ -31,7 +26,7 @@ class Support(NamedTuple):
     """How the passages stand to one claim.
 
     `probability` is that of support; `quote` stands word for word in passage `reference`; `clash` is the kind of
-    contradiction that was seen, with the two things that differ in `claimed` and `stated`.
+    contradiction that was seen, with the two things that differ in `claimed` and `stated` where they can be named.
     """
 
     label: Label
@@ -94,17 +89,9 @@ def _views(measured: Sequence[Alignment]) -> list[_View]:
         return []
     lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
     vectors = np.stack([one.vector for one in measured]).astype(np.float64)
-    read = _impressions(measured, lines)
+    read = read_beside([(one.claim, one.beside) for one in measured], lines)
     supported = model().probabilities(lines, vectors, np.array([impression.support for impression in read]))
     return [_View(odds, impression.contradicted) for odds, impression in zip(supported.tolist(), read, strict=True)]
-
-
-def _impressions(measured: Sequence[Alignment], lines: NDArray[np.float64]) -> list[Impression]:
-    """What the network makes of claims beside their spans."""
-    claims = SENTENCES.read([one.claim for one in measured])
-    texts = iter(SENTENCES.read([span.text for one in measured for span in one.beside]))
-    shown = [[Shown(span.rank, next(texts)) for span in one.beside] for one in measured]
-    return network().impressions(claims, shown, lines)
 
 
 def _nothing(claim: str, source: Source) -> Support:
