@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.judges.embedded.coverage import Coverage, coverage
+from steelyard.judges.embedded.coverage import Coverage, _coverage, coverage
 from steelyard.judges.embedded.scorecard import MOST_POINTS, judge, key_points
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.support import Support, read
+from steelyard.judges.embedded.support import MEANING, Support, read
 from steelyard.protocols.common import numbered
-from steelyard.tasks import KeyPointsData, ScorecardData, ScorecardReply
+from steelyard.tasks import KeyPointsData, ScorecardData, ScorecardReply, SplitAtom
 from steelyard.text import find_quote, language_of, sentences
 
 FERRY = ("青岚号渡轮在第二码头上船，自行车免费携带。末班船为晚上九点三十分。", "渡轮公司成立于1998年，总部在宁波。")
@@ -264,3 +264,10 @@ def test_any_text_is_judged(question: str, reference: str, answer: str, point: s
     assert len(reply.key_points) + len(reply.unsure) == (1 if point.strip() else 0)
     assert all(one.quote is None or one.quote in reference for one in reply.sentences)
     assert all(text.strip() for text in points_of(question, (reference,), answer))
+
+
+def test_a_denial_without_words_of_its_own_shows_none() -> None:
+    """What only the network finds denied is given as missing, not as “” in the place of “”."""
+    denied = Support("contradicted", 0.1, 0, "Tickets are sold on board.", MEANING, "the quoted passage says otherwise")
+    found = _coverage("Tickets are sold at the pier.", [denied], denied, [SplitAtom(id=1, text="No sale.")], [0.2])
+    assert (found.label, found.clash) == ("missing", None)
