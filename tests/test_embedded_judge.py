@@ -16,7 +16,8 @@ from feeding import RAG, TALK
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.embedded import EmbeddedJudge
-from steelyard.judges.embedded.judge import HOMES, edition, task_function
+from steelyard.judges.embedded.judge import edition
+from steelyard.judges.embedded.judging import HOMES, task_function
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Collected
 from steelyard.records import Ask, Data, DialogueSample, Numbered, RagSample, Reply, ReplyData, Turn, Unjudged, Usage

@@ -1,49 +1,44 @@
-"""EmbeddedJudge: one function per task, looked up by the task's name and run beside the event loop."""
+"""EmbeddedJudge: answers asks beside the event loop, and on every core once there are many."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import JudgeError
-from steelyard.records import Ask, Reply, ReplyData, Unjudged
+from steelyard.judges.embedded.judging import HOMES, answered, failed
+from steelyard.judges.embedded.worker import Workers
+from steelyard.records import Ask, Reply, Unjudged
 
 if TYPE_CHECKING:
     from steelyard.judges.embedded.support import Read
 
-TaskFunction = Callable[[Any, Literal["zh", "en"], "Read"], ReplyData]
-
-HOMES = {
-    "atomic.split": ("atomic", "split"),
-    "atomic.judge": ("atomic", "judge"),
-    "grounded.judge": ("grounded", "judge"),
-    "scorecard.key_points": ("scorecard", "key_points"),
-    "scorecard.judge": ("scorecard", "judge"),
-    "dialogue.validity": ("dialogue", "validity"),
-    "dialogue.compliance": ("dialogue", "compliance"),
-}
+# A process takes a second to start and some 150 MB: a handful of samples is judged sooner without.
+ALONE = 24
+MOST_PROCESSES = 8
 
 
 class EmbeddedJudge:
     """Answers every task of the four protocols without a model server, a key or the network.
 
-    `read` reads passages and says what they support; the `local` judge brings its own.
+    `read` reads passages and says what they support; the `local` judge brings its own, which only this process has.
     """
 
     def __init__(self, read: Read | None = None, *, name: str = "embedded") -> None:
         self.name = name
         self._read = read
-        # Two hands: one more sample is read while the first waits for the interpreter.
-        self._pool = ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1), thread_name_prefix="embedded")
+        self._answered = 0
+        hands = min(MOST_PROCESSES, _cores())
+        self._workers = Workers(hands) if read is None and hands > 1 else None
+        # Without processes two hands: one more sample is read while the first waits for the interpreter.
+        threads = hands if self._workers else min(2, hands)
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="embedded")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which rules and weights judged."""
@@ -66,40 +61,26 @@ class EmbeddedJudge:
 
     async def aclose(self) -> None:
         self._pool.shutdown(wait=False)
+        if self._workers:
+            await asyncio.to_thread(self._workers.close)
 
     def _answer(self, ask: Ask) -> Reply | Unjudged:
-        read = self._read or _reader()
+        self._answered += 1
+        found = self._workers.answer(ask) if self._workers and self._answered > ALONE else None
+        if found is None:
+            found = answered(ask.task, ask.language, ask.data, self._read)
+        if isinstance(found, Unjudged):
+            return found
         try:
-            with _one_thread():
-                data = task_function(ask.task)(ask.data, ask.language, read)
             # By name and value: an ask may want another model of the same shape.
-            data = data if isinstance(data, ask.reply) else ask.reply.model_validate(data.model_dump())
-        except JudgeError:
-            raise
-        except Exception as error:  # one sample that breaks a rule must not end a run over a million
-            return Unjudged(reason="judge_failed", detail=f"{ask.task}: {type(error).__name__}: {error}")
-        return Reply(data=data)
+            return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
+        except ValueError as error:
+            return failed(ask.task, error)
 
 
-def task_function(task: str) -> TaskFunction:
-    module, function = HOMES[task]
-    found: TaskFunction = getattr(import_module(f"steelyard.judges.embedded.{module}"), function)
-    return found
-
-
-def _reader() -> Read:
-    """The package's own reading; what it is made of is loaded at the first ask, not at import."""
-    try:
-        from steelyard.judges.embedded.support import read
-    except ImportError as error:
-        raise JudgeError(f"the embedded judge cannot start: {error}; install steelyard anew") from error
-    return read
-
-
-def _one_thread() -> AbstractContextManager[None]:
-    from steelyard.judges.embedded.meaning import ONE_THREAD
-
-    return ONE_THREAD
+def _cores() -> int:
+    """The cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
