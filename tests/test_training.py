@@ -15,6 +15,7 @@ pytest.importorskip("sklearn")
 
 from training import planted, train
 from training.measuring import FOLDS, Measured, fold_of, measured
+from training.profiles import _twins, profiles
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
 from training.slips import SPAN, part_of_text, slips
 from training.written import written
@@ -60,6 +61,32 @@ def data(tmp_path: Path) -> Path:
 
 def _write(path: Path, lines: list[dict[str, object]]) -> None:
     path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), "utf-8")
+
+
+def twin(claim: str, profile: str, label: str) -> Row:
+    (found,) = _twins(Row("kvpi", "k", "d", "", claim, (profile,), label), ["湖北 武汉", "上海 徐汇区", "湖南"])
+    return found
+
+
+def test_the_twin_of_a_chat_line_has_another_profile() -> None:
+    """A line that a profile bears out clashes with its twin, and the reverse; one about others speaks to neither."""
+    profile = "星座：射手座；所在地：湖北 武汉；性别：女"
+    true = twin("我在武汉呢", profile, "supported")
+    assert true.label == "contradicted"
+    assert "武汉" not in true.passages[0]
+    false = twin("上海人路过", profile, "contradicted")
+    assert (false.label, false.passages[0].split("；")[1]) == ("supported", "所在地：上海 徐汇区")
+    assert twin("你还在武汉吗", profile, "unsupported").label == "unsupported"
+    assert "双鱼座" in twin("我们双鱼都这样", profile, "contradicted").passages[0]
+    assert twin("我男朋友说的", profile, "supported").passages[0].endswith("性别：男")
+    assert not [*_twins(Row("kvpi", "k", "d", "", "我在武汉呢", (profile,), "contradicted"), ["湖北 武汉"])]
+
+
+def test_twins_stay_in_their_part(data: Path) -> None:
+    """A line that trains has no twin that measures or chooses."""
+    lines = {part: {row.claim for row in profiles(part, data)} for part in ("train", "dev", "held_out")}
+    assert all(lines[part] <= {row.claim for row in rows("kvpi", part, data)} for part in lines)
+    assert any(lines.values())
 
 
 @given(st.text())

@@ -25,16 +25,17 @@ from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
 from training.measuring import FOLDS, Measured, impressions, measured
 from training.planted import pairs
+from training.profiles import profiles
 from training.sets import DATA, NEVER_TRAINED_ON, SETS, Part, Row, rows
 from training.slips import slips
 from training.written import written
 
-LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", "slips", "written")
+LEARNED = (*(name for name in SETS if name not in NEVER_TRAINED_ON), "planted", "slips", "profiles", "written")
 SEED = 20
 # How much each set counts; within a set both labels count the same, whatever their numbers.
 SHARES = {
     "factcheckgpt": 1.5, "summedits": 1.0, "begin": 1.2, "uhgeval": 1.2, "kvpi": 1.2, "planted": 1.0, "slips": 1.5,
-    "written": 3.0,
+    "profiles": 1.0, "written": 4.0,
 }  # fmt: skip
 # Sets whose other label means that people saw no claim at all have nothing to teach about support.
 NO_LESSON = frozenset(("no_claim", "unclear"))
@@ -69,7 +70,8 @@ SHARE = 1.0
 
 def part_rows(part: Part, data: Path) -> list[Row]:
     public = [row for name in LEARNED if name in SETS for row in rows(name, part, data)]
-    return [row for row in (*public, *pairs(part, data), *slips(part), *written(part)) if row.label not in NO_LESSON]
+    own = (*pairs(part, data), *slips(part), *profiles(part, data), *written(part))
+    return [row for row in (*public, *own) if row.label not in NO_LESSON]
 
 
 def weights_of(found: Measured) -> NDArray[np.float64]:
@@ -234,7 +236,7 @@ def denial(
 
 SURE_OF_DENIAL = 0.8
 # Sets whose labels tell what is contradicted from what is not to be found.
-TELLS_APART = ("factcheckgpt", "kvpi", "written")
+TELLS_APART = ("factcheckgpt", "kvpi", "profiles", "written")
 STEPS = np.round(np.arange(0.30, 0.905, 0.01), 2)
 
 
