@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from steelyard.judges.embedded.encoder import MOST_WORDS, encoder, read
 from steelyard.judges.embedded.features import NAMES
-from steelyard.judges.embedded.reader import BEST, CLAIM_WORDS, SPAN_WORDS, Shown, laid, network
+from steelyard.judges.embedded.reader import BEST, CLAIM_WORDS, SPAN_WORDS, WEIGHTS, Shown, laid, network
 from steelyard.judges.embedded.support import read as passages
 
 TEXTS = [
@@ -52,6 +54,15 @@ def test_nothing_at_all_can_be_read() -> None:
 
 def _shown(*texts: str) -> list[Shown]:
     return [Shown(rank, found) for rank, found in enumerate(read(texts), BEST)]
+
+
+def test_weights_for_other_features_are_refused(tmp_path: Path) -> None:
+    """Numbers in another order would be read as if they were these."""
+    with np.load(WEIGHTS) as held:
+        other = {name: held[name] for name in held.files} | {"names": np.array([*NAMES[1:], NAMES[0]])}
+    np.savez(tmp_path / "other.npz", **other)
+    with pytest.raises(ValueError, match="trained on other features"):
+        network(tmp_path / "other.npz")
 
 
 def test_claims_and_spans_are_cut_to_what_fits() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeding import FIXTURES
@@ -190,6 +190,7 @@ def test_answering_alone(question: str, text: str, expected: bool) -> None:
 # --- no input breaks it ----------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # the first one loads the encoder
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_level(question: str, atom: str) -> None:
     """Whatever is asked and said, there is a level and a reason."""

@@ -82,11 +82,19 @@ def test_the_twin_of_a_chat_line_has_another_profile() -> None:
     assert not [*_twins(Row("kvpi", "k", "d", "", "我在武汉呢", (profile,), "contradicted"), ["湖北 武汉"])]
 
 
-def test_twins_stay_in_their_part(data: Path) -> None:
+def test_twins_stay_in_their_part(tmp_path: Path) -> None:
     """A line that trains has no twin that measures or chooses."""
+    data, homes = tmp_path, ["湖北 武汉", "上海 徐汇区"]
+    spoken: list[dict[str, object]] = [
+        {"id": f"k{at}{home}", "claim": f"我在武汉呢{at}{home}", "passages": [f"所在地：{home}；编号：{at}"]}
+        | {"label": "supported" if "武汉" in home else "contradicted"}
+        for at in range(30)
+        for home in homes
+    ]
+    _write(data / FILES["kvpi"], spoken)
     lines = {part: {row.claim for row in profiles(part, data)} for part in ("train", "dev", "held_out")}
     assert all(lines[part] <= {row.claim for row in rows("kvpi", part, data)} for part in lines)
-    assert any(lines.values())
+    assert all(lines.values())
 
 
 @given(st.text())

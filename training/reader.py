@@ -19,14 +19,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steelyard.judges.embedded.encoder import WORDS, Read, in_full
+from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.meaning import SENTENCES, simplified
 from steelyard.judges.embedded.reader import BEST, FARTHEST, HEADS, NOWHERE, WEIGHTS, Laid, Shown, laid
 from training.measuring import Measured
 from training.sets import DATA
 from training.train import LEARNED, SEED, TELLS_APART, saved, usable, weights_of
 
-EPOCHS, BATCH, RATE, DECAY, DROPPED = 5, 48, 1.5e-3, 0.05, 0.25
-SIZE, COMPARED, MEASURED, THOUGHT = 64, 96, 32, 64
+EPOCHS, BATCH, RATE, DECAY, DROPPED = 4, 48, 1.5e-3, 0.05, 0.25
+SIZE, COMPARED, MEASURED, THOUGHT = 96, 144, 32, 64
 RANKS = 6
 # How much it counts to tell what is contradicted from what is not to be found.
 TOLD = 0.3
@@ -169,7 +170,7 @@ def exported(net: Net, lessons: Lessons) -> dict[str, NDArray[Any]]:
             found[f"{part}_scale"] = module.weight.detach().numpy()
             found[f"{part}_shift"] = module.bias.detach().numpy()
     found |= {name: getattr(net, name).detach().numpy() for name in ("near", "same", "rank")}
-    return found | {"mean": lessons.mean, "spread": lessons.spread}
+    return found | {"mean": lessons.mean, "spread": lessons.spread, "names": np.array(NAMES)}
 
 
 def directions(texts: Sequence[str]) -> Mapping[str, NDArray[Any]]:

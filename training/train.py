@@ -25,6 +25,7 @@ from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
 from training.measuring import FOLDS, Measured, impressions, measured
 from training.planted import pairs
+from training.profiles import SET as PROFILES
 from training.profiles import profiles
 from training.sets import DATA, NEVER_TRAINED_ON, SETS, Part, Row, rows
 from training.slips import slips
@@ -204,14 +205,8 @@ def drawn(probability: NDArray[np.float64], dev: Measured, language: str) -> tup
     supported = max(STEPS, key=lambda line: (_mean(_only(dev, here), probability[here] >= line), -abs(line - 0.5)))
     clashing = here & (dev.features[:, NAMES.index("clashes")] > 0)
     # A clash that people would not call one costs more than one that is missed.
-    contradicted = max(
-        STEPS,
-        key=lambda line: (
-            ((probability[clashing] < line) & ~dev.supported[clashing]).sum()
-            - 2 * ((probability[clashing] < line) & dev.supported[clashing]).sum(),
-            line,
-        ),
-    )
+    worth = weights_of(dev)[clashing] * np.where(dev.supported[clashing], -2.0, 1.0)
+    contradicted = max(STEPS, key=lambda line: (worth[probability[clashing] < line].sum(), line))
     return float(supported), float(contradicted)
 
 
@@ -283,7 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes that measure at the same time")
     parser.add_argument("--out", type=Path, default=WEIGHTS)
     options = parser.parse_args(arguments)
-    train, dev = (usable(part, options) for part in PARTS)
+    # Twins of profiles teach the network who is spoken of; trees lose by them which words go with which label.
+    train, dev = (_only(found, found.sets != PROFILES) for found in (usable(part, options) for part in PARTS))
     learnt, unseen = leanings(train)
     columns, tested = np.column_stack([train.features, unseen]), with_leanings(dev, learnt)
     line = straight(train)

@@ -19,9 +19,9 @@ from steelyard.records import Ask, Reply, Unjudged
 if TYPE_CHECKING:
     from steelyard.judges.embedded.support import Read
 
-# A process takes a second to start and some 150 MB: a handful of samples is judged sooner without.
+# A process takes a second or two to start, and some 170 MB: a handful of samples is judged sooner without.
 ALONE = 24
-MOST_PROCESSES = 8
+MOST_PROCESSES = 4
 
 
 class EmbeddedJudge:

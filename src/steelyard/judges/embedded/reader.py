@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from steelyard.judges.embedded.encoder import Read
+from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.meaning import SENTENCES
 
 if TYPE_CHECKING:
@@ -79,11 +80,41 @@ def laid(claims: Sequence[Read], shown: Sequence[Sequence[Shown]]) -> Laid:
     return block
 
 
+class Seen(NamedTuple):
+    """What can be seen of claims and spans without having learnt anything."""
+
+    is_word: NDArray[np.bool_]
+    empty: NDArray[np.bool_]
+    near: Floats
+    same: Floats
+    in_best: Floats
+    nearest: Floats
+    there: Floats
+
+
+def seen(block: Laid) -> Seen:
+    """How near each word of a claim comes to each of the spans, and which are the same."""
+    import numpy as np
+
+    empty = (block.span_ids == 0)[:, None, :]
+    near = _unit(block.claim) @ _unit(block.spans).transpose(0, 2, 1)
+    same = (block.claim_ids[:, :, None] == block.span_ids[:, None, :]).astype(np.float32)
+    return Seen(
+        is_word=(block.claim_ids > 0)[:, :, None],
+        empty=empty,
+        near=near,
+        same=same,
+        in_best=((block.ranks == BEST) & (block.span_ids > 0)).astype(np.float32),
+        nearest=np.where(empty, np.float32(-1), near).max(axis=2, keepdims=True),
+        there=np.where(empty, np.float32(0), same).max(axis=2, keepdims=True),
+    )
+
+
 class Network:
     """The trained network."""
 
-    def __init__(self, weights: Mapping[str, Floats]) -> None:
-        self._weights = weights
+    def __init__(self, weights: Mapping[str, Floats], mean: NDArray[np.float64], spread: NDArray[np.float64]) -> None:
+        self._weights, self._mean, self._spread = weights, mean, spread
 
     def impressions(
         self, claims: Sequence[Read], shown: Sequence[Sequence[Shown]], features: NDArray[np.float64]
@@ -93,7 +124,8 @@ class Network:
 
         if not claims:
             return []
-        said = self._said(laid(claims, shown), features)
+        scaled = np.clip((features - self._mean) / self._spread, -FARTHEST, FARTHEST).astype(np.float32)
+        said = self._said(laid(claims, shown), scaled)
         against = np.logaddexp(said[:, 1], said[:, 2])
         shares = np.exp(said - np.logaddexp(said[:, 0], against)[:, None])
         return [
@@ -101,46 +133,40 @@ class Network:
             for support, share in zip(said[:, 0] - against, shares[:, 2], strict=True)
         ]
 
-    def _said(self, block: Laid, features: NDArray[np.float64]) -> Floats:
+    def _said(self, block: Laid, features: Floats) -> Floats:
         """Scores for supported, neither and contradicted."""
         import numpy as np
 
-        held = self._weights
-        is_word, empty = (block.claim_ids > 0)[:, :, None], (block.span_ids == 0)[:, None, :]
+        held, found = self._weights, seen(block)
+        is_word, empty, near = found.is_word, found.empty, found.near
         claim = self._even("inward", self._line("inward", block.claim)) * is_word
         spans = self._even("inward", self._line("inward", block.spans)) * ~empty.transpose(0, 2, 1)
-        near = _unit(block.claim) @ _unit(block.spans).transpose(0, 2, 1)
-        same = (block.claim_ids[:, :, None] == block.span_ids[:, None, :]).astype(np.float32)
-        in_best = ((block.ranks == BEST) & (block.span_ids > 0)).astype(np.float32)
         asking, offering = self._line("ask", claim), self._line("offer", spans)
         size = claim.shape[2]
         parts, nearness, on_best = [claim], [], []
         for head in range(HEADS):
             own = slice(head * size, (head + 1) * size)
             pull = asking[:, :, own] @ offering[:, :, own].transpose(0, 2, 1) / np.sqrt(np.float32(size))
-            pull += held["near"][head] * near + held["same"][head] * same
+            pull += held["near"][head] * near + held["same"][head] * found.same
             pull += held["rank"][block.ranks, head][:, None, :]
             look = _shares(np.where(empty, np.float32(NOWHERE), pull))
-            found = look @ spans
-            parts += [found, np.abs(claim - found), claim * found]
+            taken = look @ spans
+            parts += [taken, np.abs(claim - taken), claim * taken]
             nearness.append((look * near).sum(axis=2, keepdims=True))
-            on_best.append(look @ in_best[:, :, None])
-        nearest = np.where(empty, -1, near).max(axis=2, keepdims=True)
-        there = np.where(empty, 0, same).max(axis=2, keepdims=True)
-        compared = _bent(self._line("compare", np.concatenate([*parts, nearest, there, *nearness, *on_best], axis=2)))
-        compared = compared * is_word
+            on_best.append(look @ found.in_best[:, :, None])
+        beside = np.concatenate([*parts, found.nearest, found.there, *nearness, *on_best], axis=2)
+        compared = _bent(self._line("compare", beside)) * is_word
         apart = np.pad(compared, ((0, 0), (1, 1), (0, 0)))
         around = np.concatenate([apart[:, :-2], apart[:, 1:-1], apart[:, 2:]], axis=2)
-        seen = self._even("around", compared + _bent(self._line("around", around))) * is_word
-        weight = _shares(np.where(is_word, self._line("weigh", seen), np.float32(NOWHERE)), axis=1)
+        among = self._even("around", compared + _bent(self._line("around", around))) * is_word
+        weight = _shares(np.where(is_word, self._line("weigh", among), np.float32(NOWHERE)), axis=1)
         whole = [
-            seen.sum(axis=1) / np.maximum(is_word.sum(axis=1), 1),
-            np.where(is_word, seen, np.float32(NOWHERE)).max(axis=1),
-            (weight[:, :, :1] * seen).sum(axis=1),
-            (weight[:, :, 1:] * seen).sum(axis=1),
+            among.sum(axis=1) / np.maximum(is_word.sum(axis=1), 1),
+            np.where(is_word, among, np.float32(NOWHERE)).max(axis=1),
+            (weight[:, :, :1] * among).sum(axis=1),
+            (weight[:, :, 1:] * among).sum(axis=1),
+            _bent(self._line("measured", features)),
         ]
-        scaled = np.clip((features - held["mean"]) / held["spread"], -FARTHEST, FARTHEST).astype(np.float32)
-        whole.append(_bent(self._line("measured", scaled)))
         return self._line("say", _bent(self._line("think", np.concatenate(whole, axis=1))))
 
     def _line(self, name: str, values: Floats) -> Floats:
@@ -168,11 +194,14 @@ def read_beside(
 
 @lru_cache(maxsize=1)
 def network(weights: Path = WEIGHTS) -> Network:
-    """The shipped network."""
+    """The shipped network; it refuses features that it was not trained on."""
     import numpy as np
 
     with np.load(weights, allow_pickle=False) as held:
-        return Network({name: held[name].astype(np.float32) for name in held.files})
+        if tuple(held["names"]) != NAMES:
+            raise ValueError(f"{weights.name} was trained on other features: run python -m training.reader")
+        own = (name for name in held.files if name not in ("names", "mean", "spread"))
+        return Network({name: held[name].astype(np.float32) for name in own}, held["mean"], held["spread"])
 
 
 def _unit(values: Floats) -> Floats:
