@@ -84,7 +84,7 @@ class Remembering:
 
 
 # A cause that the passages speak of less than this is none of theirs, though they know its effect.
-FOREIGN = 0.35
+FOREIGN = 0.4
 
 
 def read_statements(sentences: Sequence[str], question: str, reading: Reading, read: Read) -> list[Statement]:
