@@ -147,8 +147,8 @@ def _facts(result: Result) -> Iterator[str]:
     if speed := result["sets"].get("speed"):
         yield (
             f"Speed: {speed['samples a second']:.3g} samples/s over {speed['samples']} samples at a load of "
-            f"{speed['load']}, {speed['CPU milliseconds a sample']} ms of CPU each in this process, others not counted; "
-            f"the first one, with loading, took {speed['first sample, seconds']} s."
+            f"{speed['load']}, {speed['CPU milliseconds a sample']} ms of CPU each in this process, others not "
+            f"counted; the first one, with loading, took {speed['first sample, seconds']} s."
         )
     yield ""
 
