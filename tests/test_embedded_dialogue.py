@@ -230,6 +230,21 @@ def test_tone_and_the_like_stay_open(criterion: str, answer: str) -> None:
     assert complies("介绍一下", answer, criterion) == "open"
 
 
+@pytest.mark.parametrize(
+    ("criterion", "says", "says_otherwise"),
+    [
+        ("回答说明：青石塔高45米 | 内容约束", "青石塔高45米，塔身用青砖砌成。", "青石塔高450米，塔身用青砖砌成。"),
+        ("提到票价为100元 | 内容约束", "票价为100元，另有200元的套票。", "票价为120元，另有200元的套票。"),
+        ("说明自习室设在图书馆东侧第二层", "自习室设在图书馆东侧第二层。", "自习室设在图书馆东侧第三层。"),
+        ("States that the ferry leaves at 9 pm", "The ferry leaves at 9 pm sharp.", "The ferry leaves at 7 pm sharp."),
+    ],
+)
+def test_what_is_to_be_said_must_be_said_rightly(criterion: str, says: str, says_otherwise: str) -> None:
+    """The words are there, but another number in its place: that is not what was demanded."""
+    assert complies("请问？", says, criterion) == "fully"
+    assert complies("请问？", says_otherwise, criterion) == "no"
+
+
 def test_a_condition_that_does_not_arise_is_vacuous() -> None:
     """Not called for: satisfied and marked so. Called for: what must be done decides."""
     rule = "If an allergy is mentioned, asks about it | action"

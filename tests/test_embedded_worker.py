@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,6 +133,16 @@ def test_where_no_process_can_start(workers: Workers, monkeypatch: pytest.Monkey
     """An interpreter that cannot be called again judges by itself."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert [workers.answer(ask()) for _ in range(3)] == [None] * 3
+
+
+def test_a_packed_program_is_not_called_again(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the interpreter is the program itself: no process is begun, and this one judges."""
+    begun: list[object] = []
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **_: begun.append(given))
+    assert workers.answer(ask()) is None
+    until(lambda: True if not [one for one in threading.enumerate() if one.name == "embedded-start"] else None)
+    assert begun == []
 
 
 SCRIPT = """

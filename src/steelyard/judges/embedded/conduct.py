@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.acts import NAMED, QUESTION_LAST, QUOTE, REFUSES, Exchanged, Seen, asks, declines
+from steelyard.judges.embedded.clashes import Clash, clashes
 from steelyard.judges.embedded.meaning import plain, similarity, words
 from steelyard.judges.embedded.voice import Voice
 from steelyard.text import sentences
@@ -63,6 +65,8 @@ FRAME = re.compile(
 )
 NEAR = 0.45
 SAID = 0.8
+# With half of its words there, another number among them is in the place of the one demanded.
+SPOKEN_OF = 0.5
 UNSAID = 0.2
 UNHEARD = 0.1
 CALLED_FOR = 0.5
@@ -198,8 +202,20 @@ def _by_content(text: str, turn: Exchanged, voice: Voice) -> Found:
         return Found("fully", voice("回答没有说到“{thing}”", "the answer says nothing of “{thing}”", thing=thing))
     if not forbidden and not share and nearest < UNHEARD:
         return Found("no", voice("回答没有说到“{thing}”", "the answer says nothing of “{thing}”", thing=thing))
+    if not forbidden and share >= SPOKEN_OF and (clash := _otherwise(match["thing"], spoken, turn.answer)):
+        said = voice(
+            "回答说的是“{stated}”，不是“{claimed}”", "the answer has “{stated}”, not “{claimed}”", **clash._asdict()
+        )
+        return Found("no", said)
     if not forbidden and share >= SAID:
         return Found("fully", voice("回答说到了“{thing}”", "the answer speaks of “{thing}”", thing=thing))
     return Found(
         None, voice("是否说到“{thing}”，本评判者看不出来", "this judge cannot tell about “{thing}”", thing=thing)
     )
+
+
+def _otherwise(thing: str, spoken: Sequence[str], answer: str) -> Clash | None:
+    """What the sentence that speaks of it says in its place: another number, day, rank or name, or the opposite."""
+    wanted = set(words(thing))
+    best = max(spoken, key=lambda one: len(wanted & set(words(one))))
+    return next(iter(clashes(thing, best, answer)), None)

@@ -107,6 +107,9 @@ class Workers:
             threading.Thread(target=self._started, name="embedded-start", daemon=True).start()
 
     def _started(self) -> None:
+        # Packed into a program, the interpreter is that program: called again, it would begin anew.
+        if getattr(sys, "frozen", False) or not sys.executable:
+            return
         try:
             worker = Worker()
         except OSError:
