@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +174,30 @@ def test_importing_it_is_cheap() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+WORKED = """
+import asyncio, json
+from agreement.seeds import examples, worked_examples
+from steelyard.judges.embedded import EmbeddedJudge
+print(json.dumps(asyncio.run(worked_examples(EmbeddedJudge(), examples()))))
+"""
+
+
+def test_the_same_answer_whatever_the_order_of_sets() -> None:
+    """Python orders sets otherwise in every process; none of that shows in a label or a level."""
+    bench = Path(__file__).parent.parent / "bench"
+    # With these two a level differed once: words were taken out of a question in either order.
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", WORKED],
+            env={**os.environ, "PYTHONHASHSEED": order, "PYTHONPATH": str(bench)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for order in ("8", "10")
+    ]
+    assert found[0] == found[1] != b""
 
 
 def test_a_missing_attribute_is_named() -> None:

@@ -80,7 +80,7 @@ def other_place(question: str, statement: str, here: str) -> tuple[str, str] | N
     if not home or asked or not HERE.search(plain(question)):
         return None
     named = cities(statement)
-    return (next(iter(home)), next(iter(named))) if named and not named & home else None
+    return (min(home), min(named)) if named and not named & home else None
 
 
 def cities(text: str) -> set[str]:

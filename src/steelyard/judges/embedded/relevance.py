@@ -143,7 +143,9 @@ def _apart(asked: Question, atom: str, others: Sequence[str]) -> tuple[str, str]
     """What is asked and what is said, without the subject that all atoms share."""
     spoken = [set(words(text)) for text in (atom, *others)]
     common = max(2, TOPIC_SHARE * len(spoken))
-    topic = [word for word in asked.focus if word in asked.names or sum(word in said for said in spoken) >= common]
+    shared = (word for word in asked.focus if word in asked.names or sum(word in said for said in spoken) >= common)
+    # The longest first, always in one order: what is taken out may hold the next one.
+    topic = sorted(shared, key=lambda word: (-len(word), word))
     said = _without(_own_part(atom, others), topic)
     return _without(asked.about, topic) or asked.about, said if words(said) else atom
 
