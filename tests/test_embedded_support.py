@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steelyard.judges.embedded.bound import turned
 from steelyard.judges.embedded.features import NAMES, measure
 from steelyard.judges.embedded.model import REGIMES, WEIGHTS, model, regimes
 from steelyard.judges.embedded.source import Source
@@ -242,3 +243,27 @@ def test_importing_costs_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("第二排没有这种接口", "ISOFIX儿童座椅固定接口位于第二排左右两侧座椅。第三排座椅没有该接口。"),
+        ("第二排沒有ISOFIX接口", "ISOFIX兒童座椅固定接口位於第二排左右兩側座椅。第三排座椅沒有該接口。"),
+        ("There are no sockets on the second floor.", "Sockets are found on the second floor. The third has none."),
+        ("There are sockets on the third floor.", "Sockets are on the second floor. The third floor has no sockets."),
+    ],
+)
+def test_what_is_said_of_a_row_is_held_against_what_the_passage_says_of_it(claim: str, passage: str) -> None:
+    """The words stand in the passage, the denial too, but of another row: the claim is turned round, and quoted so."""
+    found = read([passage]).support(claim)
+    assert (found.label, found.clash) == ("contradicted", "negation")
+    assert found.quote
+    assert found.quote in passage
+
+
+def test_a_row_that_the_passage_denies_too_is_not_turned_round() -> None:
+    source = Source(["接口位于第二排。第三排没有接口。"])
+    assert turned("第三排没有接口", source) is None
+    assert turned("第二排有接口", source) is None
+    assert turned("第四排没有接口", source) is None

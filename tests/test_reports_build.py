@@ -233,13 +233,13 @@ def test_unjudged_reasons_are_counted() -> None:
         ("timeout timeout", "timeout"),
         ("truncated: at 4096 tokens", "truncated"),
         ("my_own_reason", "my_own_reason"),
-        ("the judge was unwell", "unknown"),
+        ("the judge was unwell", "cannot_tell"),
         ("  ", "unknown"),
         ("", "unknown"),
     ],
 )
 def test_unjudged_code(reason: str, code: str) -> None:
-    """The code stands at the front; prose has none and is not made into one."""
+    """The code stands at the front; prose is what a judge says itself about why it cannot tell."""
     assert unjudged_code(reason) == code
 
 

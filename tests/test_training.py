@@ -213,7 +213,7 @@ def test_measured_rows_are_kept_and_read_again(data: Path, tmp_path: Path) -> No
     assert np.array_equal(first.features, again.features, equal_nan=True)
     assert np.isnan(first.features[3]).all()
     assert [claim for claim, _ in again.beside] == [claim for claim, _ in first.beside]
-    assert again.beside[0][1][0] == [BEST, first.beside[0][1][0][1]]
+    assert again.beside[0][1][0] == [BEST, *first.beside[0][1][0][1:]]
     assert first.features.shape == (4, len(NAMES))
 
 

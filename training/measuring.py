@@ -7,15 +7,17 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.judges.embedded.features import NAMES, measure_pairs
-from steelyard.judges.embedded.meaning import DIMENSIONS
-from steelyard.judges.embedded.reader import Impression, read_beside
+from steelyard.judges.embedded.meaning import DIMENSIONS, ONE_THREAD
+from steelyard.judges.embedded.reader import Impression
+from steelyard.judges.embedded.readers import impressions as read
 from steelyard.judges.embedded.source import Source
+from steelyard.judges.embedded.spans import Beside
 from training.sets import Row
 
 
@@ -30,7 +32,7 @@ class Measured(NamedTuple):
     kinds: NDArray[np.str_]
     folds: NDArray[np.int64]
     beside: NDArray[np.object_]
-    """What the network reads: the claim, and the spans beside it with their ranks."""
+    """What the networks read: the claim, and the spans beside it with their ranks and places."""
 
 
 def measured(rows: Sequence[Row], kept: Path | None = None, workers: int = 1) -> Measured:
@@ -68,13 +70,21 @@ def _objects(values: Sequence[object]) -> NDArray[np.object_]:
     return found
 
 
-def impressions(found: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the shipped network makes of measured rows: the log-odds of support, and how probably they are denied."""
-    said: list[Impression] = []
-    for at in range(0, len(found.supported), TOGETHER):
-        chosen = slice(at, at + TOGETHER)
-        said += read_beside(found.beside[chosen].tolist(), found.features[chosen])
+def impressions(found: Measured, workers: int = 1) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the shipped networks make of measured rows: the log-odds of support, and how probably they are denied."""
+    parts = [slice(at, at + TOGETHER) for at in range(0, len(found.beside), TOGETHER)]
+    batches = [(found.beside[part].tolist(), found.features[part]) for part in parts]
+    if workers > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            said = [one for some in pool.map(_impressions, batches, chunksize=8) for one in some]
+    else:
+        said = [one for batch in batches for one in _impressions(batch)]
     return np.array([one.support for one in said]), np.array([one.contradicted for one in said])
+
+
+def _impressions(batch: tuple[Sequence[Any], NDArray[np.float64]]) -> list[Impression]:
+    with ONE_THREAD:
+        return read([(claim, [Beside(*span) for span in spans]) for claim, spans in batch[0]], batch[1])
 
 
 FOLDS = 5
@@ -92,7 +102,7 @@ TOGETHER = 16
 class _Line(NamedTuple):
     features: list[float]
     vector: NDArray[np.float32]
-    beside: tuple[str, list[tuple[int, str]]]
+    beside: tuple[str, list[Beside]]
 
 
 def _lines(rows: Sequence[Row]) -> list[_Line]:
@@ -111,7 +121,7 @@ def _lines(rows: Sequence[Row]) -> list[_Line]:
         _Line(
             [round(found.features[name], 4) for name in NAMES],
             found.vector.round(4),
-            (found.claim, [(one.rank, one.text) for one in found.beside]),
+            (found.claim, list(found.beside)),
         )
         if found
         else nothing

@@ -100,18 +100,18 @@ class Lessons:
     def __init__(self, rows: Measured) -> None:
         self.rows = rows
         self.known: dict[str, Read] = {}
-        texts = sorted({text for claim, spans in rows.beside for text in (claim, *(span for _, span in spans))})
+        texts = sorted({text for claim, spans in rows.beside for text in (claim, *(span for *_, span in spans))})
         for at in range(0, len(texts), BATCH):
             some = texts[at : at + BATCH]
             self.known.update(zip(some, map(_halved, SENTENCES.read(some)), strict=True))
         self.mean, self.spread = rows.features.mean(axis=0), rows.features.std(axis=0) + 1e-6
-        sizes = [sum(len(self.known[text].pieces) for _, text in spans) for _, spans in rows.beside]
+        sizes = [sum(len(self.known[text].pieces) for *_, text in spans) for _, spans in rows.beside]
         self.sizes = np.array(sizes, dtype=np.float64)
 
     def block(self, chosen: Sequence[int] | NDArray[np.int64]) -> tuple[Laid, Tensor]:
         held = [self.rows.beside[at] for at in chosen]
         claims = [self.known[claim] for claim, _ in held]
-        shown = [[Shown(rank, self.known[text]) for rank, text in spans] for _, spans in held]
+        shown = [[Shown(rank, self.known[text]) for rank, _, text in spans] for _, spans in held]
         scaled = np.clip((self.rows.features[chosen] - self.mean) / self.spread, -FARTHEST, FARTHEST)
         return laid(claims, shown), torch.from_numpy(scaled.astype(np.float32))
 
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     train = usable("train", options)
     if options.directions:
-        saved(WORDS, directions(sorted({text for _, spans in train.beside for _, text in spans})))
+        saved(WORDS, directions(sorted({text for _, spans in train.beside for *_, text in spans})))
     if options.without:
         train = Measured(*(field[train.sets != options.without] for field in train))
     lessons = Lessons(train)

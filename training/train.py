@@ -20,9 +20,20 @@ from scipy.optimize import minimize
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from steelyard.judges.embedded.clashes import KINDS
+from steelyard.judges.embedded.clashes import KINDS as CLASHES
 from steelyard.judges.embedded.features import NAMES
-from steelyard.judges.embedded.model import REGIMES, WEIGHTS, Leaning, Line, Trees, regimes, together
+from steelyard.judges.embedded.model import (
+    KINDS,
+    REGIMES,
+    WEIGHTS,
+    Leaning,
+    Line,
+    Trees,
+    kinds,
+    regimes,
+    together,
+    weighed_up,
+)
 from training.measuring import FOLDS, Measured, impressions, measured
 from training.planted import pairs
 from training.profiles import SET as PROFILES
@@ -54,7 +65,7 @@ AGAINST = frozenset(
     "names_unknown han_names_unknown negators_differ extremes_unknown other_sign other_place clashes "
     "facts_unheld lone lone_mass lone_rarest far_mass far_rarest name_lone name_far rival_near polar_gap "
     "polar_best turned_gap ctx_far ctx_lone ctx_before ctx_facts".split()
-) | frozenset(f"clash_{kind}" for kind in KINDS)
+) | frozenset(f"clash_{kind}" for kind in CLASHES)
 
 
 class Chosen(NamedTuple):
@@ -65,8 +76,6 @@ class Chosen(NamedTuple):
 
 
 GRID = [Chosen(*each) for each in itertools.product((16,), (300,), (0.05,), (20.0,))]
-# How much the network counts beside trees and line together.
-SHARE = 1.0
 
 
 def part_rows(part: Part, data: Path) -> list[Row]:
@@ -192,10 +201,21 @@ def by_set(found: Measured, called: NDArray[np.bool_]) -> Mapping[str, float]:
     }
 
 
-def calibrated(scores: NDArray[np.float64], dev: Measured) -> tuple[float, float]:
-    """Platt's line from scores to log-odds, with both labels of every set counting the same."""
-    line = LogisticRegression(C=1e6).fit(scores[:, None], dev.supported, sample_weight=weights_of(dev))
-    return float(line.coef_[0, 0]), float(line.intercept_[0])
+def calibrated(scores: NDArray[np.float64], read: NDArray[np.float64], dev: Measured) -> NDArray[np.float64]:
+    """For each kind of row what scores and readings count, as a plane to log-odds (Platt's line, with two).
+
+    Both labels of every set count the same.
+    """
+    weights, kind = weights_of(dev), kinds(dev.features)
+    found = np.zeros((len(KINDS), 3))
+    for at in range(len(KINDS)):
+        here = kind == at
+        if len(set(dev.supported[here])) < 2:
+            here = np.ones_like(here)
+        both = np.column_stack([scores, read])[here]
+        plane = LogisticRegression(C=1e6).fit(both, dev.supported[here], sample_weight=weights[here])
+        found[at] = [*np.maximum(plane.coef_[0], 0.0), plane.intercept_[0]]
+    return found.round(5)
 
 
 def drawn(probability: NDArray[np.float64], dev: Measured, language: str) -> tuple[float, float]:
@@ -250,13 +270,13 @@ def usable(part: Part, options: argparse.Namespace) -> Measured:
 
 
 def tables(
-    trees: Trees, line: Line, learnt: Mapping[str, Leaning], slope: float, offset: float, share: float,
+    trees: Trees, line: Line, learnt: Mapping[str, Leaning], weighed: NDArray[np.float64],
     lines: Mapping[str, tuple[float, float]],
 ) -> Mapping[str, Any]:  # fmt: skip
     """All that `Model` holds, as it is written."""
     leant = np.array([[learnt[regime].offset, *learnt[regime].weights] for regime in REGIMES], dtype=np.float32)
-    held = trees._asdict() | {"names": np.array(NAMES), "leanings": leant, "slope": slope, "offset": offset}
-    held |= {"line": np.array([line.offset, *line.weights]), "share": share}
+    held = trees._asdict() | {"names": np.array(NAMES), "leanings": leant, "weighed": weighed}
+    held |= {"line": np.array([line.offset, *line.weights])}
     return held | {"languages": np.array(list(lines)), "lines": np.array(list(lines.values()))}
 
 
@@ -286,15 +306,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     grown = {each: even(exported(fitted(train, columns, each)), columns) for each in GRID}
     said = {each: together(grown[each], line, dev.features, tested) for each in GRID}
     chosen = max(GRID, key=lambda each: _mean(dev, said[each] >= 0))
-    read, denied = impressions(dev)
-    share = round(float(SHARE / read.std()), 4)
-    trees, scores = grown[chosen], said[chosen] + share * read
-    slope, offset = calibrated(scores, dev)
-    probability = 1 / (1 + np.exp(-(slope * scores + offset)))
+    read, denied = impressions(dev, options.workers)
+    trees, scores = grown[chosen], said[chosen]
+    weighed = calibrated(scores, read, dev)
+    probability = weighed_up(weighed[kinds(dev.features)], scores, read)
     lines = {language: drawn(probability, dev, language) for language in LANGUAGES}
     line_of_denial = denial(denied, probability, dev, lines)
-    saved(options.out, tables(trees, line, learnt, slope, offset, share, lines) | {"denied": line_of_denial})
-    print(f"chosen {chosen}, lines {lines}")
+    saved(options.out, tables(trees, line, learnt, weighed, lines) | {"denied": line_of_denial})
+    print(f"chosen {chosen}, lines {lines}, denied from {line_of_denial}")
+    for kind, weights in zip(KINDS, weighed.tolist(), strict=True):
+        print(f"{kind}: trees and line count {weights[0]}, the network {weights[1]}, offset {weights[2]}")
     chinese = dev.features[:, NAMES.index("chinese")] > 0
     called = probability >= np.where(chinese, lines["zh"][0], lines["en"][0])
     for name, value in by_set(dev, called).items():

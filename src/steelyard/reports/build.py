@@ -79,11 +79,11 @@ def main_score(verdict: Verdict) -> tuple[str, float] | None:
 
 
 def unjudged_code(reason: str) -> str:
-    """The code at the front of an unjudged item's reason; prose has none."""
+    """The code at the front of an unjudged item's reason; prose is a judge's own word on why it cannot tell."""
     first = reason.split(maxsplit=1)[0].rstrip(":") if reason.strip() else ""
     if first in words("en")["unjudged"] or re.fullmatch(r"[a-z][a-z0-9_]{0,40}", reason):
         return first
-    return "unknown"
+    return "cannot_tell" if reason.strip() else "unknown"
 
 
 def unjudged_reasons(verdict: Verdict) -> Iterator[str]:

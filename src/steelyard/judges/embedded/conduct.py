@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.acts import NAMED, QUESTION_LAST, QUOTE, REFUSES, Exchanged, Seen, asks, declines
 from steelyard.judges.embedded.clashes import Clash, clashes
-from steelyard.judges.embedded.meaning import plain, similarity, words
+from steelyard.judges.embedded.meaning import plain, similarity, simplified, words
+from steelyard.judges.embedded.support import Read
 from steelyard.judges.embedded.voice import Voice
 from steelyard.text import sentences
 
@@ -73,13 +74,13 @@ CALLED_FOR = 0.5
 NOT_CALLED_FOR = 0.15
 
 
-def look(constraint: str, turn: Exchanged, voice: Voice) -> Found:
+def look(constraint: str, turn: Exchanged, voice: Voice, read: Read) -> Found:
     """Whether one constraint is met in this turn, as far as it shows."""
     text = plain(constraint)
     if condition := CONDITION.fullmatch(text.strip(" .。")):
         when = condition["given"] or condition["upon"] or condition["en"] or condition["late"]
         then = condition["then"] or condition["do"] or condition["act"] or condition["first"]
-        called, done = _called_for(when, turn), look(then, turn, voice)
+        called, done = _called_for(when, turn), look(then, turn, voice, read)
         if called or done.complies == "fully":
             return done
         if called is False:
@@ -92,6 +93,8 @@ def look(constraint: str, turn: Exchanged, voice: Voice) -> Found:
             None,
             voice("带有选择或例外，本评判者看不出来", "has a choice or an exception, which this judge cannot weigh"),
         )
+    if statement := stated(constraint):
+        return _said(statement, turn, voice, read)
     text, turn = _at_its_place(text, turn)
     for pattern, seen in NAMED:
         if match := pattern.search(text):
@@ -174,6 +177,49 @@ def _shown(rest: str, shown: str, near: float, turn: Exchanged) -> bool:
         len(wanted & set(words(one))) >= SAID * len(wanted) or float(similarity([rest], [one])[0, 0]) >= near
         for one in spoken or [turn.answer]
     )
+
+
+# --- what is to be said ----------------------------------------------------------------------------
+
+STATEMENT = re.compile(
+    r"(?:说明|告知|告诉|指出|写明|表示|说|提到|提及)(?:了|清楚)?(?:用户|客人|对方|使用者|读者|观众)?\s*[:：]\s*(?P<told>\S.{3,400})"
+    r"|\b(?:says?|states?|mentions?|explains?|notes?|confirms?|points? out|makes? (?:it )?clear"
+    r"|(?:tells?|informs?) the \w+)(?::| that\b)\s*(?P<said>\S.{7,600})",
+    re.IGNORECASE | re.DOTALL,
+)
+# Below this the answer says nothing of the kind.
+NOT_SAID = 0.1
+
+
+class Statement(NamedTuple):
+    """What an answer is to say, or not to say."""
+
+    text: str
+    forbidden: bool
+
+
+def stated(constraint: str) -> Statement | None:
+    """The statement that a constraint wants said word by word or by sense: says that X, 说明：X."""
+    text = simplified(constraint)
+    match = STATEMENT.search(text)
+    if match is None:
+        return None
+    return Statement((match["told"] or match["said"]).strip(), bool(NOT.search(plain(text[: match.start()]))))
+
+
+def _said(statement: Statement, turn: Exchanged, voice: Voice, read: Read) -> Found:
+    """The statement held against the answer, as a claim against a passage."""
+    found = read([turn.answer]).support(statement.text)
+    if found.label == "supported":
+        reason = voice("回答这样说：{quote}", "the answer says so: {quote}", quote=found.quote or "")
+        return Found("no" if statement.forbidden else "fully", reason)
+    if found.label == "contradicted":
+        reason = voice("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=found.quote or "")
+        return Found("fully" if statement.forbidden else "no", reason)
+    if found.probability < NOT_SAID:
+        return Found("fully" if statement.forbidden else "no", voice("回答没有这样说", "the answer does not say so"))
+    told = voice("回答是否说到“{said}”，看不出来", "cannot tell whether the answer says “{said}”", said=statement.text)
+    return Found(None, told)
 
 
 MENTION = re.compile(

@@ -6,7 +6,7 @@ import re
 
 from steelyard.judges.embedded.acts import Exchanged
 from steelyard.judges.embedded.basis import GROUNDED, HINTED, Basis, Line, basis, prompt_lines
-from steelyard.judges.embedded.conduct import CONDITION, TONE, Found, look
+from steelyard.judges.embedded.conduct import CONDITION, TONE, Found, look, stated
 from steelyard.judges.embedded.meaning import plain, words
 from steelyard.judges.embedded.support import Read
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
@@ -90,7 +90,10 @@ def compliance(data: ComplianceData, language: PromptLanguage, read: Read) -> Co
     unsure: list[Unsure] = []
     for item in data.criteria:
         voice = Voice(language, item.text)
-        found = _together([look(part, exchange, voice) for part in constraints_of(item.text)])
+        content = content_of(item.text)
+        # What is to be said may have commas of its own.
+        parts = [content] if stated(content) else constraints_of(item.text)
+        found = _together([look(part, exchange, voice, read) for part in parts])
         if found.complies is None:
             unsure.append(Unsure(items="criteria", id=item.id, reason=found.reason))
         else:

@@ -13,7 +13,7 @@ from steelyard.judges.embedded.meaning import HAN_RUN, encode, plain, rarity, te
 from steelyard.judges.embedded.missing import soft
 from steelyard.judges.embedded.particulars import beside_list, exact, wording
 from steelyard.judges.embedded.source import Source
-from steelyard.judges.embedded.spans import Span, clauses
+from steelyard.judges.embedded.spans import Beside, Span, clauses
 from steelyard.judges.embedded.weave import WEAVE, Woven, woven
 
 if TYPE_CHECKING:
@@ -50,13 +50,6 @@ class Alignment(NamedTuple):
     vector: Vector
     claim: str
     beside: tuple[Beside, ...]
-
-
-class Beside(NamedTuple):
-    """A span to be read beside a claim; the first ranks are those whose words come nearest."""
-
-    rank: int
-    text: str
 
 
 class _Draft(NamedTuple):
@@ -124,7 +117,7 @@ def _beside(source: Source, order: Sequence[int]) -> tuple[Beside, ...]:
     ranks = dict.fromkeys(_near(source, order[0]), NEIGHBOUR)
     ranks |= {at: min(place, LAST_RANK) for place, at in enumerate(order, 1)}
     wanted = dict.fromkeys((*order[:2], *_near(source, order[0]), *order[2:]))
-    return tuple(Beside(ranks[at], source.spans[at].text) for at in wanted)
+    return tuple(Beside(ranks[at], at, source.spans[at].text) for at in wanted)
 
 
 def _aligned(written: str, draft: _Draft, source: Source) -> Alignment:

@@ -83,15 +83,29 @@ def regimes(features: Floats) -> dict[str, NDArray[np.bool_]]:
     return {"fragment": short & ~listed & (features[:, NAMES.index("chinese")] > 0), "listed": listed}
 
 
+KINDS = (*REGIMES, "zh", "en")
+
+
+def kinds(features: Floats) -> NDArray[np.int64]:
+    """Of which kind each line is, as its place in KINDS: a phrase, beside a list of facts, or a statement."""
+    import numpy as np
+
+    found = np.where(features[:, NAMES.index("chinese")] > 0, KINDS.index("zh"), KINDS.index("en"))
+    for regime, here in regimes(features).items():
+        found[here] = KINDS.index(regime)
+    return found
+
+
 class Model(NamedTuple):
-    """Trees, line and network, how their scores become a probability, and where each language draws its lines."""
+    """Trees, line and network, how they are weighed, and where each language draws its lines.
+
+    `weighed` has a line for each of KINDS: what the score of trees and line counts, what the network's does, an offset.
+    """
 
     trees: Trees
     line: Line
     leanings: dict[str, Leaning]
-    slope: float
-    offset: float
-    share: float
+    weighed: Floats
     supported: dict[str, float]
     contradicted: dict[str, float]
     denied: float
@@ -102,9 +116,17 @@ class Model(NamedTuple):
 
         applies = regimes(features)
         leant = [self.leanings[regime].of(vectors, applies[regime]) for regime in REGIMES]
-        scores = together(self.trees, self.line, features, np.column_stack([features, *leant])) + self.share * read
-        odds: Floats = np.clip(self.slope * scores + self.offset, -30.0, 30.0)
-        return 1.0 / (1.0 + np.exp(-odds))
+        scores = together(self.trees, self.line, features, np.column_stack([features, *leant]))
+        return weighed_up(self.weighed[kinds(features)], scores, read)
+
+
+def weighed_up(weighed: Floats, scores: Floats, read: Floats) -> Floats:
+    """The probabilities that scores and readings come to, each line by its own weights."""
+    import numpy as np
+
+    log_odds = np.clip(weighed[:, 0] * scores + weighed[:, 1] * read + weighed[:, 2], -30.0, 30.0)
+    found: Floats = 1.0 / (1.0 + np.exp(-log_odds))
+    return found
 
 
 def together(trees: Trees, line: Line, features: Floats, columns: Floats) -> Floats:
@@ -136,9 +158,7 @@ def model(weights: Path = WEIGHTS) -> Model:
                 regime: Leaning(held["leanings"][at, 1:], float(held["leanings"][at, 0]))
                 for at, regime in enumerate(REGIMES)
             },
-            float(held["slope"]),
-            float(held["offset"]),
-            float(held["share"]),
+            held["weighed"],
             {language: line[0] for language, line in lines.items()},
             {language: line[1] for language, line in lines.items()},
             float(held["denied"]),

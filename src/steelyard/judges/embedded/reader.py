@@ -1,5 +1,7 @@
 """A small network that reads a claim beside the spans it may rest on, word by word; plain numpy at run time.
 
+For every language but Chinese, which another one reads (chinese.py).
+
 Each word of the claim looks for its counterparts in the spans, twice over (`heads`); what it finds is compared with it,
 the comparisons are seen among their neighbours and taken together with the measured features. Trained by
 training/reader.py on claims that are true of one text and not of its twin, so that it has to compare.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from steelyard.judges.embedded.encoder import Read
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.meaning import SENTENCES
+from steelyard.judges.embedded.spans import Beside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -182,13 +185,11 @@ class Network:
         return found
 
 
-def read_beside(
-    pairs: Sequence[tuple[str, Sequence[tuple[int, str]]]], features: NDArray[np.float64]
-) -> list[Impression]:
+def read_beside(pairs: Sequence[tuple[str, Sequence[Beside]]], features: NDArray[np.float64]) -> list[Impression]:
     """What the shipped network makes of claims, each with the spans beside it and their ranks."""
     claims = SENTENCES.read([claim for claim, _ in pairs])
-    texts = iter(SENTENCES.read([text for _, spans in pairs for _, text in spans]))
-    shown = [[Shown(rank, next(texts)) for rank, _ in spans] for _, spans in pairs]
+    texts = iter(SENTENCES.read([span.text for _, spans in pairs for span in spans]))
+    shown = [[Shown(span.rank, next(texts)) for span in spans] for _, spans in pairs]
     return network().impressions(claims, shown, features)
 
 

@@ -28,6 +28,14 @@ class Span(NamedTuple):
     text: str
 
 
+class Beside(NamedTuple):
+    """A span to be read beside a claim: the first ranks are those whose words come nearest; `at` is its place."""
+
+    rank: int
+    at: int
+    text: str
+
+
 def spans(passages: Sequence[str]) -> list[Span]:
     """The spans of all passages, in order; what holds no letter or digit is left out."""
     found: list[Span] = []

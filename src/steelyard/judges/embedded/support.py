@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from steelyard.judges.embedded.advice import advised
+from steelyard.judges.embedded.bound import turned
+from steelyard.judges.embedded.claims import kind_of
+from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
-from steelyard.judges.embedded.reader import read_beside
+from steelyard.judges.embedded.readers import impressions
 from steelyard.judges.embedded.source import Source
 from steelyard.text import language_of, normalise
 
@@ -18,6 +22,8 @@ Label = Literal["supported", "contradicted", "unknown"]
 LONGEST_CLAIM = 2000
 # A quote this short proves nothing (text.contains_quote), so it is widened to its neighbours.
 SHORTEST_QUOTE = 4
+# From here on a claim is supported whatever a rule of thumb may say.
+SURE = 0.95
 # The clash that no rule can name: the network reads that the passage says otherwise.
 MEANING = "meaning"
 
@@ -89,7 +95,7 @@ def _views(measured: Sequence[Alignment]) -> list[_View]:
         return []
     lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
     vectors = np.stack([one.vector for one in measured]).astype(np.float64)
-    read = read_beside([(one.claim, one.beside) for one in measured], lines)
+    read = impressions([(one.claim, one.beside) for one in measured], lines)
     supported = model().probabilities(lines, vectors, np.array([impression.support for impression in read]))
     return [_View(odds, impression.contradicted) for odds, impression in zip(supported.tolist(), read, strict=True)]
 
@@ -108,6 +114,8 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     probability = view.supported
     chinese = language_of(claim) != "en"
     lines = model()
+    if probability < SURE and (clash := turned(claim, source)):
+        return _turned(clash, probability, found, source, chinese)
     clash = found.clashes[0] if found.clashes else None
     if not found.features["clashes"] and view.contradicted < lines.denied:
         # What only the places of words show, and the network does not read there, is not called a contradiction.
@@ -128,9 +136,20 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     if probability >= lines.supported[language]:
         return Support("supported", probability, reference, quote, None, _agreement(claim, found, chinese))
     if view.contradicted >= lines.denied:
+        # 不建议给大灯贴膜 where the passage has 建议您不要加装灯膜: the network takes turned words for a denial.
+        advice = advised(claim, source.passages) if kind_of(claim) == "advice" else None
+        if advice and advice.agrees:
+            reason = "资料也这样建议" if chinese else "the passage advises the same"
+            return Support("supported", probability, advice.reference, advice.quote, None, reason)
         reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
         return Support("contradicted", probability, reference, quote, MEANING, reason)
     return Support("unknown", probability, reference, quote, None, _lack(claim, found, chinese))
+
+
+def _turned(clash: Clash, probability: float, found: Alignment, source: Source, chinese: bool) -> Support:
+    span = next((span for span in source.spans if clash.stated in span.text), found.span)
+    reason = "资料的说法与此相反" if chinese else "the quoted passage says the opposite"
+    return Support("contradicted", probability, span.passage, span.text, clash.kind, reason)
 
 
 def _quote(found: Alignment, source: Source) -> str:
