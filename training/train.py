@@ -222,7 +222,10 @@ def drawn(probability: NDArray[np.float64], dev: Measured, language: str) -> tup
     """Where a language draws its lines: above the first a claim is supported, below the second a clash counts."""
     chinese = dev.features[:, NAMES.index("chinese")] > 0
     here = chinese if language == "zh" else ~chinese
-    supported = max(STEPS, key=lambda line: (_mean(_only(dev, here), probability[here] >= line), -abs(line - 0.5)))
+    rows = _only(dev, here)
+    served = {float(line): _mean(rows, probability[here] >= line) for line in STEPS}
+    # Of lines that serve nearly as well the strictest: an error called correct costs more than an abstention.
+    supported = max(line for line, mean in served.items() if mean >= max(served.values()) - NEARLY)
     clashing = here & (dev.features[:, NAMES.index("clashes")] > 0)
     # A clash that people would not call one costs more than one that is missed.
     worth = weights_of(dev)[clashing] * np.where(dev.supported[clashing], -2.0, 1.0)
@@ -250,6 +253,7 @@ def denial(
 
 
 SURE_OF_DENIAL = 0.8
+NEARLY = 0.005
 # Sets whose labels tell what is contradicted from what is not to be found.
 TELLS_APART = ("factcheckgpt", "kvpi", "profiles", "written")
 STEPS = np.round(np.arange(0.30, 0.905, 0.01), 2)

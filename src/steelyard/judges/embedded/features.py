@@ -82,7 +82,7 @@ def measure_pairs(pairs: Sequence[tuple[str, Source]]) -> list[Alignment | None]
         text
         for draft, (_, source) in zip(drafts, pairs, strict=True)
         if draft
-        for text in (draft.claim, *draft.clauses, *(one.text for one in draft.beside))
+        for text in (draft.claim, *draft.clauses, *_encoded(draft, source))
     ]
     if texts:
         encode(texts)
@@ -107,6 +107,13 @@ def _draft(claim: str, source: Source) -> _Draft | None:
     return _Draft(
         claim, keys, weights, lexical, found, sorted(order), parts if len(parts) > 1 else [], _beside(source, order)
     )
+
+
+def _encoded(draft: _Draft, source: Source) -> list[str]:
+    """The spans that need vectors: in Chinese those to be compared, else also what is read beside the claim."""
+    if HAN_RUN.search(draft.claim):
+        return [source.spans[at].text for at in draft.chosen]
+    return [one.text for one in draft.beside]
 
 
 # The neighbours of the best span may say whom it speaks of; they rank behind what was found by its own words.
