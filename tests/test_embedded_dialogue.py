@@ -245,6 +245,31 @@ def test_what_is_to_be_said_must_be_said_rightly(criterion: str, says: str, says
     assert complies("请问？", says_otherwise, criterion) == "no"
 
 
+@pytest.mark.parametrize(
+    ("criterion", "answer", "complied"),
+    [
+        (
+            "The answer says: Breakfast is served from 7 to 10, and it is free for guests | content",
+            "Good morning! Breakfast is served from 7 to 10 and is free for guests.",
+            "fully",
+        ),
+        (
+            "The answer says that breakfast is served from 7 to 10 o'clock | content",
+            "Breakfast is served from 8 to 11 o'clock.",
+            "no",
+        ),
+        ("States that the pool is closed | content", "You can park behind the hotel.", "no"),
+        ("The answer does not say that the pool is closed | content", "You can park behind the hotel.", "fully"),
+        ("The answer does not say that the pool is closed | content", "The pool is closed.", "no"),
+        ("回答说明：门票80元，老人半价 | 内容约束", "门票80元一张，老人半价。", "fully"),
+        ("回答說明：門票80元 | 內容約束", "門票60元一張。", "no"),
+    ],
+)
+def test_a_statement_to_be_said_is_held_against_the_answer(criterion: str, answer: str, complied: str) -> None:
+    """What is to be said is looked for in the answer as a claim in a passage; its commas do not cut it in pieces."""
+    assert complies("请问？", answer, criterion) == complied
+
+
 def test_a_condition_that_does_not_arise_is_vacuous() -> None:
     """Not called for: satisfied and marked so. Called for: what must be done decides."""
     rule = "If an allergy is mentioned, asks about it | action"

@@ -55,6 +55,8 @@
     if (!source) {
       source = new EventSource("/events");
       source.addEventListener("progress", told);
+      // What ended between this page and the first event is told by nobody else.
+      source.addEventListener("open", () => refresh());
     }
     // Scores that are still being counted.
     if ([...list().querySelectorAll("td > .quiet")].some((one) => one.textContent === "…")) setTimeout(refresh, 2000);
