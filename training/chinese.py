@@ -26,9 +26,10 @@ from steelyard.judges.embedded.meaning import simplified
 from steelyard.judges.embedded.pieces import Pieces
 from steelyard.judges.embedded.transformer import NOWHERE, packed
 from training.measuring import Measured
+from training.reader import Marks
 from training.sets import DATA
 from training.starting import HEADS, Start, start_of
-from training.train import SEED, TELLS_APART, saved, usable, weights_of
+from training.train import SEED, saved, usable, weights_of
 
 BATCH, DECAY, DROPPED, WARMING = 32, 0.01, 0.1, 0.08
 THOUGHT = 128
@@ -44,8 +45,6 @@ class Stage(NamedTuple):
 
 # English claims are there for what they teach about comparing: of the two networks the other reads them better.
 STAGES = (Stage(1.2, 0.0, 1.5e-4), Stage(0.6, 1.25, 2e-4))
-# How much it counts to tell what is contradicted from what is not to be found.
-TOLD = 0.3
 # A row of a small set counts for many; beyond this it would be learnt by heart.
 HEAVIEST = 4.0
 # How many pieces of the spans are read: fewer at times, so that the network does not count on all of them.
@@ -171,9 +170,7 @@ def learnt(lessons: Lessons, start: Start, stages: Sequence[Stage] = STAGES, see
         {"params": [weight for weight in learning if weight.dim() < 2], "weight_decay": 0.0},
     ]
     counts = np.minimum(weights_of(rows), HEAVIEST)
-    weights = torch.from_numpy(counts / counts.mean()).float()
-    wanted = torch.from_numpy(np.where(rows.supported, 0, np.where(rows.labels == "contradicted", 2, 1)))
-    told = TOLD * torch.from_numpy(np.isin(rows.sets, TELLS_APART)).float()
+    marks = Marks(rows, counts / counts.mean())
     net.train()
     for stage in stages:
         optimiser = torch.optim.AdamW(groups, lr=stage.rate)
@@ -183,11 +180,7 @@ def learnt(lessons: Lessons, start: Start, stages: Sequence[Stage] = STAGES, see
         total = 0.0
         for chosen in batches:
             room = int(random.choice(ROOM))
-            said = net(block([lessons.pair(at, room) for at in chosen]))
-            either = torch.stack([said[:, 0], said[:, 1:].logsumexp(1)], 1).log_softmax(1)
-            loss = functional.nll_loss(either, (wanted[chosen] > 0).long(), reduction="none")
-            loss = loss + told[chosen] * functional.cross_entropy(said, wanted[chosen], reduction="none")
-            loss = (loss * weights[chosen]).mean()
+            loss = marks.loss(net(block([lessons.pair(at, room) for at in chosen])), chosen)
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(learning, 1.0)

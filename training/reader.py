@@ -127,6 +127,23 @@ def _halved(read: Read) -> Read:
     return read._replace(words=read.words.astype(np.float16))
 
 
+class Marks:
+    """What people said of rows, and what a network loses by saying otherwise."""
+
+    def __init__(self, rows: Measured, weights: NDArray[np.float64]) -> None:
+        self.weights = torch.from_numpy(weights).float()
+        self.wanted = torch.from_numpy(np.where(rows.supported, 0, np.where(rows.labels == "contradicted", 2, 1)))
+        self.told = TOLD * torch.from_numpy(np.isin(rows.sets, TELLS_APART)).float()
+
+    def loss(self, said: Tensor, chosen: Sequence[int] | NDArray[np.int64]) -> Tensor:
+        """Supported or not counts most; where labels tell, also what is contradicted and what not to be found."""
+        wanted = self.wanted[chosen]
+        either = torch.stack([said[:, 0], said[:, 1:].logsumexp(1)], 1).log_softmax(1)
+        lost = functional.nll_loss(either, (wanted > 0).long(), reduction="none")
+        lost = lost + self.told[chosen] * functional.cross_entropy(said, wanted, reduction="none")
+        return (lost * self.weights[chosen]).mean()
+
+
 def learnt(lessons: Lessons, seed: int = SEED, epochs: int = EPOCHS) -> Net:
     """A network that has gone over the rows a few times."""
     torch.manual_seed(seed)
@@ -136,18 +153,12 @@ def learnt(lessons: Lessons, seed: int = SEED, epochs: int = EPOCHS) -> Net:
     steps = epochs * math.ceil(len(rows.supported) / BATCH)
     optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps, pct_start=0.15)
-    weights = torch.from_numpy(weights_of(rows)).float()
-    wanted = torch.from_numpy(np.where(rows.supported, 0, np.where(rows.labels == "contradicted", 2, 1)))
-    told = TOLD * torch.from_numpy(np.isin(rows.sets, TELLS_APART)).float()
+    marks = Marks(rows, weights_of(rows))
     net.train()
     for epoch in range(epochs):
         total = 0.0
         for chosen in lessons.batches(random):
-            said = net(*lessons.block(chosen))
-            either = torch.stack([said[:, 0], said[:, 1:].logsumexp(1)], 1).log_softmax(1)
-            loss = functional.nll_loss(either, (wanted[chosen] > 0).long(), reduction="none")
-            loss = loss + told[chosen] * functional.cross_entropy(said, wanted[chosen], reduction="none")
-            loss = (loss * weights[chosen]).mean()
+            loss = marks.loss(net(*lessons.block(chosen)), chosen)
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
