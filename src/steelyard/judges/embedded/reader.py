@@ -1,6 +1,6 @@
 """A small network that reads a claim beside the spans it may rest on, word by word; plain numpy at run time.
 
-For every language but Chinese, which another one reads (chinese.py).
+For claims in another language than their passages; all others are read by larger ones (pairs.py).
 
 Each word of the claim looks for its counterparts in the spans, twice over (`heads`); what it finds is compared with it,
 the comparisons are seen among their neighbours and taken together with the measured features. Trained by
@@ -18,6 +18,7 @@ from steelyard.judges.embedded.encoder import Read
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.meaning import SENTENCES
 from steelyard.judges.embedded.spans import Beside
+from steelyard.judges.embedded.transformer import bent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,19 +159,19 @@ class Network:
             nearness.append((look * near).sum(axis=2, keepdims=True))
             on_best.append(look @ found.in_best[:, :, None])
         beside = np.concatenate([*parts, found.nearest, found.there, *nearness, *on_best], axis=2)
-        compared = _bent(self._line("compare", beside)) * is_word
+        compared = bent(self._line("compare", beside)) * is_word
         apart = np.pad(compared, ((0, 0), (1, 1), (0, 0)))
         around = np.concatenate([apart[:, :-2], apart[:, 1:-1], apart[:, 2:]], axis=2)
-        among = self._even("around", compared + _bent(self._line("around", around))) * is_word
+        among = self._even("around", compared + bent(self._line("around", around))) * is_word
         weight = _shares(np.where(is_word, self._line("weigh", among), np.float32(NOWHERE)), axis=1)
         whole = [
             among.sum(axis=1) / np.maximum(is_word.sum(axis=1), 1),
             np.where(is_word, among, np.float32(NOWHERE)).max(axis=1),
             (weight[:, :, :1] * among).sum(axis=1),
             (weight[:, :, 1:] * among).sum(axis=1),
-            _bent(self._line("measured", features)),
+            bent(self._line("measured", features)),
         ]
-        return self._line("say", _bent(self._line("think", np.concatenate(whole, axis=1))))
+        return self._line("say", bent(self._line("think", np.concatenate(whole, axis=1))))
 
     def _line(self, name: str, values: Floats) -> Floats:
         found: Floats = values @ self._weights[name] + self._weights[f"{name}_offset"]
@@ -217,13 +218,4 @@ def _shares(values: Floats, axis: int = -1) -> Floats:
 
     raised = np.exp(values - values.max(axis=axis, keepdims=True))
     found: Floats = raised / raised.sum(axis=axis, keepdims=True)
-    return found
-
-
-def _bent(values: Floats) -> Floats:
-    """GELU, in its usual approximation."""
-    import numpy as np
-
-    curve = np.float32(0.7978845608) * (values + np.float32(0.044715) * values * values * values)
-    found: Floats = np.float32(0.5) * values * (1 + np.tanh(curve))
     return found

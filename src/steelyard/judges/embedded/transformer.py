@@ -5,7 +5,7 @@ The weights are those of a BERT, packed in four bits each: two to a byte, with o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHARED = 32
 ZERO = 8
 LEAST = 1e-12
-NOWHERE = -1e4
+BEND = 0.7978845608
 
 
 class Packed(NamedTuple):
@@ -53,7 +53,7 @@ def packed(matrix: Floats) -> Packed:
 
 
 class Transformer:
-    """The layers of a trained network; `held` has their weights under the names that training/reader.py gives them."""
+    """The layers of a trained network; `held` has their weights under the names that training/pairs.py gives them."""
 
     def __init__(self, held: Mapping[str, Any]) -> None:
         import numpy as np
@@ -68,42 +68,63 @@ class Transformer:
                 self._held[name] = held[name].astype(np.float32)
         self._heads = int(held["heads"])
         self._depth = int(held["depth"])
+        for depth in range(self._depth):
+            # How strongly a piece looks is scaled here once, not with every look.
+            size = self._held[f"{depth}_take"].shape[0]
+            scale = np.float32((size // self._heads) ** -0.5)
+            self._held[f"{depth}_look"][:, :size] *= scale
+            self._held[f"{depth}_look_offset"][:size] *= scale
 
-    def states(self, ids: NDArray[np.int64], kinds: NDArray[np.int64], is_text: NDArray[np.bool_]) -> Floats:
-        """The vector of each piece of some texts; `is_text` tells pieces from what fills up to the longest text."""
+    def states(self, texts: Sequence[Sequence[int]], seconds: Sequence[int], wanted: Sequence[int]) -> list[Floats]:
+        """Of each text the vectors of its first pieces, so many as are `wanted`; second parts begin at `seconds`."""
         import numpy as np
 
-        count, length = ids.shape
-        words = self._words.lines(ids.reshape(-1)).reshape(count, length, -1)
-        here = words + self._held["place"][:length] + self._held["kind"][kinds]
-        state = self._evened("bare", here.reshape(count * length, -1))
-        hidden = np.where(is_text, np.float32(0), np.float32(NOWHERE))[:, None, None, :]
-        for depth in range(self._depth):
-            state = self._layer(f"{depth}", state, hidden)
-        return state.reshape(count, length, -1)
+        sizes = [len(text) for text in texts]
+        words = self._words.lines(np.array([number for text in texts for number in text], dtype=np.int64))
+        places = np.concatenate([np.arange(size) for size in sizes])
+        kinds = (places >= np.repeat(seconds, sizes)).astype(np.int64)
+        state = self._evened("bare", words + self._held["place"][places] + self._held["kind"][kinds])
+        for depth in range(self._depth - 1):
+            state = self._layer(f"{depth}", state, sizes, sizes)
+        # Nothing looks at the last layer's vectors but who asked for them.
+        state = self._layer(f"{self._depth - 1}", state, sizes, wanted)
+        return np.split(state, np.cumsum(wanted)[:-1])
 
     def line(self, name: str, values: Floats) -> Floats:
         found: Floats = values @ self._held[name]
         found += self._held[f"{name}_offset"]
         return found
 
-    def _layer(self, name: str, state: Floats, hidden: Floats) -> Floats:
+    def _layer(self, name: str, state: Floats, sizes: Sequence[int], wanted: Sequence[int]) -> Floats:
+        """The next vectors of the first pieces of each text, which look at all pieces of their own text."""
         import numpy as np
 
-        count, length = hidden.shape[0], hidden.shape[3]
-        width = state.shape[1] // self._heads
-        apart = self.line(f"{name}_look", state).reshape(count, length, 3, self._heads, width).transpose(2, 0, 3, 1, 4)
-        asks, offers, tells = apart[0], apart[1], apart[2]
-        pull = asks @ offers.transpose(0, 1, 3, 2)
-        pull *= np.float32(width**-0.5)
-        pull += hidden
-        pull -= pull.max(axis=3, keepdims=True)
-        np.exp(pull, out=pull)
-        pull /= pull.sum(axis=3, keepdims=True)
-        seen = (pull @ tells).transpose(0, 2, 1, 3).reshape(count * length, -1)
-        state = self._evened(f"{name}_seen", state + self.line(f"{name}_take", seen))
+        looks = self.line(f"{name}_look", state)
+        seen, kept, start = [], [], 0
+        for size, first in zip(sizes, wanted, strict=True):
+            seen.append(self._seen(looks[start : start + size], first))
+            kept.append(state[start : start + first])
+            start += size
+        state = np.concatenate(kept)
+        state += self.line(f"{name}_take", np.concatenate(seen))
+        state = self._evened(f"{name}_seen", state)
         wide = bent(self.line(f"{name}_widen", state))
-        return self._evened(f"{name}_told", state + self.line(f"{name}_narrow", wide))
+        state += self.line(f"{name}_narrow", wide)
+        return self._evened(f"{name}_told", state)
+
+    def _seen(self, looks: Floats, first: int) -> Floats:
+        """What the first pieces of one text take from all of it."""
+        import numpy as np
+
+        apart = looks.reshape(len(looks), 3, self._heads, -1).transpose(1, 2, 0, 3)
+        asks, offers, tells = apart[0, :, :first], apart[1], apart[2]
+        pull = asks @ offers.transpose(0, 2, 1)
+        pull -= pull.max(axis=2, keepdims=True)
+        np.exp(pull, out=pull)
+        taken = pull @ tells
+        taken /= pull.sum(axis=2, keepdims=True)
+        found: Floats = taken.transpose(1, 0, 2).reshape(first, -1)
+        return found
 
     def _evened(self, name: str, values: Floats) -> Floats:
         """Each line with mean and spread made even, in place."""
@@ -117,16 +138,16 @@ class Transformer:
 
 
 def bent(values: Floats) -> Floats:
-    """GELU, in its usual approximation."""
+    """GELU, in its usual approximation and in place, since this is much of the time."""
     import numpy as np
 
     curve = values * values
+    curve *= np.float32(-2 * BEND * 0.044715)
+    curve += np.float32(-2 * BEND)
     curve *= values
-    curve *= np.float32(0.044715)
-    curve += values
-    curve *= np.float32(0.7978845608)
-    np.tanh(curve, out=curve)
+    # What is far below zero becomes zero, by way of something too large for a number.
+    with np.errstate(over="ignore"):
+        np.exp(curve, out=curve)
     curve += np.float32(1)
-    curve *= values
-    curve *= np.float32(0.5)
-    return curve
+    values /= curve
+    return values

@@ -1,4 +1,4 @@
-"""The transformer that reads Chinese claims beside spans: how text is cut, laid out and read."""
+"""The transformers that read claims beside spans: how text is cut, laid out and read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judges.embedded.chinese import (
+from steelyard.judges.embedded.pairs import (
     CLAIM_PIECES,
     SPAN_PIECES,
     WEIGHTS,
+    Language,
     block,
-    is_chinese,
+    common_language,
     laid,
     network,
     paired,
@@ -47,22 +48,25 @@ def test_a_word_is_cut_into_the_longest_pieces(text: str, numbers: list[int]) ->
     assert SOME.of(text) == numbers
 
 
+@pytest.mark.parametrize("language", WEIGHTS)
 @given(text=st.text(max_size=60))
-def test_any_text_can_be_cut(text: str) -> None:
+def test_any_text_can_be_cut(language: Language, text: str) -> None:
     """Whatever an answer holds, it becomes numbers of the vocabulary."""
-    assert all(number >= 0 for number in network().pieces.of(text))
+    assert all(number >= 0 for number in network(language).pieces.of(text))
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("language", "text"),
     [
-        "本馆位于第二层，2024年3月起每周一闭馆，请提前预约；iPhone 15 可用。",
-        "The café's second-floor gallery (opened in 2024) costs £12.50, doesn't it?",
+        ("zh", "本馆位于第二层，2024年3月起每周一闭馆，请提前预约；iPhone 15 可用。"),
+        ("zh", "The café's second-floor gallery (opened in 2024) costs £12.50, doesn't it?"),
+        ("en", "The café's second-floor gallery (opened in 2024) costs £12.50, doesn't it?"),
+        ("en", "Xylographers' antediluvian zeugmas — 3½ km away; e-mail: a_b@c.org"),
     ],
 )
-def test_common_words_are_known(text: str) -> None:
+def test_common_words_are_known(language: Language, text: str) -> None:
     """What is left out of the shipped vocabulary is rare: ordinary text has no unknown words."""
-    pieces = network().pieces
+    pieces = network(language).pieces
     assert pieces.of("\ue000")[0] not in pieces.of(text)
 
 
@@ -106,18 +110,25 @@ def test_nothing_is_packed_as_nothing() -> None:
     assert not packed(np.zeros((2, 32), dtype=np.float32)).lines().any()
 
 
-def test_the_weights_stay_small() -> None:
-    """The network is a small part of what is installed."""
-    assert WEIGHTS.stat().st_size < 9_000_000
+@pytest.mark.parametrize(("language", "most"), [("zh", 9_000_000), ("en", 12_000_000)])
+def test_the_weights_stay_small(language: Language, most: int) -> None:
+    """The networks are a small part of what is installed."""
+    assert WEIGHTS[language].stat().st_size < most
 
 
 # --- reading ---------------------------------------------------------------------------------------
 
 
-def test_a_claim_is_judged_alike_alone_and_among_others() -> None:
+@pytest.mark.parametrize(
+    ("language", "claims"),
+    [
+        ("zh", ["狗不能进入。", "二楼售票处冬季每周一不营业，其他时间照常，老年人凭证免费入场。"]),
+        ("en", ["No dogs.", "In winter the ticket office on the second floor is closed every Monday, otherwise open."]),
+    ],
+)
+def test_a_claim_is_judged_alike_alone_and_among_others(language: Language, claims: list[str]) -> None:
     """What a shorter claim is filled up with says nothing."""
-    held = network()
-    claims = ["狗不能进入。", "二楼售票处冬季每周一不营业，其他时间照常，老年人凭证免费入场。"]
+    held = network(language)
     spans = [Beside(1, 0, "No dogs in the lounge. 休息室不许带狗。"), Beside(2, 3, "Tickets: second floor. 二楼售票。")]
     pairs = [paired(claim, spans, held.pieces) for claim in claims]
     both = held.impressions(pairs)
@@ -129,13 +140,16 @@ def test_a_claim_is_judged_alike_alone_and_among_others() -> None:
     assert held.impressions([]) == []
 
 
-def test_what_stands_in_two_languages_is_not_read_as_chinese() -> None:
-    """The transformer never saw a Chinese claim beside an English passage; that is left to the other network."""
+def test_a_claim_in_another_language_than_its_passages_is_left_to_the_smaller_network() -> None:
+    """No transformer ever saw a Chinese claim beside an English passage, or the reverse."""
     english, chinese = [Beside(1, 0, "The gallery is closed on Mondays.")], [Beside(1, 0, "展厅周一闭馆。")]
-    assert is_chinese("展厅周一闭馆。", chinese)
-    assert not is_chinese("展厅周一闭馆。", english)
-    assert not is_chinese("The gallery is closed on Mondays.", chinese)
-    assert not is_chinese("展厅周一闭馆。", [])
+    assert common_language("展厅周一闭馆。", chinese) == "zh"
+    assert common_language("The gallery is closed on Mondays.", english) == "en"
+    assert common_language("The gallery is closed on Mondays.", [*english, *english, *chinese]) == "en"
+    assert common_language("展厅周一闭馆。", english) is None
+    assert common_language("The gallery is closed on Mondays.", chinese) is None
+    assert common_language("展厅周一闭馆。", []) is None
+    read(["展厅周一闭馆。"]).support("The gallery is closed on Mondays.")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""A small transformer that reads a Chinese claim together with the spans it may rest on.
+"""Small transformers, one a language, that read a claim together with the spans it may rest on.
 
-It has four layers, was trained on much Chinese text by others (training/README.md names it), and learnt from
-training/chinese.py to tell claims that are true of a text from those that are true of its twin.
+They were trained on much text by others (training/README.md names them), and learnt from training/pairs.py to tell
+claims that are true of a text from those that are true of its twin.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from steelyard.judges.embedded.meaning import HAN_RUN, simplified
 from steelyard.judges.embedded.pieces import Pieces
 from steelyard.judges.embedded.reader import Impression
 from steelyard.judges.embedded.spans import Beside
-from steelyard.judges.embedded.transformer import NOWHERE, Transformer, bent
+from steelyard.judges.embedded.transformer import Transformer, bent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-WEIGHTS = Path(__file__).with_name("weights") / "chinese.npz"
-CLAIM_PIECES, SPAN_PIECES = 64, 128
+Language = Literal["zh", "en"]
+FOLDER = Path(__file__).with_name("weights")
+WEIGHTS: dict[Language, Path] = {"zh": FOLDER / "chinese.npz", "en": FOLDER / "english.npz"}
+# So much of the spans is read: a third more was no better on development rows, a third less was.
+CLAIM_PIECES, SPAN_PIECES = 64, 96
 # So many pieces are read in one go: more would not stay in the processor's cache.
 TOGETHER = 640
+NOWHERE = -1e4
 
 
 class Pair(NamedTuple):
@@ -51,30 +55,6 @@ def laid(
     return Pair([pieces.begin, *own, pieces.end, *beside, pieces.end], len(own))
 
 
-class Block(NamedTuple):
-    """Some pairs of like length, filled up with zeros to the longest."""
-
-    ids: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    is_text: NDArray[np.bool_]
-    is_claim: NDArray[np.bool_]
-
-
-def block(pairs: Sequence[Pair]) -> Block:
-    import numpy as np
-
-    shape = len(pairs), max(len(pair.numbers) for pair in pairs)
-    found = Block(
-        np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-    )  # fmt: skip
-    for line, (numbers, claim) in enumerate(pairs):
-        found.ids[line, : len(numbers)] = numbers
-        found.kinds[line, claim + 2 : len(numbers)] = 1
-        found.is_text[line, : len(numbers)] = True
-        found.is_claim[line, 1 : claim + 1] = True
-    return found
-
-
 class Network:
     """The trained network."""
 
@@ -88,7 +68,7 @@ class Network:
 
         said = np.zeros((len(pairs), 3), dtype=np.float32)
         for chosen in _batches([len(pair.numbers) for pair in pairs]):
-            said[chosen] = self._said(block([pairs[at] for at in chosen]))
+            said[chosen] = self._said([pairs[at] for at in chosen])
         against = np.logaddexp(said[:, 1], said[:, 2])
         shares = np.exp(said[:, 2] - np.logaddexp(said[:, 0], against))
         # The last digits depend on what is read in the same go; no label should.
@@ -97,41 +77,51 @@ class Network:
             for support, share in zip((said[:, 0] - against).tolist(), shares.tolist(), strict=True)
         ]
 
-    def _said(self, read: Block) -> Floats:
+    def _said(self, pairs: Sequence[Pair]) -> Floats:
         """Scores for supported, neither and contradicted."""
         import numpy as np
 
-        states = self._body.states(read.ids, read.kinds, read.is_text)
-        claim = read.is_claim[:, :, None]
-        whole = [
-            states[:, 0],
-            (states * claim).sum(axis=1) / np.maximum(claim.sum(axis=1), 1),
-            np.where(claim, states, np.float32(NOWHERE)).max(axis=1),
-        ]
-        return self._body.line("say", bent(self._body.line("think", np.concatenate(whole, axis=1))))
+        seconds, wanted = [pair.claim + 2 for pair in pairs], [pair.claim + 1 for pair in pairs]
+        states = self._body.states([pair.numbers for pair in pairs], seconds, wanted)
+        whole = np.stack([_whole(state[0], state[1:]) for state in states])
+        return self._body.line("say", bent(self._body.line("think", whole)))
+
+
+def _whole(mark: Floats, claim: Floats) -> Floats:
+    """What stands for a pair: the vector of its first mark, the mean and the most of those of the claim."""
+    import numpy as np
+
+    nothing = np.zeros_like(mark), np.full_like(mark, NOWHERE)
+    return np.concatenate([mark, *((claim.mean(axis=0), claim.max(axis=0)) if len(claim) else nothing)])
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Which texts are read in one go: those of like size, since all are filled up to the longest."""
+    """Which texts are read in one go."""
     batch: list[int] = []
-    for at in sorted(range(len(sizes)), key=lambda one: sizes[one]):
-        if batch and sizes[at] * (len(batch) + 1) > TOGETHER:
+    room = TOGETHER
+    for at, size in enumerate(sizes):
+        if batch and size > room:
             yield batch
-            batch = []
+            batch, room = [], TOGETHER
         batch.append(at)
+        room -= size
     if batch:
         yield batch
 
 
-def read_chinese(pairs: Sequence[tuple[str, Sequence[Beside]]]) -> list[Impression]:
-    """What the shipped network makes of claims, each with the spans beside it, best first."""
-    reads = network()
+def read_pairs(language: Language, pairs: Sequence[tuple[str, Sequence[Beside]]]) -> list[Impression]:
+    """What the network of a language makes of claims, each with the spans beside it, best first."""
+    reads = network(language)
     return reads.impressions([paired(*pair, reads.pieces) for pair in pairs])
 
 
-def is_chinese(claim: str, spans: Sequence[Beside]) -> bool:
-    """Whether claim and spans are both Chinese: it never learnt from a claim beside another language."""
-    return bool(HAN_RUN.search(claim)) and any(HAN_RUN.search(span.text) for span in spans)
+def common_language(claim: str, spans: Sequence[Beside]) -> Language | None:
+    """The language of claim and spans; none if they differ: no network ever learnt from a claim beside another."""
+    chinese = sum(bool(HAN_RUN.search(span.text)) for span in spans)
+    if HAN_RUN.search(claim):
+        return "zh" if chinese else None
+    # English text may name something in Chinese here and there.
+    return "en" if 2 * chinese < len(spans) else None
 
 
 def paired(claim: str, spans: Sequence[Beside], pieces: Pieces) -> Pair:
@@ -140,10 +130,10 @@ def paired(claim: str, spans: Sequence[Beside], pieces: Pieces) -> Pair:
     return laid(pieces.of(simplified(claim)), numbers, pieces)
 
 
-@lru_cache(maxsize=1)
-def network(weights: Path = WEIGHTS) -> Network:
-    """The shipped network, read at its first use."""
+@lru_cache(maxsize=2)
+def network(language: Language) -> Network:
+    """The shipped network of a language, read at its first use."""
     import numpy as np
 
-    with np.load(weights, allow_pickle=False) as held:
+    with np.load(WEIGHTS[language], allow_pickle=False) as held:
         return Network({name: held[name] for name in held.files})

@@ -1,8 +1,8 @@
-"""Train the transformer that reads Chinese claims: python -m training.chinese --start PACKAGE --keep FOLDER
+"""Train the transformer that reads the claims of a language: python -m training.pairs en --start PACKAGE --keep FOLDER
 
 Needs torch (2.x, on the CPU) and onnx besides what training.train needs. The same rows as there, measured once and kept
-in the folder. The weights go to src/steelyard/judges/embedded/weights/chinese.npz, and training.train is to be run
-after it. Takes some two hours of one core.
+in the folder. The weights go to src/steelyard/judges/embedded/weights/, and training.train is to be run after it. Takes
+some two hours of one core for either language.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steelyard.judges.embedded.chinese import SPAN_PIECES, WEIGHTS, Block, Pair, block, laid
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.meaning import simplified
+from steelyard.judges.embedded.pairs import NOWHERE, SPAN_PIECES, WEIGHTS, Language, Pair, laid
 from steelyard.judges.embedded.pieces import Pieces
-from steelyard.judges.embedded.transformer import NOWHERE, packed
+from steelyard.judges.embedded.transformer import packed
 from training.measuring import Measured
 from training.reader import Marks
 from training.sets import DATA
-from training.starting import HEADS, Start, start_of
+from training.starting import HEADS, Start, chinese_start, english_start
 from training.train import SEED, saved, usable, weights_of
 
 BATCH, DECAY, DROPPED, WARMING = 32, 0.01, 0.1, 0.08
@@ -43,14 +43,50 @@ class Stage(NamedTuple):
     rate: float
 
 
-# English claims are there for what they teach about comparing: of the two networks the other reads them better.
-STAGES = (Stage(1.2, 0.0, 1.5e-4), Stage(0.6, 1.25, 2e-4))
+class Course(NamedTuple):
+    """How the network of a language is taught.
+
+    So many of its lowest layers stay as they were (`kept`), and what is new in it learns so much `faster`. How many
+    pieces of the spans are read varies (`rooms`), so that the network does not count on all of them.
+    """
+
+    start: Callable[[Path], Start]
+    stages: tuple[Stage, ...]
+    rooms: tuple[int, ...]
+    kept: int
+    faster: float
+
+
+COURSES: dict[Language, Course] = {
+    # English claims are there for what they teach about comparing.
+    "zh": Course(chinese_start, (Stage(1.2, 0.0, 1.5e-4), Stage(0.6, 1.25, 2e-4)), (96, SPAN_PIECES), 0, 1.0),
+    "en": Course(english_start, (Stage(0.0, 1.5, 1.2e-4),), (64, 96, SPAN_PIECES), 1, 4.0),
+}
 # A row of a small set counts for many; beyond this it would be learnt by heart.
 HEAVIEST = 4.0
-# How many pieces of the spans are read: fewer at times, so that the network does not count on all of them.
-ROOM = (96, SPAN_PIECES)
 # Sets whose claims stand beside two texts. Both are read in one batch: what they share teaches nothing.
 TWINS = ("written", "profiles")
+
+
+class Block(NamedTuple):
+    """Some pairs of like length, filled up with zeros to the longest."""
+
+    ids: Tensor
+    kinds: Tensor
+    is_text: Tensor
+    is_claim: Tensor
+
+
+def block(pairs: Sequence[Pair]) -> Block:
+    shape = len(pairs), max(len(pair.numbers) for pair in pairs)
+    longs, flags = (torch.zeros(shape, dtype=each) for each in (torch.int64, torch.bool))
+    found = Block(longs, longs.clone(), flags, flags.clone())
+    for line, (numbers, claim) in enumerate(pairs):
+        found.ids[line, : len(numbers)] = torch.tensor(numbers)
+        found.kinds[line, claim + 2 : len(numbers)] = 1
+        found.is_text[line, : len(numbers)] = True
+        found.is_claim[line, 1 : claim + 1] = True
+    return found
 
 
 class Layer(nn.Module):
@@ -75,7 +111,7 @@ class Layer(nn.Module):
 
 
 class Net(nn.Module):
-    """As `steelyard.judges.embedded.chinese.Network`, for learning. Names are those of the weights."""
+    """As `steelyard.judges.embedded.pairs.Network`, for learning. Names are those of the weights."""
 
     def __init__(self, start: Start) -> None:
         super().__init__()
@@ -96,8 +132,13 @@ class Net(nn.Module):
         # What words mean is known from more text than there is here.
         self.word.weight.requires_grad_(False)
 
+    def keep(self, layers: int) -> None:
+        """Leave what comes before any layer, and so many layers, as they are."""
+        for part in (self.place, self.kind, self.bare, *self.layers[:layers]):
+            part.requires_grad_(False)
+
     def forward(self, read: Block) -> Tensor:
-        ids, kinds, is_text, is_claim = (torch.from_numpy(each) for each in read)
+        ids, kinds, is_text, is_claim = read
         state = self.drop(self.bare(self.word(ids) + self.place.weight[: ids.shape[1]] + self.kind(kinds)))
         hidden = torch.zeros(is_text.shape).masked_fill(~is_text, NOWHERE)[:, None, None, :]
         for layer in self.layers:
@@ -159,27 +200,26 @@ class Lessons:
             share -= 1
 
 
-def learnt(lessons: Lessons, start: Start, stages: Sequence[Stage] = STAGES, seed: int = SEED) -> Net:
-    """A network that has gone through the stages."""
+def learnt(lessons: Lessons, start: Start, course: Course, seed: int = SEED) -> Net:
+    """A network that has gone through a course."""
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     rows, net = lessons.rows, Net(start)
+    if course.kept:
+        net.keep(course.kept)
     learning = [weight for weight in net.parameters() if weight.requires_grad]
-    groups = [
-        {"params": [weight for weight in learning if weight.dim() > 1], "weight_decay": DECAY},
-        {"params": [weight for weight in learning if weight.dim() < 2], "weight_decay": 0.0},
-    ]
+    groups = _groups(net, course.faster)
     counts = np.minimum(weights_of(rows), HEAVIEST)
     marks = Marks(rows, counts / counts.mean())
     net.train()
-    for stage in stages:
-        optimiser = torch.optim.AdamW(groups, lr=stage.rate)
+    for stage in course.stages:
+        optimiser = torch.optim.AdamW([group | {"lr": stage.rate * group["speed"]} for group in groups])
         batches = list(lessons.batches(stage, random))
         slope = _slope(len(batches))
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, slope)
         total = 0.0
         for chosen in batches:
-            room = int(random.choice(ROOM))
+            room = int(random.choice(course.rooms))
             loss = marks.loss(net(block([lessons.pair(at, room) for at in chosen])), chosen)
             optimiser.zero_grad()
             loss.backward()
@@ -189,6 +229,19 @@ def learnt(lessons: Lessons, start: Start, stages: Sequence[Stage] = STAGES, see
             total += float(loss.detach())
         print(f"{stage}: loss {total / len(batches):.3f}", flush=True)
     return net.eval()
+
+
+def _groups(net: Net, faster: float) -> list[dict[str, Any]]:
+    """The weights that learn, by how fast they do; those of one dimension are not drawn to zero."""
+    new = {id(weight) for part in (net.think, net.say) for weight in part.parameters()}
+    groups: dict[tuple[bool, bool], list[Tensor]] = defaultdict(list)
+    for weight in net.parameters():
+        if weight.requires_grad:
+            groups[id(weight) in new, weight.dim() > 1].append(weight)
+    return [
+        {"params": weights, "weight_decay": DECAY if is_wide else 0.0, "speed": faster if is_new else 1.0}
+        for (is_new, is_wide), weights in groups.items()
+    ]
 
 
 def _slope(steps: int) -> Callable[[int], float]:
@@ -256,16 +309,20 @@ def _is_readable(piece: str) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("language", choices=COURSES)
     parser.add_argument("--start", type=Path, required=True, help="the package with the network to begin with")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the public sets")
     parser.add_argument("--keep", type=Path, default=None, help="a folder in which to keep measured features")
     parser.add_argument("--workers", type=int, default=1, help="processes that measure at the same time")
-    parser.add_argument("--out", type=Path, default=WEIGHTS)
+    parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    start = start_of(options.start)
+    torch.set_num_threads(options.workers)
+    course = COURSES[options.language]
+    start = course.start(options.start)
     lessons = Lessons(usable("train", options), start.vocabulary)
-    saved(options.out, exported(learnt(lessons, start), start.vocabulary, needed(start.vocabulary, lessons)))
+    net = learnt(lessons, start, course)
+    kept = needed(start.vocabulary, lessons)
+    saved(options.out or WEIGHTS[options.language], exported(net, start.vocabulary, kept))
 
 
 if __name__ == "__main__":
