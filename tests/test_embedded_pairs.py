@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.pairs import (
     CLAIM_PIECES,
     SPAN_PIECES,
     WEIGHTS,
     Language,
-    block,
     common_language,
     laid,
     network,
     paired,
 )
 from steelyard.judges.embedded.pieces import Pieces
+from steelyard.judges.embedded.readers import readings
 from steelyard.judges.embedded.spans import Beside
 from steelyard.judges.embedded.support import read
 from steelyard.judges.embedded.transformer import SHARED, packed
@@ -49,6 +50,7 @@ def test_a_word_is_cut_into_the_longest_pieces(text: str, numbers: list[int]) ->
 
 
 @pytest.mark.parametrize("language", WEIGHTS)
+@settings(deadline=None)
 @given(text=st.text(max_size=60))
 def test_any_text_can_be_cut(language: Language, text: str) -> None:
     """Whatever an answer holds, it becomes numbers of the vocabulary."""
@@ -77,18 +79,16 @@ def test_a_claim_stands_before_its_spans_in_the_order_of_the_passages() -> None:
     """Spans come best first; they are read as they follow each other in the text."""
     pair = laid([7], [(5, [8]), (2, [9, 10])], SOME)
     assert pair.numbers == [SOME.begin, 7, SOME.end, 9, 10, 8, SOME.end]
-    read_as = block([pair, laid([7, 7], [], SOME)])
-    assert read_as.is_claim.tolist()[0] == [False, True, False, False, False, False, False]
-    assert read_as.kinds.tolist()[0] == [0, 0, 0, 1, 1, 1, 1]
-    assert read_as.is_text.sum(axis=1).tolist() == [7, 5]
+    assert pair.claim == 1
+    assert laid([7, 7], [], SOME).numbers == [SOME.begin, 7, 7, SOME.end, SOME.end]
 
 
 def test_what_does_not_fit_is_left_out_worst_first() -> None:
     """The best span is read whole; what comes last in rank is cut."""
-    pair = laid([7] * 500, [(9, [8] * 100), (1, [9] * 100)], SOME)
+    pair = laid([7] * 500, [(9, [8] * 60), (1, [9] * 60)], SOME)
     assert pair.claim == CLAIM_PIECES
-    assert pair.numbers.count(8) == 100
-    assert pair.numbers.count(9) == SPAN_PIECES - 100
+    assert pair.numbers.count(8) == 60
+    assert pair.numbers.count(9) == SPAN_PIECES - 60
     assert pair.numbers.index(9) < pair.numbers.index(8)
 
 
@@ -149,7 +149,32 @@ def test_a_claim_in_another_language_than_its_passages_is_left_to_the_smaller_ne
     assert common_language("展厅周一闭馆。", english) is None
     assert common_language("The gallery is closed on Mondays.", chinese) is None
     assert common_language("展厅周一闭馆。", []) is None
-    read(["展厅周一闭馆。"]).support("The gallery is closed on Mondays.")
+    features = np.zeros((3, len(NAMES)))
+    mixed, same, none = readings(
+        [
+            ("The gallery is closed on Mondays.", chinese),
+            ("The gallery is closed on Mondays.", english),
+            ("展厅周一闭馆。", english),
+        ],
+        features,
+    )
+    assert mixed.small == mixed.large
+    assert none.small == none.large
+    assert same.small != same.large
+    assert readings([], features[:0]) == []
+
+
+def test_only_what_is_wanted_of_the_last_layer_is_worked_out() -> None:
+    """The vectors of the first pieces are the same, whether the others are asked for or not."""
+    held = network("zh")
+    texts = [
+        paired(claim, [Beside(1, 0, "二楼售票，周一闭馆。")], held.pieces).numbers for claim in ("周一闭馆。", "免费")
+    ]
+    seconds, sizes = [3, 3], [len(text) for text in texts]
+    few, all_ = (held.body.states(texts, seconds, wanted) for wanted in ([2, 1], sizes))
+    for some, whole, size in zip(few, all_, [2, 1], strict=True):
+        assert some.shape == (size, whole.shape[1])
+        assert np.allclose(some, whole[:size], atol=1e-5)
 
 
 @pytest.mark.parametrize(

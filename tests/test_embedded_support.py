@@ -220,7 +220,7 @@ def test_more_missing_words_never_raise_the_score() -> None:
     for name in ("recall_all", "recall_window", "weighted_window", "soft_recall"):
         worse[0, NAMES.index(name)] /= 2
     vectors = found.vector[None, :].astype(np.float64)
-    read = np.zeros(1)
+    read = np.zeros((1, 2))
     assert model().probabilities(worse, vectors, read)[0] <= model().probabilities(line, vectors, read)[0]
 
 

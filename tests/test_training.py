@@ -246,7 +246,7 @@ def test_training_twice_gives_the_same_bytes(data: Path, tmp_path: Path, capsys:
     assert "balanced accuracy" in capsys.readouterr().out
     learnt = model(outs[0])
     line, vector = np.zeros((1, len(NAMES))), np.zeros((1, 512))
-    assert 0 <= learnt.probabilities(line, vector, np.zeros(1))[0] <= 1
+    assert 0 <= learnt.probabilities(line, vector, np.zeros((1, 2)))[0] <= 1
 
 
 @pytest.mark.usefixtures("few_texts")

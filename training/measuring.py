@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from steelyard.judges.embedded.features import NAMES, measure_pairs
 from steelyard.judges.embedded.meaning import DIMENSIONS, ONE_THREAD
-from steelyard.judges.embedded.reader import Impression
-from steelyard.judges.embedded.readers import impressions as read
+from steelyard.judges.embedded.readers import Readings, readings
 from steelyard.judges.embedded.source import Source
 from steelyard.judges.embedded.spans import Beside
 from training.sets import Row
@@ -70,21 +69,21 @@ def _objects(values: Sequence[object]) -> NDArray[np.object_]:
     return found
 
 
-def impressions(found: Measured, workers: int = 1) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the shipped networks make of measured rows: the log-odds of support, and how probably they are denied."""
+def read(found: Measured, workers: int = 1) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the shipped networks make of measured rows: the log-odds each gives, and how probably they are denied."""
     parts = [slice(at, at + TOGETHER) for at in range(0, len(found.beside), TOGETHER)]
     batches = [(found.beside[part].tolist(), found.features[part]) for part in parts]
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:
-            said = [one for some in pool.map(_impressions, batches, chunksize=8) for one in some]
+            said = [one for some in pool.map(_read, batches, chunksize=8) for one in some]
     else:
-        said = [one for batch in batches for one in _impressions(batch)]
+        said = [one for batch in batches for one in _read(batch)]
     return np.array([one.support for one in said]), np.array([one.contradicted for one in said])
 
 
-def _impressions(batch: tuple[Sequence[Any], NDArray[np.float64]]) -> list[Impression]:
+def _read(batch: tuple[Sequence[Any], NDArray[np.float64]]) -> list[Readings]:
     with ONE_THREAD:
-        return read([(claim, [Beside(*span) for span in spans]) for claim, spans in batch[0]], batch[1])
+        return readings([(claim, [Beside(*span) for span in spans]) for claim, spans in batch[0]], batch[1])
 
 
 FOLDS = 5

@@ -34,7 +34,7 @@ from steelyard.judges.embedded.model import (
     together,
     weighed_up,
 )
-from training.measuring import FOLDS, Measured, impressions, measured
+from training.measuring import FOLDS, Measured, measured, read
 from training.planted import pairs
 from training.profiles import SET as PROFILES
 from training.profiles import profiles
@@ -201,20 +201,26 @@ def by_set(found: Measured, called: NDArray[np.bool_]) -> Mapping[str, float]:
     }
 
 
-def calibrated(scores: NDArray[np.float64], read: NDArray[np.float64], dev: Measured) -> NDArray[np.float64]:
-    """For each kind of row what scores and readings count, as a plane to log-odds (Platt's line, with two).
+def calibrated(scores: NDArray[np.float64], readings: NDArray[np.float64], dev: Measured) -> NDArray[np.float64]:
+    """For each kind of row what scores and readings count, as a plane to log-odds (Platt's line, with three).
 
     Both labels of every set count the same.
     """
     weights, kind = weights_of(dev), kinds(dev.features)
-    found = np.zeros((len(KINDS), 3))
+    columns = np.column_stack([scores, readings])
+    found = np.zeros((len(KINDS), columns.shape[1] + 1))
     for at in range(len(KINDS)):
         here = kind == at
         if len(set(dev.supported[here])) < 2:
             here = np.ones_like(here)
-        both = np.column_stack([scores, read])[here]
-        plane = LogisticRegression(C=1e6).fit(both, dev.supported[here], sample_weight=weights[here])
-        found[at] = [*np.maximum(plane.coef_[0], 0.0), plane.intercept_[0]]
+        counted = np.arange(columns.shape[1])
+        while True:
+            plane = LogisticRegression(C=1e6).fit(columns[here][:, counted], dev.supported[here], weights[here])
+            if (plane.coef_ >= 0).all():
+                break
+            # Nothing that speaks for a claim may count against it; without it the others are weighed anew.
+            counted = counted[plane.coef_[0] >= 0]
+        found[at, counted], found[at, -1] = plane.coef_[0], plane.intercept_[0]
     return found.round(5)
 
 
@@ -310,16 +316,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     grown = {each: even(exported(fitted(train, columns, each)), columns) for each in GRID}
     said = {each: together(grown[each], line, dev.features, tested) for each in GRID}
     chosen = max(GRID, key=lambda each: _mean(dev, said[each] >= 0))
-    read, denied = impressions(dev, options.workers)
+    readings, denied = read(dev, options.workers)
     trees, scores = grown[chosen], said[chosen]
-    weighed = calibrated(scores, read, dev)
-    probability = weighed_up(weighed[kinds(dev.features)], scores, read)
+    weighed = calibrated(scores, readings, dev)
+    probability = weighed_up(weighed[kinds(dev.features)], scores, readings)
     lines = {language: drawn(probability, dev, language) for language in LANGUAGES}
     line_of_denial = denial(denied, probability, dev, lines)
     saved(options.out, tables(trees, line, learnt, weighed, lines) | {"denied": line_of_denial})
     print(f"chosen {chosen}, lines {lines}, denied from {line_of_denial}")
     for kind, weights in zip(KINDS, weighed.tolist(), strict=True):
-        print(f"{kind}: trees and line count {weights[0]}, the network {weights[1]}, offset {weights[2]}")
+        print(f"{kind}: trees and line count {weights[0]}, the networks {weights[1:-1]}, offset {weights[-1]}")
     chinese = dev.features[:, NAMES.index("chinese")] > 0
     called = probability >= np.where(chinese, lines["zh"][0], lines["en"][0])
     for name, value in by_set(dev, called).items():

@@ -19,7 +19,7 @@ from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, plain, s
 from steelyard.judges.embedded.polarity import told_by_words
 from steelyard.judges.embedded.renaming import COMMON, renamed, swapped, turned_about
 
-__all__ = ["KINDS", "Clash", "clashes", "shared"]
+__all__ = ["KINDS", "Clash", "clashes", "opposed", "shared"]
 
 KINDS = ("quantity", "date", "ordinal", "name", "negation", "direction", "comparison", "kinship", "entity")
 # The least share of the claim's words, numbers aside, that the span must hold to speak of the same thing.
@@ -49,6 +49,14 @@ def clashes(claim: str, span: str, around: str = "") -> list[Clash]:
     if alike >= SAME_WORDS:
         rules.append(turned_about(claim, span))
     return list(dict.fromkeys(clash for rule in rules for clash in rule))
+
+
+def opposed(claim: str, span: str) -> Clash | None:
+    """A word exchanged for its opposite in a sentence that is repeated otherwise: the networks take rose for fell."""
+    claim, span = claim[:LONGEST_COMPARED], span[:LONGEST_COMPARED]
+    if shared(claim, span) < SAME_STATEMENT:
+        return None
+    return next((clash for clash in _edited(claim, span) if clash.kind != "negation"), None)
 
 
 def shared(claim: str, span: str) -> float:

@@ -1,4 +1,4 @@
-"""The learned part: boosted trees and a line over the features, and what the network reads, as one probability."""
+"""The learned part: boosted trees and a line over the features, and what the networks read, as one probability."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def kinds(features: Floats) -> NDArray[np.int64]:
 
 
 class Model(NamedTuple):
-    """Trees, line and network, how they are weighed, and where each language draws its lines.
+    """Trees, line and networks, how they are weighed, and where each language draws its lines.
 
-    `weighed` has a line for each of KINDS: what the score of trees and line counts, what the network's does, an offset.
+    `weighed` has a line for each of KINDS: what trees and line count, what each network does, an offset.
     """
 
     trees: Trees
@@ -111,7 +111,7 @@ class Model(NamedTuple):
     denied: float
 
     def probabilities(self, features: Floats, vectors: Floats, read: Floats) -> Floats:
-        """The calibrated probability that each claim is supported; `read` is what the network makes of them."""
+        """The calibrated probability that each claim is supported; `read` has a column for each network."""
         import numpy as np
 
         applies = regimes(features)
@@ -124,8 +124,8 @@ def weighed_up(weighed: Floats, scores: Floats, read: Floats) -> Floats:
     """The probabilities that scores and readings come to, each line by its own weights."""
     import numpy as np
 
-    log_odds = np.clip(weighed[:, 0] * scores + weighed[:, 1] * read + weighed[:, 2], -30.0, 30.0)
-    found: Floats = 1.0 / (1.0 + np.exp(-log_odds))
+    log_odds = weighed[:, 0] * scores + (weighed[:, 1:-1] * read).sum(axis=1) + weighed[:, -1]
+    found: Floats = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -30.0, 30.0)))
     return found
 
 

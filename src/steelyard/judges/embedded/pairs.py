@@ -60,7 +60,7 @@ class Network:
 
     def __init__(self, held: Mapping[str, Any]) -> None:
         self.pieces = Pieces(bytes(held["vocabulary"]).decode("utf-8").split("\n"))
-        self._body = Transformer(held)
+        self.body = Transformer(held)
 
     def impressions(self, pairs: Sequence[Pair]) -> list[Impression]:
         """What it makes of each claim."""
@@ -82,9 +82,9 @@ class Network:
         import numpy as np
 
         seconds, wanted = [pair.claim + 2 for pair in pairs], [pair.claim + 1 for pair in pairs]
-        states = self._body.states([pair.numbers for pair in pairs], seconds, wanted)
+        states = self.body.states([pair.numbers for pair in pairs], seconds, wanted)
         whole = np.stack([_whole(state[0], state[1:]) for state in states])
-        return self._body.line("say", bent(self._body.line("think", whole)))
+        return self.body.line("say", bent(self.body.line("think", whole)))
 
 
 def _whole(mark: Floats, claim: Floats) -> Floats:

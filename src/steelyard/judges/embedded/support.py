@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, Protocol
 from steelyard.judges.embedded.advice import advised
 from steelyard.judges.embedded.bound import turned
 from steelyard.judges.embedded.claims import kind_of
+from steelyard.judges.embedded.clashes import opposed
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
-from steelyard.judges.embedded.readers import impressions
+from steelyard.judges.embedded.readers import readings
 from steelyard.judges.embedded.source import Source
 from steelyard.text import language_of, normalise
 
@@ -95,9 +96,9 @@ def _views(measured: Sequence[Alignment]) -> list[_View]:
         return []
     lines = np.array([[one.features[name] for name in NAMES] for one in measured], dtype=np.float64)
     vectors = np.stack([one.vector for one in measured]).astype(np.float64)
-    read = impressions([(one.claim, one.beside) for one in measured], lines)
-    supported = model().probabilities(lines, vectors, np.array([impression.support for impression in read]))
-    return [_View(odds, impression.contradicted) for odds, impression in zip(supported.tolist(), read, strict=True)]
+    read = readings([(one.claim, one.beside) for one in measured], lines)
+    supported = model().probabilities(lines, vectors, np.array([one.support for one in read]))
+    return [_View(odds, one.contradicted) for odds, one in zip(supported.tolist(), read, strict=True)]
 
 
 def _nothing(claim: str, source: Source) -> Support:
@@ -126,6 +127,8 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     if not found.features["clashes"]:
         # That line was drawn for what rules see; what only the places of words show never overrules support.
         below = min(below, lines.supported[language])
+    if opposite := opposed(claim, found.span.text):
+        clash, below = opposite, SURE
     if clash and probability < below:
         reason = (
             f"资料写的是“{clash.stated}”，不是“{clash.claimed}”"
