@@ -231,6 +231,8 @@ def test_labelled_by_keys_alone(browser: Browser, site: Site) -> None:
         page.locator("#n").fill("0")
         page.locator("#annotator").press("Enter")
         expect(page.locator(".progress-row")).to_contain_text("0 of 25 labelled")
+        # The text is there before the script that listens for keys.
+        page.wait_for_load_state()
         page.evaluate("window.same = true")
         first = page.locator("h1").inner_text()
         page.keyboard.press("n")

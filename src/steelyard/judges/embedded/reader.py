@@ -1,6 +1,6 @@
 """A small network that reads a claim beside the spans it may rest on, word by word; plain numpy at run time.
 
-For claims in another language than their passages; all others are read by larger ones (pairs.py).
+The larger ones beside it (pairs.py) read only claims in the language of their passages; this one reads them all.
 
 Each word of the claim looks for its counterparts in the spans, twice over (`heads`); what it finds is compared with it,
 the comparisons are seen among their neighbours and taken together with the measured features. Trained by
