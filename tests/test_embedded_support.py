@@ -262,6 +262,21 @@ def test_what_is_said_of_a_row_is_held_against_what_the_passage_says_of_it(claim
     assert found.quote in passage
 
 
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Tickets can be returned once they are printed.", "Tickets cannot be returned once they are printed."),
+        ("The price of oil fell sharply on Monday.", "The price of oil rose sharply on Monday, traders said."),
+        ("已打印的门票可以退换。", "已打印的门票不可以退换。"),
+        ("周一油价大幅下跌。", "周一油价大幅上涨，交易员说。"),
+    ],
+)
+def test_a_sentence_repeated_with_its_opposite_is_contradicted(claim: str, passage: str) -> None:
+    """However alike the two are to a network, a word for its opposite in its very place is never support."""
+    assert read([passage]).support(claim).label == "contradicted"
+    assert read([passage]).support(passage).label == "supported"
+
+
 def test_a_row_that_the_passage_denies_too_is_not_turned_round() -> None:
     source = Source(["接口位于第二排。第三排没有接口。"])
     assert turned("第三排没有接口", source) is None

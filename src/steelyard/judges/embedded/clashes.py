@@ -52,11 +52,16 @@ def clashes(claim: str, span: str, around: str = "") -> list[Clash]:
 
 
 def opposed(claim: str, span: str) -> Clash | None:
-    """A word exchanged for its opposite in a sentence that is repeated otherwise: the networks take rose for fell."""
+    """A word exchanged for its opposite in a sentence that is repeated otherwise: the networks take rose for fell.
+
+    A denial counts only where nothing else of the claim differs, since negators wander: 不建议贴, 建议不要贴.
+    """
     claim, span = claim[:LONGEST_COMPARED], span[:LONGEST_COMPARED]
-    if shared(claim, span) < SAME_STATEMENT:
+    alike = shared(claim, span)
+    if alike < SAME_STATEMENT:
         return None
-    return next((clash for clash in _edited(claim, span) if clash.kind != "negation"), None)
+    is_repeated = alike >= SAME_WORDS and sum(bool(edit.claimed) for edit in edits(claim, span)) < 2
+    return next((clash for clash in _edited(claim, span) if is_repeated or clash.kind != "negation"), None)
 
 
 def shared(claim: str, span: str) -> float:
