@@ -15,6 +15,9 @@ ADVISED = re.compile("(?:建议|推荐|主张|提倡|鼓励|应该?|宜)您?")
 CLAUSE_END = re.compile(r"[，,。；;！？!?\n]|\bbut\b|\bwhile\b|但是|但|而是")
 
 
+REST_OF_WORD = re.compile(r"[a-z0-9'-]*")
+
+
 class _Negated(NamedTuple):
     written: str
     keys: frozenset[str]
@@ -32,7 +35,7 @@ def negations(text: str) -> list[_Negated]:
         stop = CLAUSE_END.search(low, begin, begin + width)
         end = stop.start() if stop else min(len(low), begin + width)
         keys = words(low[begin:end])[: 3 if width == 6 else 2]
-        result.append(_Negated(low[match.start() : min(end, match.end() + width)].strip(), frozenset(keys)))
+        result.append(_Negated(_cut(low, match.start(), min(end, match.end() + width)), frozenset(keys)))
     return result
 
 
@@ -59,8 +62,14 @@ def _where(text: str, keys: frozenset[str]) -> str:
     for term in terms(text):
         if term.key in keys:
             at = low.find(term.written)
-            return low[at : at + max(8, len(term.written))].strip()
-    return low[:12]
+            return _cut(low, at, at + max(8, len(term.written)))
+    return _cut(low, 0, 12)
+
+
+def _cut(low: str, start: int, end: int) -> str:
+    """That stretch, with the rest of an English word that it ends in."""
+    rest = REST_OF_WORD.match(low, end) if low[start:end][-1:].isascii() else None
+    return low[start : rest.end() if rest else end].strip(" ,.;:!?，。；：！？、")
 
 
 def _clause_with(span: str, written: str) -> str:
@@ -74,15 +83,20 @@ def _clause_with(span: str, written: str) -> str:
 def denial(claim: str, span: str) -> Iterator[Clash]:
     """What one of two sentences denies and the other states."""
     ours, theirs = negations(claim), negations(span)
-    if negated := next((one for one in ours if not _also(one, theirs, span)), None):
+    if negated := next((one for one in ours if _is_stated(one, theirs, span)), None):
         yield Clash("negation", negated.written, _where(span, negated.keys))
-    elif negated := next((one for one in theirs if not _also(one, ours, claim)), None):
+    elif negated := next((one for one in theirs if _is_stated(one, ours, claim)), None):
         yield Clash("negation", _where(claim, negated.keys), negated.written)
 
 
-def _also(negated: _Negated, others: list[_Negated], text: str) -> bool:
-    """Whether the other text denies it too, in these words or about the same things."""
-    return negated.written in plain(text) or any(negated.keys & other.keys for other in others)
+def _is_stated(negated: _Negated, others: list[_Negated], text: str) -> bool:
+    """Whether the other text speaks of it and does not deny it too, in these words or about the same things.
+
+    *No milk and no eggs* denies nothing of *no milk*: eggs are not spoken of there.
+    """
+    if negated.written in plain(text) or any(negated.keys & other.keys for other in others):
+        return False
+    return not negated.keys or bool(negated.keys & frozenset(words(text)))
 
 
 def negators(text: str) -> int:
