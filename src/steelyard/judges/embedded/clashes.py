@@ -19,7 +19,7 @@ from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, plain, s
 from steelyard.judges.embedded.polarity import told_by_words
 from steelyard.judges.embedded.renaming import COMMON, renamed, swapped, turned_about
 
-__all__ = ["KINDS", "Clash", "clashes", "opposed", "shared"]
+__all__ = ["KINDS", "Clash", "are_opposites", "clashes", "opposed", "shared"]
 
 KINDS = ("quantity", "date", "ordinal", "name", "negation", "direction", "comparison", "kinship", "entity")
 # The least share of the claim's words, numbers aside, that the span must hold to speak of the same thing.
@@ -42,13 +42,19 @@ def clashes(claim: str, span: str, around: str = "") -> list[Clash]:
     # A sentence repeated with one number changed is about that sentence, not about others that hold the number.
     around = span if alike >= SAME_SENTENCE else f"{span}\n{around}"
     rules = [_facts(claim, span, around), _turned(claim, span), _kin(claim, span), renamed(claim, span, around)]
-    if alike >= SAME_STATEMENT:
+    if alike >= SAME_STATEMENT and not _is_said_otherwise(claim, span):
         rules.append(denied(claim, span, shared))
     if alike >= SAME_SENTENCE:
         rules += [_edited(claim, span), swapped(claim, span)]
     if alike >= SAME_WORDS:
         rules.append(turned_about(claim, span))
     return list(dict.fromkeys(clash for rule in rules for clash in rule))
+
+
+def _is_said_otherwise(claim: str, span: str) -> bool:
+    """Whether one denies what the other has the opposite of: not open, closed."""
+    ours, theirs = told_by_words(claim), told_by_words(span)
+    return any((number, 1 - side) in theirs and (number, side) not in theirs for number, side in ours)
 
 
 def opposed(claim: str, span: str) -> Clash | None:
@@ -120,6 +126,9 @@ def _near(text: str, fact: Fact) -> frozenset[str]:
 
 def _turned(claim: str, span: str) -> Iterator[Clash]:
     low_claim, low_span = plain(claim), plain(span)
+    if (negators(low_claim) - negators(low_span)) % 2:
+        # Not open is closed.
+        return
     claim_words, span_words = _word_places(claim), _word_places(span)
     ours, theirs = told_by_words(claim), told_by_words(span)
     for number, pair in enumerate(lexicon().opposites):
@@ -136,7 +145,7 @@ def _turned_zh(pair: Opposites, claim: str, span: str) -> Iterator[Clash]:
         other = _first_of(theirs, span)
         if not mine or not other or _first_of(theirs, claim) or _first_of(ours, span):
             continue
-        if _touch(claim, mine, span, other):
+        if _touch(claim, mine, span, other) and not _is_turned_about(claim, mine, span, other):
             yield Clash(pair.kind, mine, other)
             return
 
@@ -154,6 +163,20 @@ def _touch(claim: str, mine: str, span: str, other: str) -> bool:
         words(span[place + len(other) : place + len(other) + 10])
     )
     return bool(near & there)
+
+
+def _is_turned_about(claim: str, mine: str, span: str, other: str) -> bool:
+    """Whether what stands before the one word stands behind the other: A is above B, B is below A."""
+    our_front, our_back = _around(claim, mine)
+    their_front, their_back = _around(span, other)
+    crosswise = len(our_front & their_back), len(our_back & their_front)
+    straight = len(our_front & their_front) + len(our_back & their_back)
+    return all(crosswise) and sum(crosswise) > straight
+
+
+def _around(text: str, word: str) -> tuple[frozenset[str], frozenset[str]]:
+    before, _, behind = text.partition(word)
+    return frozenset(words(before)), frozenset(words(behind))
 
 
 class _Places(NamedTuple):
@@ -178,7 +201,9 @@ def _turned_en(pair: Opposites, claim: _Places, span: _Places) -> Iterator[Clash
             continue
         mine = next(at for at, word in enumerate(claim.order) if word in ours)
         other = next(at for at, word in enumerate(span.order) if word in theirs)
-        if _near_words(claim.order, mine) & _near_words(span.order, other):
+        here, there = " ".join(claim.order), " ".join(span.order)
+        is_turned = _is_turned_about(here, claim.order[mine], there, span.order[other])
+        if _near_words(claim.order, mine) & _near_words(span.order, other) and not is_turned:
             yield Clash(pair.kind, claim.written[mine], span.written[other])
             return
 
@@ -218,21 +243,28 @@ def _edited(claim: str, span: str) -> Iterator[Clash]:
     differences = edits(claim, span)
     # Summed up, since a negator that has only moved (不建议贴, 建议不要贴) denies the same thing.
     if sum(negators(plain(mine)) - negators(plain(other)) for mine, other in differences) % 2:
-        yield from denial(claim, span)
+        if not any(are_opposites(plain(mine), plain(other)) for mine, other in differences):
+            yield from denial(claim, span)
         return
-    for mine, other in differences:
-        low_mine, low_other = plain(mine), plain(other)
-        for pair in lexicon().opposites:
-            for at in (0, 1):
-                a, b = _one_of(pair, at, low_mine), _one_of(pair, 1 - at, low_other)
-                if a and b:
-                    yield Clash(pair.kind, a, b)
-                    return
+    found = (are_opposites(plain(mine), plain(other)) for mine, other in differences)
+    clash = next(filter(None, found), None)
+    if clash and not _is_turned_about(plain(claim), clash.claimed, plain(span), clash.stated):
+        yield clash
+
+
+def are_opposites(mine: str, other: str) -> Clash | None:
+    """Whether one stretch holds a word and the other its opposite."""
+    for pair in lexicon().opposites:
+        for at in (0, 1):
+            a, b = _one_of(pair, at, mine), _one_of(pair, 1 - at, other)
+            if a and b:
+                return Clash(pair.kind, a, b)
+    return None
 
 
 def _one_of(pair: Opposites, side: int, text: str) -> str | None:
-    """The word of one side of a pair that a short stretch holds."""
+    """The word of one side of a pair that a short stretch holds; a single character must be all of it."""
     for word in pair.zh[side]:
-        if word in text:
+        if word == text or (len(word) > 1 and word in text):
             return word
     return next((word for word in ENGLISH_WORD.findall(text) if stem(word) in pair.en[side]), None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
+from steelyard.judges.embedded.codes import codes
 from steelyard.judges.embedded.lexicon import lexicon
 from steelyard.judges.embedded.meaning import STOP_WORDS, rarity, simplified, stem
 from steelyard.quantities import ENGLISH, ENGLISH_UNITS, HAN_DIGIT, LONGEST, han_number, in_words, read_numeral
@@ -38,13 +39,13 @@ WEEKDAYS = {
 }
 HAN_WEEKDAYS = {name: number for number, name in enumerate("一二三四五六日")} | {"天": 6}
 MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-HAN_UP_TO_99 = "[〇零一二三四五六七八九十廿卅]{1,3}"
+HAN_UP_TO_99 = "[〇零一二两三四五六七八九十廿卅]{1,3}"
 DAY_NUMBER = rf"(?:[0-9]{{1,2}}|{HAN_UP_TO_99})"
 # 2000美元 is a sum, not a year.
 HAN_UNITS = "|".join(sorted((name for name in lexicon().units if not name.isascii() and name != "年"), key=len)[::-1])
 DATE = re.compile(
     rf"(?P<zy>(?<!\d)[0-9]{{4}}|[{HAN_DIGIT}]{{4}})\s?年(?:\s?(?P<zm>{DAY_NUMBER})\s?月(?:份|\s?(?P<zd>{DAY_NUMBER})\s?[日号])?)?"
-    rf"|(?<!\d)(?P<m>{DAY_NUMBER})\s?月(?:份|\s?(?P<d>{DAY_NUMBER})\s?[日号])"
+    rf"|(?<![\d.])(?P<m>{DAY_NUMBER})\s?月(?:份|\s?(?P<d>{DAY_NUMBER})\s?[日号])?(?![球亮饼薪租均嫂])"
     rf"|(?<![\d.:/-])(?P<od>[0-9]{{1,2}})日(?!元|本|内)"
     rf"|(?<!\d)(?P<iy>[12][0-9]{{3}})[-/.](?P<im>[0-9]{{1,2}})(?:[-/.](?P<id>[0-9]{{1,2}}))?(?!\d)"
     rf"|\b(?P<em>{MONTH})\b\.?\s+(?P<ed>[0-9]{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<ey>[12][0-9]{{3}})\b)?"
@@ -53,7 +54,7 @@ DATE = re.compile(
     rf"|(?:星期|周|礼拜)(?P<hw>[一二三四五六日天])(?!年|期)"
     rf"|\b(?P<ew>{'|'.join(WEEKDAYS)})s?\b"
     rf"|\b(?P<by>[12][0-9]{{3}})(?=s\b)"
-    rf"|(?<![\d.,$¥€£:/-])(?P<y>1[0-9]{{3}}|20[0-9]{{2}})(?![\d%,:/-]|\.\d|\s?[a-z]*[0-9]|[{lexicon().counters}]|\s(?:people|miles|meters|metres|km|dollars|feet|pounds|years)|\s?(?:{HAN_UNITS}))"
+    rf"|(?<![\d.,$¥€£:/-])(?P<y>1[0-9]{{3}}|20[0-9]{{2}})(?![\d%,:/-]|\.\d|\s?[a-z]*[0-9]|[{lexicon().counters}房室]|\s(?:people|miles|meters|metres|km|dollars|feet|pounds|years)|\s?(?:{HAN_UNITS}))"
     rf"|\b(?P<sm>{'|'.join(name for name in MONTHS if len(name) > 3 and name != 'march')})\b",
 )
 ORDINAL_WORDS = {
@@ -75,7 +76,13 @@ CLOCK = re.compile(
     r"(?<![\d:])(?P<hour>[0-9]{1,2})[::](?P<minute>[0-5][0-9])(?![\d])(?:\s?(?P<half>[ap])\.?m\b)?"
     r"|(?<!\d)(?P<whole>[0-9]{1,2})\s?(?P<half2>[ap])\.?m\b"
     r"|(?P<hour3>[0-9]{1,2})时(?:(?P<minute3>[0-9]{1,2})分)?(?!间|代|期|刻)"
+    # 三点 alone is as often three points.
+    rf"|(?P<day>凌晨|清晨|早上|早晨|上午|中午|午后|下午|傍晚|晚上|夜里|晚间|夜间)\s?(?P<hour4>[0-9]{{1,2}}|{HAN_UP_TO_99})[点时]"
+    rf"(?:钟|整|(?P<half4>半)|(?P<minute4>[0-9]{{1,2}}|{HAN_UP_TO_99})分?)?"
+    rf"|(?<![第.0-9])(?P<hour5>[0-9]{{1,2}}|{HAN_UP_TO_99})点(?:钟|整|(?P<half5>半)|(?=[前后起至到]|以[前后]|开[始门课馆]|关门|结束))"
 )
+# What makes an hour of the first half of the day one of the second.
+AFTERNOON = frozenset(("午后", "下午", "傍晚", "晚上", "夜里", "晚间", "夜间"))
 NUMBER = re.compile(
     r"(?<![a-z0-9.])(?P<money>[$¥€£]\s?)?(?P<sign>(?<![0-9a-z)\u4e00-\u9fff])[-−]|零下|负)?"
     r"(?P<arabic>[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:\s?[百千万亿]+)?(?:[0-9]+[百千万亿]+)*)"
@@ -90,7 +97,7 @@ LATIN_UNITS = frozenset("mm cm m km g kg mb gb tb kb kw kwh ml hr min sec yr lb 
 
 # Without any of these a text states nothing exact, and no further pattern needs to be tried on it.
 TELLING = re.compile(
-    rf"[0-9{HAN_DIGIT}十百千万亿廿卅]|(?:星期|周|礼拜)[日天]"
+    rf"[0-9{HAN_DIGIT}十百千万亿廿卅半]|[a-z]型|\bhalf an? |(?:星期|周|礼拜)[日天]"
     rf"|\b(?:{MONTH}|{'|'.join(WEEKDAYS)}|{'|'.join(ORDINAL_WORDS)})|{ENGLISH.pattern}"
 )
 
@@ -103,7 +110,7 @@ def facts(text: str) -> tuple[Fact, ...]:
         return ()
     taken = bytearray(len(low))
     found: list[Fact] = []
-    for reader in (_dates, _clock, _ordinals, _identifiers, _shares, _numbers, _number_words):
+    for reader in (_dates, _clock, _ordinals, partial(_codes, simplified(text)), _identifiers, *MEASURING):
         for fact in reader(low):
             if not any(taken[fact.start : fact.end]):
                 taken[fact.start : fact.end] = b"\x01" * (fact.end - fact.start)
@@ -141,12 +148,16 @@ def _dates(text: str) -> Iterator[Fact]:
 def _clock(text: str) -> Iterator[Fact]:
     for match in CLOCK.finditer(text):
         part = match.groupdict()
-        hour = int(part["hour"] or part["whole"] or part["hour3"])
+        names = ("hour", "whole", "hour3", "hour4", "hour5")
+        hour = next(_small(part[name]) for name in names if part[name])
+        if hour is None or hour > 24:
+            continue
         half = part["half"] or part["half2"]
-        if hour < 25:
-            hour = hour % 12 + (12 if half == "p" else 0) if half else hour
-            minute = int(part["minute"] or part["minute3"] or 0)
-            yield Fact("date", match.group(), (hour, minute), "clock", match.start(), match.end())
+        if half or (part["day"] in AFTERNOON and hour < 12):
+            hour = hour % 12 + (0 if half == "a" else 12)
+        minute = _small(part["minute"] or part["minute3"] or part["minute4"]) or 0
+        minute = 30 if part["half4"] or part["half5"] else minute
+        yield Fact("date", match.group(), (hour, minute), "clock", match.start(), match.end())
 
 
 def _ordinals(text: str) -> Iterator[Fact]:
@@ -170,6 +181,31 @@ def _identifiers(text: str) -> Iterator[Fact]:
             ):
                 continue
         yield Fact("name", match.group(), (number,), letters.strip("-."), match.start(), match.end())
+
+
+def _codes(written: str, text: str) -> Iterator[Fact]:
+    for code in codes(written, text, _is_measured):
+        yield Fact("name", code.written, code.value, code.of, code.start, code.end)
+
+
+def _is_measured(text: str, at: int) -> bool:
+    known = {entry.dimension for entry in lexicon().units.values()}
+    return _unit(text, at, None)[0] in known
+
+
+HALF = re.compile(
+    r"半\s?个?(?=年|小时|钟头|天|月|公斤|斤|公里|里地|米|公升|升|吨|世纪)|\bhalf an?\s(?=[a-z])|\ba half[\s-](?=[a-z])"
+)
+
+
+def _halves(text: str) -> Iterator[Fact]:
+    """半年, half an hour."""
+    units = {entry.dimension for entry in lexicon().units.values()}
+    for match in HALF.finditer(text):
+        unit, factor, end = _unit(text, match.end() - ("月" in text[match.end() : match.end() + 1]), None)
+        if unit in units:
+            written = text[match.start() : end]
+            yield Fact("quantity", written.strip(), (Fraction(1, 2) * factor,), unit, match.start(), end)
 
 
 def _shares(text: str) -> Iterator[Fact]:
@@ -240,6 +276,9 @@ def _unit(text: str, at: int, money: str | None) -> tuple[str, Fraction, int]:
     return "", Fraction(1), at
 
 
+MEASURING = (_halves, _shares, _numbers, _number_words)
+
+
 # --- agreeing --------------------------------------------------------------------------------------
 
 
@@ -303,7 +342,7 @@ def same(fact: Fact, other: Fact) -> bool:
 
 def is_written(fact: Fact, text: str) -> bool:
     """Whether a text has the very characters of a fact; `text` is folded already."""
-    return bool(re.search(rf"(?<![\d.]){re.escape(fact.text)}(?!\d)", text))
+    return bool(re.search(rf"(?<![\d.])(?<!零下)(?<![负-]){re.escape(fact.text)}(?!\d)", text))
 
 
 # --- names -----------------------------------------------------------------------------------------

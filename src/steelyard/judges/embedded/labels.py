@@ -45,7 +45,7 @@ UNCHECKABLE: dict[Kind, tuple[str, str]] = {
 }
 POLITICAL = re.compile(
     r"总统|主席|总理|首相|选举|大选|条约|独立日|宣布独立|战争|战役|起义|革命|政变|宪法|建国|开国|回归|政府|议会"
-    r"|国会|共产党|国民党|民主党|共和党|人大|政协|建交|制裁|公投|停战|投降|政权|王朝"
+    r"|国会|国务院|党中央|中共中央|外交部|总书记|共产党|国民党|民主党|共和党|人大|政协|建交|制裁|公投|停战|投降|政权|王朝"
     r"|\b(?:presiden\w+|prime minister|chancellor|elections?|elected|treaty|independence|wars?|battle|revolution"
     r"|coup|constitution"
     r"|parliament|congress|senate|referendum|government|political|armistice|ceasefire|legislation|annex\w*)\b"
@@ -109,7 +109,7 @@ def _finding(
     seen = _seen(text, quote, _passage(support, passages))
     if not seen and support.clash and support.claimed and support.stated:
         seen = [Clash(support.clash, support.claimed, support.stated)]
-    political = bool(POLITICAL.search(plain(f"{question} {text}")))
+    political = bool(POLITICAL.search(plain(f"{question} {text} {quote}")))
     if support.label == "supported":
         if (
             support.probability < VERBATIM

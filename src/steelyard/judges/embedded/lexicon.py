@@ -48,6 +48,8 @@ class Lexicon(NamedTuple):
     spelling: frozenset[str]
     surnames: frozenset[str]
     endings: tuple[str, ...]
+    exclusive: dict[str, str]
+    """Words for values that exclude one another, each with the kind of value it is."""
 
 
 @lru_cache(maxsize=1)
@@ -75,6 +77,7 @@ def lexicon() -> Lexicon:
         spelling=frozenset(tables["names"]["spelling"]),
         surnames=frozenset(tables["names"]["surnames"]),
         endings=tuple(tables["names"]["endings"]),
+        exclusive={word: kind for kind, words in tables["exclusive"].items() for word in words},
     )
 
 

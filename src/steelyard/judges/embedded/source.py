@@ -78,8 +78,8 @@ class Source:
 
     @cached_property
     def quantities(self) -> tuple[Fact, ...]:
-        """What the passages measure or count."""
-        return tuple(fact for span in self.spans for fact in facts(span.text) if fact.kind == "quantity" and fact.unit)
+        """What the passages measure or count, and their times of day."""
+        return tuple(fact for span in self.spans for fact in facts(span.text) if _has_measure(fact))
 
     def in_its_words(self, claim: str) -> str:
         """The claim with its quantities written as the passages write them: 24个月 where they say 两年."""
@@ -88,8 +88,12 @@ class Source:
         if len(text.lower()) != len(text):
             return text
         for fact in reversed(stated):
-            if fact.kind == "quantity" and fact.unit and fact.text not in self.plain:
+            if _has_measure(fact) and fact.text not in self.plain:
                 same = (one for one in self.quantities if (one.unit, one.value) == (fact.unit, fact.value))
                 if twin := next(same, None):
                     text = text[: fact.start] + twin.text + text[fact.end :]
         return text
+
+
+def _has_measure(fact: Fact) -> bool:
+    return (fact.kind == "quantity" and bool(fact.unit)) or fact.unit == "clock"

@@ -14,7 +14,9 @@ from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
 from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
 from steelyard.judges.embedded.readers import readings
+from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.source import Source
+from steelyard.judges.embedded.turning import reversed_roles
 from steelyard.text import language_of, normalise
 
 Label = Literal["supported", "contradicted", "unknown"]
@@ -25,6 +27,8 @@ LONGEST_CLAIM = 2000
 SHORTEST_QUOTE = 4
 # From here on a claim is supported whatever a rule of thumb may say.
 SURE = 0.95
+# The most that is left of a probability that such a rule overrules.
+OVERRULED = 0.15
 # The clash that no rule can name: the network reads that the passage says otherwise.
 MEANING = "meaning"
 
@@ -127,7 +131,10 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     if not found.features["clashes"]:
         # That line was drawn for what rules see; what only the places of words show never overrules support.
         below = min(below, lines.supported[language])
-    if opposite := opposed(claim, found.span.text):
+    if seen := _misread(claim, found, source):
+        # Whatever the networks make of words that all are there.
+        clash, below, probability = seen, 1.0, min(probability, OVERRULED)
+    elif opposite := opposed(claim, found.span.text):
         clash, below = opposite, SURE
     if clash and probability < below:
         reason = (
@@ -147,6 +154,18 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
         reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
         return Support("contradicted", probability, reference, quote, MEANING, reason)
     return Support("unknown", probability, reference, quote, None, _lack(claim, found, chinese))
+
+
+def _misread(claim: str, found: Alignment, source: Source) -> Clash | None:
+    """What the span and its neighbours contradict by who or what stands where."""
+    if source.place_of(claim):
+        return None
+    at = source.spans.index(found.span)
+    near = [span.text for span in source.spans[max(0, at - 1) : at + 2] if span.passage == found.span.passage]
+    rules = (crossed, reversed_roles, exchanged, denied_there)
+    seen = next(filter(None, (rule(claim, near) for rule in rules)), None)
+    # What is denied can often be named in fewer words.
+    return next((clash for clash in found.clashes if seen and clash.kind == seen.kind == "negation"), seen)
 
 
 def _turned(clash: Clash, probability: float, found: Alignment, source: Source, chinese: bool) -> Support:
