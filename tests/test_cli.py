@@ -320,6 +320,27 @@ def test_report_forms(steelyard: Steelyard) -> None:
     assert json.loads(Path("report.json").read_text("utf-8"))["n"] == 8
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown", "json", "transcript"])
+@pytest.mark.parametrize("command", [("report", "own.jsonl"), ("show", "own.jsonl", "a")])
+def test_every_form_says_how_far_the_judge_can_be_trusted(
+    steelyard: Steelyard, command: tuple[str, ...], form: str
+) -> None:
+    """In the page where it has a place for it, else beside it on stderr; the documents' own forms stay as they are."""
+    line = {"id": "a", "protocol": "atomic", "status": "judged", "scores": {"fallback": 0}, "items": []}
+    write_lines(Path("own.jsonl"), [line | {"flags": [], "judge": "embedded", "usage": {}}])
+    said = steelyard(*command, "--as", form, "--lang", "en")
+    inside, beside = (" ".join(text.split()) for text in (said.out, said.err))
+    assert ("It is no large language model." in inside) is (form != "transcript")
+    assert ("It is no large language model." in beside) is (form == "transcript")
+
+
+def test_a_judge_that_was_not_measured_is_not_spoken_of(steelyard: Steelyard) -> None:
+    """Nothing is claimed of other judges."""
+    judge_examples(steelyard)
+    assert json.loads(steelyard("report", "last", "--as", "json").out)["agreement"] == {}
+    assert "note:" not in steelyard("report", "last", "--as", "transcript").err
+
+
 def test_dialogue_reports(steelyard: Steelyard) -> None:
     """Report 1 is the document's JSON with no further keys, report 2 its Markdown."""
     judge_examples(steelyard, "dialogue")
@@ -352,7 +373,7 @@ def test_show(steelyard: Steelyard) -> None:
     assert "準確性" in steelyard("show", "last", "museum-visitors").out
     assert steelyard("show", "last", "museum-visitors", "--lang", "en").out.startswith("Atomic accuracy")
     line = json.loads(steelyard("show", "last", "bank-card", "--as", "json").out)
-    assert [*line] == [*KEYS, "notes"]
+    assert [*line] == [*KEYS, "notes", "agreement"]
     assert steelyard("show", "last", "bank-card", "--as", "markdown").out.startswith("#")
 
 

@@ -137,7 +137,7 @@ def test_courtesy_informs_nobody() -> None:
 
 def test_reasons_name_what_is_shared_in_the_readers_script() -> None:
     """The reason of a direct answer names the words it takes up; in Traditional Chinese it is Traditional."""
-    assert "lyon" in level("How many people live in Lyon?", "About 520,000 people live in Lyon.").reason
+    assert "Lyon" in level("How many people live in Lyon?", "About 520,000 people live in Lyon.").reason
     assert level("圖書館週日開門嗎？", "圖書館週日開門").reason.startswith("直接回答所問")
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import Steelyard
 from small_model import pulled, small_model
 from steelyard.errors import ConfigError, JudgeError, PromptError
 from steelyard.evaluation import evaluate_async
@@ -29,7 +30,8 @@ from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
 from steelyard.judges.local.window import GAP, tokens_in, window
-from steelyard.models import DEFAULT
+from steelyard.models import DEFAULT, Shelf
+from steelyard.models.shelf import Record
 from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceData, ComplianceReply, ComplianceVerdict, Unsure
 
@@ -420,6 +422,16 @@ class TestReadings:
         return server
 
 
+def on_the_shelf(folder: Path, name: str) -> None:
+    """A model that was pulled, as far as its record can tell."""
+    shelf = Shelf(folder)
+    path = shelf.path_for(name)
+    path.write_bytes(b"GGUF")
+    state = path.stat()
+    known = {"sha256": "0" * 64, "size": state.st_size, "modified": state.st_mtime_ns}
+    shelf.keep(Record(name=name, file=path.name, source="a test", checked=False, **known))
+
+
 class TestMaking:
     def test_by_name_by_path_and_by_table(self, tmp_path: Path) -> None:
         """`-j local:NAME`, `-j local:/path.gguf` and a table all name a model."""
@@ -428,6 +440,19 @@ class TestMaking:
         assert make_local(path).name == "local:own"
         made = make_local(model=path, threads=3, context=1024, readings=str(tmp_path / "readings.jsonl"))
         assert (made.server.threads, made.server.context) == (3, 1024)
+
+    def test_one_that_is_too_small_to_judge_says_so(
+        self, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A run with it begins with a note on stderr; a model of the user's own is not spoken of."""
+        monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path))
+        sample = {"id": "a", "question": "几点开门？", "answer": "您好！", "references": ["九点开门。"]}
+        Path("a.jsonl").write_text(json.dumps(sample), encoding="utf-8")
+        on_the_shelf(tmp_path, "smollm2")
+        on_the_shelf(tmp_path, "mine")
+        run = ("run", "a.jsonl", "-p", "atomic", "--progress", "quiet", "-j")
+        assert "SmolLM2-135M-Instruct-Q4_1 is too small to judge" in steelyard(*run, "local:smollm2").err
+        assert "too small" not in steelyard(*run, "local:mine").err
 
     def test_default_that_is_not_here_says_how_to_get_it(self, tmp_path: Path) -> None:
         """`-j local` without the model is the command that fetches it."""

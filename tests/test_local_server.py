@@ -97,7 +97,7 @@ class TestServer:
     def test_file_that_is_no_model_is_named(self, tmp_path: Path) -> None:
         """A file that only pretends to be GGUF is an error with its name, not a crash of the process."""
         (tmp_path / "fake.gguf").write_bytes(b"GGUF" + bytes(1000))
-        with pytest.raises(JudgeError, match=r"fake\.gguf cannot be loaded"):
+        with pytest.raises(JudgeError, match=r"fake\.gguf: llama\.cpp could not load this file"):
             ModelServer(tmp_path / "fake.gguf").first_token(QUESTION)
 
     def test_missing_bindings_say_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:

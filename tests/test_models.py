@@ -188,8 +188,15 @@ class TestFile:
     def test_that_is_no_model_is_refused(self, shelf: Shelf, tmp_path: Path) -> None:
         """An HTML error page saved as .gguf does not become a model."""
         (tmp_path / "page.gguf").write_bytes(b"<!DOCTYPE html>")
-        with pytest.raises(PullError, match="not a GGUF model"):
+        with pytest.raises(PullError, match="not a GGUF model: it does not begin as one does; nothing"):
             pull("page", FromFile(tmp_path / "page.gguf"), shelf)
+        assert left_in(shelf) == set()
+
+    def test_that_is_empty_is_refused(self, shelf: Shelf, tmp_path: Path) -> None:
+        """The error says that there is nothing in it, in words."""
+        (tmp_path / "none.gguf").touch()
+        with pytest.raises(PullError, match="not a GGUF model: it is empty; nothing was kept"):
+            pull("none", FromFile(tmp_path / "none.gguf"), shelf)
         assert left_in(shelf) == set()
 
     def test_that_is_missing_is_named(self, shelf: Shelf, tmp_path: Path) -> None:
@@ -198,6 +205,7 @@ class TestFile:
             pull("mine", FromFile(tmp_path / "absent.gguf"), shelf)
         with pytest.raises(ConfigError, match="is a folder"):
             pull("mine", FromFile(tmp_path), shelf)
+        assert left_in(shelf) == set()
 
 
 class TestUse:
@@ -453,6 +461,29 @@ class TestCommand:
         assert steelyard("models", "remove", "mine").code == 0
         assert not list((tmp_path / "models").iterdir())
         assert steelyard("models", "remove", "mine").code == 2
+
+    @pytest.mark.parametrize("source", ["/nope/absent.gguf", ".", "ftp://example.org/m.gguf"])
+    def test_a_source_that_cannot_be_taken_is_an_error(
+        self, source: str, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whether or not the model is here; and where it is not, nothing is left that could be removed."""
+        monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path / "models"))
+        assert steelyard("models", "pull", "mine", "--from", source).code == 2
+        assert steelyard("models", "remove", "mine").code == 2
+        (tmp_path / "own.gguf").write_bytes(BYTES)
+        assert steelyard("models", "pull", "mine", "--from", tmp_path / "own.gguf").code == 0
+        assert steelyard("models", "pull", "mine", "--from", source).code == 2
+        assert "already here" in steelyard("models", "pull", "mine", "--from", tmp_path / "own.gguf").out
+
+    def test_what_an_unfinished_pull_left_is_not_called_a_model(
+        self, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """`remove` clears it away and says what it was."""
+        monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path))
+        (tmp_path / "mine.gguf.part").write_bytes(BYTES[:8])
+        removed = steelyard("models", "remove", "mine")
+        assert (removed.code, removed.out.strip()) == (0, "removed what an unfinished pull of mine had left")
+        assert not list(tmp_path.iterdir())
 
     def test_list_shows_licence_and_size(
         self, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

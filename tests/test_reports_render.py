@@ -265,6 +265,7 @@ def test_json_keys_are_stable() -> None:
             "language",
             "scale",
             "judges",
+            "agreement",
             "n",
             "statuses",
             "scores",

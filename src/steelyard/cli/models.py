@@ -12,7 +12,7 @@ import typer
 from steelyard.cli.common import console
 
 if TYPE_CHECKING:
-    from steelyard.models.sources import Told
+    from steelyard.models.sources import Source, Told
 
 app = typer.Typer(
     help="List, fetch and remove the models of the local judge.", invoke_without_command=True, rich_markup_mode=None
@@ -63,17 +63,18 @@ def pull(
 
     Example:  steelyard models pull qwen2.5-coder-1.5b
     """
-    from steelyard.models import Shelf, known_models
+    from steelyard.models import Shelf
     from steelyard.models.pulling import pull as fetch
     from steelyard.models.shelf import in_words
-    from steelyard.models.sources import source_of
 
-    shelf, known = Shelf.of_user(os.environ), known_models().get(name)
+    shelf = Shelf.of_user(os.environ)
     if record := shelf.record(name):
+        if source:
+            _source(source, name)
         shelf.find(name)
         print(f"{name} is already here ({in_words(record.size)}, from {record.source})")
         return
-    found = source_of(source, name, known, os.environ)
+    found = _source(source, name)
     with _bar(name) as told:
         record = fetch(name, found, shelf, told)
     print(f"{name}: {in_words(record.size)} from {record.source}")
@@ -94,9 +95,21 @@ def remove(name: Annotated[str, typer.Argument(help="A model that is here.")]) -
     from steelyard.models import Shelf
 
     shelf = Shelf.of_user(os.environ)
-    if not shelf.remove(name):
+    removed = shelf.remove(name)
+    if removed == "nothing":
         raise ConfigError(f"the model {name} is not in {shelf.folder}")
-    print(f"removed {name}")
+    print(f"removed {name}" if removed == "model" else f"removed what an unfinished pull of {name} had left")
+
+
+def _source(given: str | None, name: str) -> Source:
+    """Where to fetch the model; what cannot be taken is said before anything is touched."""
+    from steelyard.models import known_models
+    from steelyard.models.sources import FromFile, source_of
+
+    found = source_of(given, name, known_models().get(name), os.environ)
+    if isinstance(found, FromFile):
+        found.check()
+    return found
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from steelyard.cli.common import ConfigOption, Lang, LangOption, StoreOption, ch
 from steelyard.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from steelyard.records import Sample, Verdict
+    from steelyard.records import Language, Sample, Verdict
     from steelyard.reports.model import RunFacts
 
 SourceArgument = Annotated[
@@ -71,7 +71,9 @@ def report(
         if form is Form.terminal and out is None:
             return None
     if form in (Form.transcript, Form.report1, Form.report2):
-        return _emit(_transcripts(found, form, as_lines=out is not None and out.suffix == ".jsonl"), out)
+        text, judges = _transcripts(found, form, as_lines=out is not None and out.suffix == ".jsonl")
+        _emit(text, out)
+        return _say_agreement(judges, language(lang) or "en")
     builder = ReportBuilder(found.protocol, language(lang))
     for sample, verdict in found.verdicts():
         builder.add(verdict, sample)
@@ -101,6 +103,7 @@ def show(
 
     Example:  steelyard show last sample-17
     """
+    from steelyard.reports.model import agreement_notes
     from steelyard.reports.sample import render_sample, sample_markdown
     from steelyard.text import language_of
     from steelyard.transcripts import render as render_transcript
@@ -111,13 +114,23 @@ def show(
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
     chosen = language(lang) or language_of(*texts)
     if form is Form.json:
-        print(json.dumps(verdict.line() | {"notes": dict(verdict.notes)}, ensure_ascii=False, indent=2))
+        told = {"notes": dict(verdict.notes), "agreement": agreement_notes([verdict.judge], chosen)}
+        print(json.dumps(verdict.line() | told, ensure_ascii=False, indent=2))
     elif form is Form.markdown:
         print(sample_markdown(verdict, judged, chosen))
     elif form is Form.terminal:
         console().print(render_sample(verdict, judged, chosen))
     else:
         print(render_transcript(verdict, _forms(form)))
+        _say_agreement({verdict.judge}, chosen)
+
+
+def _say_agreement(judges: set[str], language: Language) -> None:
+    """How far the judges can be trusted, beside the documents' own forms: those have no place for it."""
+    from steelyard.reports.model import agreement_notes
+
+    for note in agreement_notes(sorted(judges), language).values():
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _write_html(found: Source, path: Path, samples: int, lang: Lang | None) -> None:
@@ -211,16 +224,19 @@ def _check_form(form: Form, protocol: str) -> None:
         raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
 
 
-def _transcripts(found: Source, form: Form, *, as_lines: bool) -> str:
-    """All transcripts to read; or one line each, with its id, as `parse` takes them back."""
+def _transcripts(found: Source, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:
+    """All transcripts to read; or one line each, with its id, as `parse` takes them back. Also who judged."""
     from steelyard.transcripts import render
 
     _check_form(form, found.protocol)
-    written = {verdict.id: render(verdict, _forms(form)) for _, verdict in found.verdicts()}
+    written, judges = dict[str, str](), set[str]()
+    for _, verdict in found.verdicts():
+        written[verdict.id] = render(verdict, _forms(form))
+        judges.add(verdict.judge)
     if not as_lines:
-        return "\n\n".join(written.values())
+        return "\n\n".join(written.values()), judges
     rows = ({"id": id, "protocol": found.protocol, "transcript": text} for id, text in written.items())
-    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), judges
 
 
 def _emit(text: str, out: Path | None) -> None:

@@ -17,6 +17,7 @@ from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
 from steelyard.errors import SteelyardError
 from steelyard.judges.base import Judge
+from steelyard.judges.composed import voices_of
 from steelyard.judges.gate import Limits
 from steelyard.progress import Progress
 from steelyard.prompts import Prompts
@@ -65,6 +66,9 @@ class Session:
             print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
         made = self.config.judge(choice.name, prompts, self.gate, self.store, together)
         check_affordable(made, self.budget)
+        for caution in dict.fromkeys(getattr(voice.judge, "caution", "") for voice in voices_of(made)):
+            if caution:
+                print(f"note: {caution}", file=sys.stderr)
         return made
 
     def how(self, *, fresh: bool = False, record: Path | None = None) -> How:

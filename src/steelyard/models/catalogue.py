@@ -44,6 +44,8 @@ class KnownModel(BaseModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     licence: str
     note: str = ""
+    too_small: bool = False
+    """For trying out: what it says of a sample is worth nothing."""
     hub: str | None = None
     packages: Packages | None = None
 

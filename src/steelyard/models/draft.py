@@ -29,10 +29,14 @@ class Draft:
             self.restart()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._file:
+            is_empty = self.size == 0
             self._file.close()
             self._file = None
+            # A pull that brought nothing leaves nothing to go on from.
+            if kind and is_empty:
+                self.discard()
 
     @property
     def size(self) -> int:

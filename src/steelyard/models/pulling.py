@@ -51,7 +51,8 @@ def _verified(draft: Draft, known: KnownModel | None, source: Source) -> str:
         magic = file.read(4)
     if magic != b"GGUF":
         draft.discard()
-        raise PullError(f"{source.name} is not a GGUF model (it begins with {magic!r}); nothing was kept")
+        what = "does not begin as one does" if magic else "is empty"
+        raise PullError(f"{source.name} is not a GGUF model: it {what}; nothing was kept")
     sha256 = sha256_of(draft.path)
     if known and sha256 != known.sha256:
         draft.discard()

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +21,9 @@ from steelyard.models.catalogue import DEFAULT, known_models
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 CHUNK = 1 << 20
+
+Removed = Literal["model", "leftovers", "nothing"]
+"""What was there to be removed; leftovers are those of a pull that did not come to its end."""
 
 
 class Record(BaseModel):
@@ -46,6 +49,7 @@ class Model(BaseModel):
     title: str
     path: Path
     sha256: str
+    too_small: bool = False
 
 
 class Shelf:
@@ -87,14 +91,14 @@ class Shelf:
         draft.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
         draft.replace(path)
 
-    def remove(self, name: str) -> bool:
-        """Take a model off the shelf, with what an interrupted pull of it may have left. Says if there was any."""
+    def remove(self, name: str) -> Removed:
+        """Take a model off the shelf, with what an interrupted pull of it may have left."""
         path = self.path_for(name)
         left = [path, *(path.with_name(path.name + end) for end in (".json", ".part", ".part.json"))]
         there = [file for file in left if file.exists()]
         for file in there:
             file.unlink()
-        return bool(there)
+        return "model" if path in there else "leftovers" if there else "nothing"
 
     def find(self, name: str = "") -> Model:
         """The model a user named: by its name here, or by the path of a GGUF file; the default where none is named."""
@@ -113,7 +117,7 @@ class Shelf:
             self.keep(record.model_copy(update={"modified": path.stat().st_mtime_ns}))
         known = known_models().get(name)
         title = f"{known.title}-{known.quantisation}" if known else name
-        return Model(title=title, path=path, sha256=record.sha256)
+        return Model(title=title, path=path, sha256=record.sha256, too_small=known.too_small if known else False)
 
     def _how_to_get(self, name: str) -> str:
         known = known_models().get(name)

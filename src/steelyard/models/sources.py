@@ -47,17 +47,20 @@ class FromFile:
         return f"file {self._path.name}"
 
     def fetch(self, draft: Draft, told: Told) -> None:
+        self.check()
         draft.restart()
-        try:
-            with self._path.open("rb") as file:
-                total = self._path.stat().st_size
-                for chunk in _chunks(file.read):
-                    draft.append(chunk)
-                    told(draft.size, total)
-        except FileNotFoundError as error:
-            raise ConfigError(f"there is no file {self._path}") from error
-        except IsADirectoryError as error:
-            raise ConfigError(f"{self._path} is a folder; name the model file in it") from error
+        with self._path.open("rb") as file:
+            total = self._path.stat().st_size
+            for chunk in _chunks(file.read):
+                draft.append(chunk)
+                told(draft.size, total)
+
+    def check(self) -> None:
+        """A mistyped path is said before anything is touched."""
+        if self._path.is_dir():
+            raise ConfigError(f"{self._path} is a folder; name the model file in it")
+        if not self._path.exists():
+            raise ConfigError(f"there is no file {self._path}")
 
 
 class FromAddress:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from steelyard.errors import InputError
 from steelyard.records import AnyItem, Check, Language, RagSample, Sample, Usage, Verdict
-from steelyard.reports.model import SCALES, BadRow, LowSample, Report, RunFacts, Scale, Telling, why
+from steelyard.reports.model import SCALES, BadRow, LowSample, Report, RunFacts, Scale, Telling, agreement_notes, why
 from steelyard.reports.tally import (
     BANDED,
     GROUPS_PER_TAG,
@@ -173,6 +173,7 @@ class ReportBuilder:
             language=language,
             scale=self._scale,
             judges=dict(self._judges),
+            agreement=agreement_notes(self._judges, language),
             n=self._all.n,
             statuses={status: self._statuses[status] for status in ("judged", "partial", "failed")},
             scores=self._all.scores(),

@@ -24,7 +24,7 @@ from steelyard.reports.model import (
     Estimate,
     Group,
     Report,
-    agreement_note,
+    agreement_notes,
     named,
     self_judged_note,
     votes_notes,
@@ -85,7 +85,7 @@ class Page:
         judges = [self._other(judge) for judge in r.judges]
         if judges:
             lines.append(self._pair("judge", self.say("comma").join(judges)))
-            lines += [note for judge in r.judges if (note := agreement_note(judge, r.language))]
+            lines += agreement_notes(r.judges, r.language).values()
         lines += votes_notes(r)
         if note := self_judged_note(r):
             lines.append(note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -176,6 +177,9 @@ class Report(Record):
     language: Language
     scale: Scale
     judges: dict[str, int]
+    agreement: dict[str, str] = Field(
+        default_factory=dict, description="how far each judge was found to agree with people; measured ones only"
+    )
     n: int
     statuses: dict[str, int]
     scores: dict[str, Estimate]
@@ -205,6 +209,11 @@ def agreement_note(judge: str, language: Language) -> str:
     gap = " " if language == "en" else ""
     small = gap + say(language, "agreement.small") if judge.partition(":")[0] in ("embedded", "local") else ""
     return found.fill(say(language, "agreement.measured")) + small
+
+
+def agreement_notes(judges: Iterable[str], language: Language) -> dict[str, str]:
+    """The same for several, by name; those that were not measured are left out."""
+    return {judge: note for judge in judges if (note := agreement_note(judge, language))}
 
 
 def self_judged_note(report: Report) -> str:
@@ -268,4 +277,5 @@ def in_language(report: Report, language: Language | None) -> Report:
         for metric, lines in report.bands.items()
     }
     worst = tuple(low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst)
-    return report.model_copy(update={"language": language, "bands": bands, "worst": worst})
+    agreement = agreement_notes(report.judges, language)
+    return report.model_copy(update={"language": language, "bands": bands, "worst": worst, "agreement": agreement})

@@ -23,7 +23,7 @@ from steelyard.records import (
 from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
-from steelyard.reports.model import SCALES, bracketed, named, reason_in
+from steelyard.reports.model import SCALES, agreement_notes, bracketed, named, reason_in
 from steelyard.reports.tally import is_open, is_yes_or_no
 from steelyard.scoring import band_of_score, shallow
 from steelyard.wording import band_description, say, words
@@ -110,7 +110,8 @@ class SamplePage:
     # --- the frame ---------------------------------------------------------------------------------
 
     def summary(self, sample: Sample | None) -> Lines:
-        return Lines(tuple(name + text for name, text in self.facts(sample)))
+        lines = [name + text for name, text in self.facts(sample)]
+        return Lines((*lines, *agreement_notes([self.verdict.judge], self.language).values()))
 
     def facts(self, sample: Sample | None) -> tuple[tuple[str, str], ...]:
         """What is known about the sample as a whole, name and value."""

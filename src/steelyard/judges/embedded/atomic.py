@@ -24,7 +24,7 @@ def split(data: SplitData, language: PromptLanguage, read: Read) -> SplitReply:
 
 def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply:
     texts = completed([atom.text for atom in data.atoms], data.answer, data.question)
-    voice = Voice(language, data.question, data.answer, *texts)
+    voice = Voice(language, data.question, data.answer, *texts, sources=data.references)
     others = [_others(text, texts, data.answer) for text in texts]
     expect(to_compare(data.question, texts, others))
     found = findings(texts, data.question, read(data.references, data.question, data.answer), voice, data.references)
@@ -47,7 +47,8 @@ def atom_verdicts(
 ) -> list[AtomVerdict]:
     """The atoms' labels without a level. Where the passages are given, every quote is one that code will find."""
     texts = [atom.text for atom in atoms]
-    found = findings(texts, question, reading, Voice(language, question, *texts), passages)
+    voice = Voice(language, question, *texts, sources=passages)
+    found = findings(texts, question, reading, voice, passages)
     return [
         AtomVerdict(id=atom.id, quote=one.quote, reason=one.reason, label=one.label, source=one.source)
         for atom, one in zip(atoms, found, strict=True)

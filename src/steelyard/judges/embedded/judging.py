@@ -31,9 +31,10 @@ def answered(task: str, language: Language, data: Data, read: Read | None = None
     read = read or _reader()
     try:
         from steelyard.judges.embedded.meaning import ONE_THREAD
+        from steelyard.judges.embedded.voice import in_script
 
         with ONE_THREAD:
-            return task_function(task)(data, language, read)
+            return task_function(task)(data, language, in_script(read, language))
     except JudgeError:
         raise
     except Exception as error:  # one sample that breaks a rule must not end a run over a million

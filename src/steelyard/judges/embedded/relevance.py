@@ -11,6 +11,7 @@ from steelyard.judges.embedded.claims import kind_of
 from steelyard.judges.embedded.meaning import plain, similarity, words
 from steelyard.judges.embedded.questions import EXPLANATORY, Question, question_of
 from steelyard.judges.embedded.voice import Voice, voice_for
+from steelyard.judges.embedded.written import taken_up
 
 Level = Literal[1, 2, 3]
 
@@ -29,6 +30,7 @@ NEARBY = 0.17
 APART = 0.08
 """The likeness of what is asked and what is said, both without the subject they share."""
 TOPIC_SHARE = 0.6
+MOST_NAMED = 4
 
 
 # A yes or a no that opens the answer says all by itself.
@@ -51,7 +53,7 @@ def level(question: str, atom: str, others: Sequence[str] = (), voice: Voice | N
     if kind in ("greeting", "meta", "question") or not words(atom):
         return Graded(3, voice("没有可以回答问题的信息", "tells nothing that could answer the question"))
     if _answers(asked, atom, others):
-        shared = _shared(asked, atom)
+        shared = _shared(asked, atom, voice)
         if not shared:
             return Graded(1, voice("直接回答所问", "speaks directly to what is asked"))
         return Graded(1, voice("直接回答所问：{shared}", "speaks directly to what is asked: {shared}", shared=shared))
@@ -169,8 +171,6 @@ def _without(text: str, topic: Sequence[str]) -> str:
     return " ".join(text.split())
 
 
-def _shared(asked: Question, atom: str) -> str:
+def _shared(asked: Question, atom: str, voice: Voice) -> str:
     """A few words of the question that the atom takes up, as the atom writes them."""
-    at = plain(atom)
-    found = sorted((word for word in asked.focus if word in at), key=at.index)
-    return " ".join(found[:4])
+    return ("、" if voice.chinese else " ").join(taken_up(atom, asked.focus)[:MOST_NAMED])

@@ -11,12 +11,12 @@ from steelyard.judges.embedded.claims import kind_of
 from steelyard.judges.embedded.clashes import opposed
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
-from steelyard.judges.embedded.missing import strange_words
 from steelyard.judges.embedded.model import model
 from steelyard.judges.embedded.readers import readings
 from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.source import Source
 from steelyard.judges.embedded.turning import reversed_roles
+from steelyard.judges.embedded.written import lacking
 from steelyard.text import language_of, normalise
 
 Label = Literal["supported", "contradicted", "unknown"]
@@ -31,6 +31,8 @@ SURE = 0.95
 OVERRULED = 0.15
 # The clash that no rule can name: the network reads that the passage says otherwise.
 MEANING = "meaning"
+# More than a few would hide what matters.
+MOST_NAMED = 3
 
 
 class Support(NamedTuple):
@@ -153,7 +155,7 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
             return Support("supported", probability, advice.reference, advice.quote, None, reason)
         reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
         return Support("contradicted", probability, reference, quote, MEANING, reason)
-    return Support("unknown", probability, reference, quote, None, _lack(claim, found, chinese))
+    return Support("unknown", probability, reference, quote, None, _lack(claim, found, source, chinese))
 
 
 def _misread(claim: str, found: Alignment, source: Source) -> Clash | None:
@@ -183,16 +185,13 @@ def _quote(found: Alignment, source: Source) -> str:
 def _agreement(claim: str, found: Alignment, chinese: bool) -> str:
     if normalise(claim) in normalise(found.span.text):
         return "资料中有原话" if chinese else "the passage says so word for word"
-    shared = round(100 * found.features["recall_window"])
-    if chinese:
-        return f"与资料中的这句话相符（{shared}% 的词相同）"
-    return f"agrees with the quoted sentence ({shared} % of its words)"
+    return "与资料中的这句话相符" if chinese else "agrees with the quoted sentence"
 
 
-def _lack(claim: str, found: Alignment, chinese: bool) -> str:
-    strange = strange_words(claim, found.window)[:3]
+def _lack(claim: str, found: Alignment, source: Source, chinese: bool) -> str:
+    strange = lacking(claim, found.window, source.plain)[:MOST_NAMED]
     if not strange:
         return "资料没有明确这样说" if chinese else "the passages do not quite say so"
     if chinese:
         return f"资料中没有提到“{'”“'.join(strange)}”"
-    return f'not found in the passages: "{", ".join(strange)}"'
+    return "not found in the passages: " + ", ".join(f'"{one}"' for one in strange)

@@ -39,6 +39,13 @@ class LocalJudge(EmbeddedJudge):
         self._model = model
         super().__init__(reader(read, self._asked), name=f"local:{model.title}")
 
+    @property
+    def caution(self) -> str:
+        """What whoever is about to judge with this model should be told; nothing for most."""
+        if not self._model.too_small:
+            return ""
+        return f"{self._model.title} is too small to judge; what it says is for trying out only"
+
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which model, which rules, which questions and thresholds."""
         rules = super().describe()

@@ -122,7 +122,11 @@ def _start(path: Path, threads: int, context: int, slots: int) -> Any:
     try:
         return llama.Server(settings)
     except Exception as error:
-        raise JudgeError(f"{path.name} cannot be loaded as a model: {error}") from error
+        # What llama.cpp says here speaks of its own settings, whatever is wrong.
+        raise JudgeError(
+            f"{path}: llama.cpp could not load this file; it is damaged or incomplete, needs more memory than is "
+            "free, or is a kind of model that the installed version does not know"
+        ) from error
 
 
 def llama_cpp() -> Any:

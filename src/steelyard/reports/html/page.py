@@ -20,7 +20,7 @@ from steelyard.reports.html.words import LONGEST_NAME, Words
 from steelyard.reports.model import (
     Estimate,
     Report,
-    agreement_note,
+    agreement_notes,
     named,
     reason_in,
     self_judged_note,
@@ -122,7 +122,7 @@ class ReportPage:
     @property
     def agreement(self) -> list[str]:
         """What the judges are worth, where that was measured; how far they agreed; whether they judged their own."""
-        notes = [agreement_note(judge, self.words.language) for judge in self.report.judges]
+        notes = agreement_notes(self.report.judges, self.words.language).values()
         return [note for note in (*notes, *votes_notes(self.report), self_judged_note(self.report)) if note]
 
     # --- the first ten seconds ---------------------------------------------------------------------
