@@ -10,7 +10,7 @@ from steelyard.judges.embedded.blocks import Block, blocks, unmarked
 from steelyard.judges.embedded.claims import is_fallback, kind_of
 from steelyard.judges.embedded.clauses import Clause, Link, clauses
 from steelyard.judges.embedded.lists import listed
-from steelyard.judges.embedded.names import Names, asked_subject
+from steelyard.judges.embedded.names import Names
 from steelyard.judges.embedded.subjects import complete
 from steelyard.tasks import SplitAtom
 from steelyard.text import HAN, LETTER_OR_DIGIT, fold, normalise, sentences, wording
@@ -68,7 +68,7 @@ def split(answer: str, question: str = "") -> list[SplitAtom]:
 def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     if is_fallback(answer, question):
         return ()
-    atoms, names = _Atoms(), Names(asked=asked_subject(question))
+    atoms, names = _Atoms(), Names.about(question)
     previous: list[int] = []
     headings: list[str] = []
     for block in blocks(answer):
@@ -141,6 +141,7 @@ def _statements(sentence: str, names: Names) -> Iterator[tuple[str, Link]]:
         if kind_of(clause.opener) == "meta":
             clause = clause._replace(opener="")
         text = complete(clause, names, first=at == 0)
+        names.hear(clause.opener + clause.core)
         if text is None and waiting is not None:
             waiting = (_joined(waiting[0], clause), waiting[1])
             continue
