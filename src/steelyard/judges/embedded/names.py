@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from steelyard.judges.embedded.grammar import CIRCUMSTANCE, RELATION_NOUN, STARTS_PREDICATE, shadow
+from steelyard.judges.embedded.grammar import CIRCUMSTANCE, CIRCUMSTANCE_END, RELATION_NOUN, STARTS_PREDICATE, shadow
 from steelyard.judges.embedded.people import (
     Kind,
     fits,
@@ -39,10 +39,11 @@ LONGEST_RECENT = 240
 # More people than this are too many to tell apart; they need not all be known.
 MOST_PEOPLE = 8
 # 血型 is a side of somebody: whoever asks for it has not named anybody.
-SIDE = re.compile(
-    rf"(?:{RELATION_NOUN}|[^\W的]{{1,4}}(?:型|期|率|量|额|价|费|数|色|时间|日期|编号|号码|方式|原因|结果|情况|尺寸|参数))"
-)
+SUFFIX = r"(?:型|期|率|量|额|价|费|数|色|时间|日期|编号|号码|方式|原因|结果|情况|尺寸|参数)"
+SIDE = re.compile(rf"(?:{RELATION_NOUN}|[^\W的]{{1,4}}{SUFFIX})")
 OWNED = re.compile(rf"(.{{2,}})(?:的{SIDE.pattern}|(?<!的){RELATION_NOUN})")
+# 血型是A型 gives a value; 首都是北京 names something that may be spoken of next.
+VALUE_END = re.compile(rf"(?:星座|学历|国籍|籍贯|民族|身高|体重|生日|地址|电话|邮编|面积|人口|{SUFFIX})\Z")
 PERSONAL_EN = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
 SIDE_EN = re.compile(r"\b(?:number|code|id|name|address|date|colou?r|size|title|time|reason|answer)\Z", re.IGNORECASE)
 
@@ -132,12 +133,17 @@ class Names:
         if name is None or not fits_en(pronoun, name, self.recent):
             return None
         kind = self.kinds[name]
-        return name if kind in ("person", "likely") or (kind == "maybe" and name == self.only()) else None
+        return name if kind in ("person", "likely") or name in (self.asked, self.only()) else None
 
     def thing(self) -> str | None:
         """What 它 or it can mean: the only subject, unless that is a person or made something that may be meant too."""
         name = self.only()
-        if name is None or makes_something(self.recent) or SIDE_EN.search(name):
+        if (
+            name is None
+            or SIDE_EN.search(name)
+            or CIRCUMSTANCE_END.search(shadow(name))
+            or makes_something(self.recent)
+        ):
             return None
         kind = self.kinds.get(name)
         if kind == "person" or (HAN.search(name) and is_person(name)) or has_title(name):

@@ -134,7 +134,8 @@ THING_WORD = re.compile(
     r"|\d|\b[A-Z]{2,}\b"
 )
 CAPITALISED = re.compile(
-    rf"(?:\b{TITLE_EN} )?\b[A-Z][a-zà-ÿ]+(?:['’-][A-Z][a-zà-ÿ]+)*(?: (?:(?:de|van|von|da|del|bin|al) )?[A-Z][\w'’-]*\.?)*"
+    rf"(?:\b{TITLE_EN} )?\b[A-Z][a-zà-ÿ]+(?:['’-][A-Z][a-zà-ÿ]+)*"
+    r"(?: (?:(?:de|van|von|da|del|bin|al) )?[A-Z][\w'’-]*\.?)*"
 )
 NO_NAME_EN = frozenset(
     "the a an this that these those it he she they we you i its his her their our your my in on at by for from to of"
@@ -144,13 +145,16 @@ NO_NAME_EN = frozenset(
     " friday saturday sunday english french german spanish chinese japanese american british european".split()
 )
 PLACE_BEFORE = re.compile(r"\b(?:in|at|to|from|of|near|the|around|across|through|into|for)\s+\Z", re.IGNORECASE)
+THING_BEFORE = re.compile(r"\b(?:[Tt]he|St\.)\s+\Z")
 KNOWN_BEFORE = re.compile(
-    r"\b(?:met|married|brother|sister|husband|wife|son|daughter|father|mother|friend|colleague)\s+\Z", re.IGNORECASE
+    r"\b(?:who (?:is|was)|met|married|brother|sister|husband|wife|son|daughter|father|mother|friend|colleague)\s+\Z",
+    re.IGNORECASE,
 )
 LIVES_EN = re.compile(
-    r" \((?:born|b\.|\d{4})|,? (?:was born|died|married|met|studied|graduated|retired|stepped down|resigned|wrote|painted|said|says|earned"
-    r"|grew up|who\b|(?:is|was) (?:an?|the) (?:[\w-]+ ){0,4}?(?:\w+(?:ist|ician|wright)|painter|writer|singer|actor"
-    r"|actress|player|teacher|professor|lawyer|engineer|poet|author|director|president|king|queen|doctor|man|woman)\b)"
+    r" \((?:born|b\.|\d{4})|,? (?:was born|died|married|met|studied|graduated|retired|stepped down|resigned|wrote|painted"
+    r"|said|says|earned|grew up|who\b|(?:is|was) (?:an?|the) (?:[\w-]+ ){0,4}?(?:\w+(?:ist|ician|wright)|painter|writer"
+    r"|singer|actor|actress|player|teacher|professor|lawyer|engineer|poet|author|director|president|king|queen|doctor|man"
+    r"|woman)\b)"
 )
 MADE_EN = re.compile(
     r",? (?:(?:was|is|were|are) (?:\w+ly )?(?:founded|established|built|launched|released|opened|acquired|located|based"
@@ -181,7 +185,7 @@ def _kind_en(words: list[str], text: str, start: int, end: int) -> Kind:
     before = text[max(0, start - 12) : start]
     if has_title(name := " ".join(words)):
         return "person"
-    if THING_WORD.search(name) or re.search(r"\bthe\s+\Z", before, re.IGNORECASE):
+    if THING_WORD.search(name) or THING_BEFORE.search(before):
         return "thing"
     if words[0].lower() in GIVEN or LIVES_EN.match(text, end) or KNOWN_BEFORE.search(before):
         return "person"
@@ -197,7 +201,7 @@ def has_title(name: str) -> bool:
 
 
 def fits_en(pronoun: str, name: str, recent: str) -> bool:
-    """Whether he or she can mean the name: not against title or given name, nor where a relative of that sex was just named."""
+    """The same for he and she, which a given name speaks for or against as well."""
     given = next((word.lower() for word in name.split() if word.lower() in GIVEN), "")
     if pronoun in ("she", "her"):
         return given not in GIVEN_HE and not HE_EN.search(name) and not KIN_SHE_EN.search(recent)

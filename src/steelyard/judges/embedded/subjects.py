@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steelyard.judges.embedded.clauses import Clause, enclosed
+from steelyard.judges.embedded.clauses import MEASURED_SIDE, Clause, enclosed, own_subject
 from steelyard.judges.embedded.grammar import (
     ACTION_SUBJECT,
     ADVERB,
@@ -30,15 +30,17 @@ from steelyard.judges.embedded.grammar import (
     PRONOUN_EN,
     RELATION,
     STARTS_PREDICATE,
+    STATED,
     SUBJECT_EN,
     TIME_END,
     shadow,
 )
-from steelyard.judges.embedded.names import SIDE, Names
+from steelyard.judges.embedded.names import SIDE, VALUE_END, Names
 from steelyard.text import HAN
 
 LONGEST_SUBJECT = 20
 LONGEST_CARRIED = 8
+LONGEST_ADVERB = 3
 NEW_START = re.compile(r"没有?|不|未|无|若|可(?!以|能)")
 # Some adverbs hold others: without a bound a long run of them would be read in exponentially many ways.
 TRAILING_ADVERB = re.compile(rf"(?:{ADVERB}){{1,4}}\Z")
@@ -47,6 +49,11 @@ LEADING_TIME = re.compile(
 )
 NO_SUBJECT_END = re.compile(r"[的地得了着过和与在从对把被向于及或而给之所并且但就也还，,；;：:]\Z")
 BARE_NAME = re.compile(r"[^\s，,。；;的地得一这那个种]{2,16}")
+WEEKDAY = re.compile(r"每?(?:周|星期)[一二三四五六日天末]")
+TIME_ONLY = re.compile(
+    r"\A每?(?:周|星期)[一二三四五六日天末]\Z|\A每[天年月日周]|[一二三四五六七八九十两\d][年月日天周]底?\Z"
+)
+NUMBER = re.compile(r"约?\d")
 IDENTITY = re.compile(r"(?:是|为|叫做?)")
 OWNER = re.compile(r"([它他她我你您]们?)的")
 BRACKETED = re.compile(r"(?:（[^（）]*）|\([^()]*\))\Z")
@@ -73,7 +80,9 @@ def complete(clause: Clause, names: Names, *, first: bool = True) -> str | None:
     if not HAN.search(clause.opener + clause.core):
         return _english(clause, names)
     completed = _chinese(clause, names, first)
-    return clause.opener + without_lead(clause.core) if completed is None and first else completed
+    if completed is None and first:
+        return clause.opener + _named(without_lead(clause.core), names)
+    return completed
 
 
 # --- Chinese ---------------------------------------------------------------------------------------
@@ -91,6 +100,8 @@ def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
         return opener + core if first or names.current else None
     if (side := RELATION.match(simple)) and not (simple[side.end() :].startswith((":", "：")) and not names.current):
         # 价格较高，质量很好: two sides of something unnamed.
+        if NUMBER.match(simple, side.end()) and not (MEASURED_SIDE.match(simple) and (first or names.current)):
+            return opener + core if first else None
         names.current = names.owns()
         return f"{opener}{names.current}的{core}" if names.current else opener + core
     if agent := _agent(simple, names):
@@ -101,7 +112,7 @@ def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
         subject = _dropped(simple, names, first and not _begins_anew(opener))
         core = _named(core, names)
         if subject is None:
-            return None
+            return opener + core if WEEKDAY.match(simple) else None
         names.speak_of(subject)
         return f"{opener}{subject}{core}"
     core = _named(core, names)
@@ -113,7 +124,7 @@ def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
         return opener + core
     found = subject_of(core)
     if found is None:
-        return None
+        return opener + core if clause.link == "effect" and _has_subject(simple) else None
     if re.match(r"[这那该此]", shadow(found)):
         names.current = found
     elif name := _described(core, found):
@@ -121,9 +132,16 @@ def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
     else:
         bare = BRACKETED.sub("", found) or found
         names.mention(bare, said=bare + core[core.find(found) + len(found) :])
-    if PIVOT.match(shadow(core), core.find(found) + len(found)):
+    # 停车免费，早餐收费30元，不提供接机: after two subjects, a third clause may be said of something else.
+    if PIVOT.match(shadow(core), core.find(found) + len(found)) or (not first and own_subject(core)):
         names.current = None
     return opener + core
+
+
+def _has_subject(simple: str) -> bool:
+    """Whether so much stands before the predicate that it must be a subject, though none that can be told apart."""
+    stated = STATED.search(simple)
+    return stated is not None and stated.start() >= LONGEST_ADVERB
 
 
 def _begins_anew(opener: str) -> bool:
@@ -178,6 +196,8 @@ def _dropped(simple: str, names: Names, first: bool) -> str | None:
 
 def subject_of(core: str) -> str | None:
     """What stands before the first predicate, if it can be a subject."""
+    if found := own_subject(core):
+        return found if _can_be_subject(found) else None
     simple, inside = shadow(core), enclosed(core)
     start = time.end() if (time := LEADING_TIME.match(simple)) else 0
     for predicate in AFTER_SUBJECT.finditer(simple, start + 1):
@@ -196,6 +216,7 @@ def _can_be_subject(text: str) -> bool:
     return 2 <= len(text) <= LONGEST_SUBJECT and not (
         NO_SUBJECT_END.search(simple)
         or "了" in simple
+        or TIME_ONLY.search(simple)
         or ADVERB_ONLY.match(simple)
         or CONDITION.match(simple)
         or CIRCUMSTANCE.match(simple)
@@ -208,7 +229,7 @@ def _described(core: str, subject: str) -> str | None:
     """名字最长的国家是奥匈帝国: from here on the name is spoken of, and the description means it."""
     rest = core[core.find(subject) + len(subject) :]
     identity = IDENTITY.match(shadow(rest))
-    if identity is None or not re.search(r"[的最第]", subject):
+    if identity is None or not re.search(r"[的最第]", subject) or VALUE_END.search(shadow(subject)):
         return None
     name = rest[identity.end() :].strip("。.！! “”")
     return name if BARE_NAME.fullmatch(name) and not PREDICATE.search(shadow(name)) else None
@@ -280,7 +301,8 @@ def _english(clause: Clause, names: Names) -> str | None:
         if name is None:
             names.current = pronoun[1]
             return _sentence(core)
-        named = f"{name}'s" if pronoun[1].lower() in POSSESSIVES else name
+        ending = "'" if pronoun[1].lower() == "their" and name.endswith("s") else "'s"
+        named = name + ending if pronoun[1].lower() in POSSESSIVES else name
         names.speak_of(name)
         return _sentence(named + core[pronoun.end() :])
     if (subject := SUBJECT_EN.match(core)) and not NOT_SUBJECT.match(core):
