@@ -134,7 +134,7 @@ _known_sentences = lru_cache(maxsize=512)(_sentences)
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of a text, each with whether it waits for the next one."""
-    lines = lines_of(text)
+    lines = THINKING.sub("\n", text).splitlines()
     blocks = code_blocks(lines)
     at = 0
     while at < len(lines):
@@ -153,11 +153,6 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
             else:
                 yield from ((piece, piece.endswith((":", "："))) for piece in _split_line(body))
         at += 1
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a text as a reader sees them."""
-    return THINKING.sub("\n", text).splitlines()
 
 
 def code_blocks(lines: Sequence[str]) -> dict[int, int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from steelyard.text import HAN, HEADING, LETTER_OR_DIGIT, LIST_MARK, TABLE_RULE, code_blocks, lines_of
+from steelyard.text import HAN, HEADING, LETTER_OR_DIGIT, LIST_MARK, TABLE_RULE, code_blocks
 
 LONGEST_HEADING = 40
 LONGEST_CELL = 24
@@ -57,7 +57,7 @@ def unmarked(text: str) -> str:
 
 def blocks(answer: str) -> Iterator[Block]:
     """The blocks of an answer in order; lines without a letter or a digit say nothing."""
-    lines = lines_of(answer)
+    lines = answer.splitlines()
     code = code_blocks(lines)
     heading = intro = ""
     listing = False

@@ -151,10 +151,10 @@ KNOWN_BEFORE = re.compile(
     re.IGNORECASE,
 )
 LIVES_EN = re.compile(
-    r" \((?:born|b\.|\d{4})|,? (?:was born|died|married|met|studied|graduated|retired|stepped down|resigned|wrote|painted"
-    r"|said|says|earned|grew up|who\b|(?:is|was) (?:an?|the) (?:[\w-]+ ){0,4}?(?:\w+(?:ist|ician|wright)|painter|writer"
-    r"|singer|actor|actress|player|teacher|professor|lawyer|engineer|poet|author|director|president|king|queen|doctor|man"
-    r"|woman)\b)"
+    r" \((?:born|b\.|\d{4})|,? (?:was born|died|married|met|studied|graduated|retired|stepped down|resigned|wrote"
+    r"|painted|said|says|earned|grew up|who\b|(?:is|was) (?:an?|the) (?:[\w-]+ ){0,4}?(?:\w+(?:ist|ician|wright)"
+    r"|painter|writer|singer|actor|actress|player|teacher|professor|lawyer|engineer|poet|author|director|president|king|queen"
+    r"|doctor|man|woman)\b)"
 )
 MADE_EN = re.compile(
     r",? (?:(?:was|is|were|are) (?:\w+ly )?(?:founded|established|built|launched|released|opened|acquired|located|based"
