@@ -13,29 +13,24 @@ from steelyard.judges.embedded.grammar import (
     CIRCUMSTANCE,
     CONDITION,
     DEMONSTRATIVE,
-    EXPLETIVE,
-    FINITE,
     FROM_CHILDHOOD,
     IMPERSONAL,
     IMPLIED_PERSON,
     LEAD,
-    LEAD_EN,
     MEANS_ONE,
-    NOT_SUBJECT,
     PERSON,
     PERSONAL,
     PIVOT,
     PREDICATE,
     PRONOUN,
-    PRONOUN_EN,
     RELATION,
     STARTS_PREDICATE,
     STATED,
-    SUBJECT_EN,
     TIME_END,
     shadow,
 )
 from steelyard.judges.embedded.names import SIDE, VALUE_END, Names
+from steelyard.judges.embedded.subjects_en import complete_en
 from steelyard.text import HAN
 
 LONGEST_SUBJECT = 20
@@ -69,7 +64,6 @@ IDENTIFIES = re.compile(rf"(?:{ADVERB}){{0,4}}(?:是|为|有|在|达|约|到|不
 # What is said to the reader goes on about nobody: 让您久等了.
 COURTEOUS = re.compile(r"(?:让|给|为)(?:您|你|大家)(?:久等|带来|添|造成)")
 UNNAMED = re.compile(r"(?:[它他她我]们?|你们|您|大家|人们)(?![的俩])")
-POSSESSIVES = ("its", "his", "her", "their")
 
 
 def complete(clause: Clause, names: Names, *, first: bool = True) -> str | None:
@@ -78,14 +72,11 @@ def complete(clause: Clause, names: Names, *, first: bool = True) -> str | None:
     The first clause of a sentence has none before it, so it stands as it is.
     """
     if not HAN.search(clause.opener + clause.core):
-        return _english(clause, names)
+        return complete_en(clause, names)
     completed = _chinese(clause, names, first)
     if completed is None and first:
         return clause.opener + _named(without_lead(clause.core), names)
     return completed
-
-
-# --- Chinese ---------------------------------------------------------------------------------------
 
 
 def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
@@ -98,10 +89,10 @@ def _chinese(clause: Clause, names: Names, first: bool) -> str | None:
         return opener + core
     if COURTEOUS.match(simple):
         return opener + core if first or names.current else None
-    if (side := RELATION.match(simple)) and not (simple[side.end() :].startswith((":", "：")) and not names.current):
-        # 价格较高，质量很好: two sides of something unnamed.
+    if (side := RELATION.match(simple)) and (names.current or simple[side.end()] not in ":："):
         if NUMBER.match(simple, side.end()) and not (MEASURED_SIDE.match(simple) and (first or names.current)):
             return opener + core if first else None
+        # 价格较高，质量很好: two sides of something unnamed.
         names.current = names.owns()
         return f"{opener}{names.current}的{core}" if names.current else opener + core
     if agent := _agent(simple, names):
@@ -285,40 +276,3 @@ def _meant(_whole: str, measure: str, noun: str, names: Names) -> str | None:
     if len(noun) >= 2 and known:
         return names.aliases.get(known[-1], known[-1])
     return names.only() if measure.endswith(MEANS_ONE) else None
-
-
-# --- English ---------------------------------------------------------------------------------------
-
-
-def _english(clause: Clause, names: Names) -> str | None:
-    core = clause.core.strip()
-    while (lead := LEAD_EN.match(core)) and len(core) > lead.end():
-        core = core[lead.end() :]
-    if re.match(rf"(?:also )?{FINITE}\b", core) and names.current:
-        return _sentence(f"{names.current} {core}")
-    if (pronoun := PRONOUN_EN.match(core)) and not EXPLETIVE.match(core):
-        name = _fitting(pronoun[1].lower(), names)
-        if name is None:
-            names.current = pronoun[1]
-            return _sentence(core)
-        ending = "'" if pronoun[1].lower() == "their" and name.endswith("s") else "'s"
-        named = name + ending if pronoun[1].lower() in POSSESSIVES else name
-        names.speak_of(name)
-        return _sentence(named + core[pronoun.end() :])
-    if (subject := SUBJECT_EN.match(core)) and not NOT_SUBJECT.match(core):
-        names.mention(subject[1])
-    return _sentence(core)
-
-
-def _fitting(pronoun: str, names: Names) -> str | None:
-    """The only name that the pronoun can stand for: they are many, he and she people, it is a thing."""
-    if pronoun in ("he", "she", "his", "her"):
-        return names.person_en(pronoun)
-    name = names.only() if pronoun in ("they", "their") else names.thing()
-    is_plural = bool(name and re.search(r"\band\b|[^s]s$", name))
-    return name if is_plural == (pronoun in ("they", "their")) else None
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:]
