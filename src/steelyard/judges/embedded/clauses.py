@@ -130,9 +130,7 @@ COMPARED = re.compile(
 MEASURED_SIDE = re.compile(rf"{RELATION_NOUN}约?\d(?:(?!以[上下内外])[^，,；;的者]){{0,12}}(?=[，,；;。]|\Z)")
 HAS_SIDE = re.compile(rf"([^\W\d_][^，,；;的]{{1,9}}?){RELATION_NOUN}约?\d[^，,；;]{{0,12}}")
 NOT_NAMED = re.compile(r"[已曾将正]|\d[\u4e00-\u9fff]")
-NOT_OWN = re.compile(
-    r"[周每前后今明昨上下全平暂不已将仅对可需以从在若如现目均都也还则就只其这那该此它他她]|星期|节假|工作日"
-)
+NOT_OWN = re.compile(r"[周每前后今明昨上下全平暂不已将仅对可需以从在若如现目均都也还则就只其那它他她]|星期|节假|工作日")
 # 入住时间为14:00以后 states a time; 2010年以后 only gives one.
 SCHEDULE = re.compile(r".{2,}(?:是|为)[^，,；;]*[\d一二三四五六七八九十两][^，,；;]*\Z")
 

@@ -13,8 +13,8 @@ from steelyard.judges.embedded.grammar import FINITE, PERSON, SURNAME, VERB, sha
 # Words that begin like a name and are none.
 NOT_NAME = re.compile(
     r"高(?:铁|速|中|校|血|温|考|管|原|度|层|端|级|等|低|新|压)|金(?:额|融|属|牌|钱|色|山)|方(?:法|案|面|式|向|便|形|言)"
-    r"|白(?:色|天|酒|菜|银|领|云)|黄(?:金|河|色|山|海|瓜|豆)|马(?:路|上|匹|来|拉|桶)|江(?:苏|西|南|北|河|水)"
-    r"|石(?:油|头|材|化|灰)|万(?:元|人|里|一|物|达)|龙(?:头|井|门|虾)|雷(?:达|电|雨)|武(?:汉|器|术|装|警)"
+    r"|白(?:色|天|酒|菜|银|领|云)|黄(?:金|河|色|山|海|瓜|豆)|马(?:路|上|匹|来|拉|桶|德里|尼拉)|江(?:苏|西|南|北|河|水)"
+    r"|石(?:油|头|材|化|灰|家庄)|万(?:元|人|里|一|物|达)|龙(?:头|井|门|虾)|雷(?:达|电|雨)|武(?:汉|器|术|装|警)"
     r"|任(?:务|何|意|职|教|期)|何(?:时|处|种|人)|于(?:是|此)|向(?:来|导|日)|许(?:多|可)|白[^\W]节|程(?:序|度)|钟(?:表|头)"
     r"|金[^\W]?公司|夏(?:天|季|威|令)|秦(?:国|朝|岭)|唐(?:代|朝|山)|宋(?:代|朝)|田(?:野|径)|范(?:围|例)|严(?:重|格)"
     r"|史(?:料|书|上)|汤(?:料|汁)|余(?:额|下)|周(?:边|围|年|期|末|[一二三四五六日])|顾(?:客|问)|莫(?:斯|大)|孔(?:雀|子庙)"
@@ -130,7 +130,7 @@ THING_WORD = re.compile(
     r"|Bridge|Tower|Park|Garden|Church|Cathedral|Castle|Palace|City|County|State|States|Kingdom|Republic|Union|Nations"
     r"|Party|Council|Committee|Ministry|Agency|Court|Act|Treaty|War|Prize|Award|Cup|League|Club|Team|Festival|Games"
     r"|Systems?|Software|Technolog\w+|Motors|Electronics|Foundation|Association|Society|Center|Centre|Street|Road"
-    r"|Avenue|Square|Times|Post|Journal|Studios?|Records|Pictures|Restaurant|Theatre|Theater|Plan|Project|Pro|Plus)\b"
+    r"|Avenue|Square|Times|Post|Journal|Studios?|Records|Pictures|Restaurant|Theatre|Theater|Plan|Project|Pro|Plus)s?\b"
     r"|\d|\b[A-Z]{2,}\b"
 )
 CAPITALISED = re.compile(
