@@ -144,6 +144,11 @@ def test_sentences_are_cut_where_a_reader_would() -> None:
     """Stops end a span; titles, initials and decimals do not."""
     text = "Dr. Smith paid 3.5 dollars. He left! J. K. Rowling stayed."
     assert [span.text for span in spans([text])] == ["Dr. Smith paid 3.5 dollars.", "He left!", "J. K. Rowling stayed."]
+    assert [span.text for span in spans(["Order no. 48 left on Jan. 3 early. See a.b/c?d=1 now? Yes."])] == [
+        "Order no. 48 left on Jan. 3 early.",
+        "See a.b/c?d=1 now?",
+        "Yes.",
+    ]
     assert [span.text for span in spans(["你好。他走了！真的\n列表"])] == ["你好。", "他走了！", "真的", "列表"]
 
 

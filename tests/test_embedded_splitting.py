@@ -90,6 +90,79 @@ def test_chinese(answer: str, atoms: list[str]) -> None:
     assert texts(answer) == atoms
 
 
+SUBJECTS = {
+    "an apology": ("很抱歉让您久等。包裹会在明天送达。", "包裹在哪？", ["很抱歉让您久等", "包裹会在明天送达"]),
+    "a welcome": ("发票由财务提供，非常感谢您的支持。", "", ["发票由财务提供", "非常感谢您的支持"]),
+    "an owner who is a pronoun": ("她的身高是1米6，星座是狮子座。", "身高？", ["她的身高是1米6", "她的星座是狮子座"]),
+    "an owner by name": ("陈浩的血型是B型，籍贯是湖南。", "", ["陈浩的血型是B型", "陈浩的籍贯是湖南"]),
+    "an owner without 的": ("公司地址是解放路8号，电话是5566。", "", ["公司地址是解放路8号", "公司的电话是5566"]),
+    "a side that was asked for": ("支持7天无理由退货。", "保修期多久？", ["支持7天无理由退货"]),
+    "a work and who plays in it": (
+        "《渡江》由方子瑜执导，冯霖主演，改编自同名小说，2003年上映。", "",
+        ["《渡江》由方子瑜执导", "《渡江》由冯霖主演", "《渡江》改编自同名小说", "《渡江》2003年上映"],
+    ),
+    "what a firm made": ("云雀公司推出了台灯。它重1千克。", "", ["云雀公司推出了台灯", "它重1千克"]),
+    "a thing": ("云雀台灯2021年上市。它重1千克。", "", ["云雀台灯2021年上市", "云雀台灯重1千克"]),
+    "a person is no it": ("王芳毕业于北京大学。它很有名。", "", ["王芳毕业于北京大学", "它很有名"]),
+    "one person": ("鲁迅1881年出生于绍兴。他的原名是周樟寿。", "", ["鲁迅1881年出生于绍兴", "鲁迅的原名是周樟寿"]),
+    "one person, later": (
+        "南丁格尔女士出生于1820年。1860年，她创办了护士学校。", "",
+        ["南丁格尔女士出生于1820年", "1860年，南丁格尔女士创办了护士学校"],
+    ),
+    "a name with dates": (
+        "杜甫（712年—770年），字子美，是唐代诗人。他的诗流传很广。", "",
+        ["杜甫（712年—770年），字子美，是唐代诗人", "杜甫的诗流传很广"],
+    ),
+    "two people": ("陈静认识李明。她是教师。", "", ["陈静认识李明", "她是教师"]),
+    "a relative": ("王芳和丈夫住在北京。他是医生。", "", ["王芳和丈夫住在北京", "他是医生"]),
+    "a title": ("居里夫人住在巴黎。他是医生。", "", ["居里夫人住在巴黎", "他是医生"]),
+    "a place before the subject": ("比赛期间，门口会拥堵。", "", ["比赛期间，门口会拥堵"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "question", "atoms"), SUBJECTS.values(), ids=SUBJECTS.keys())
+def test_chinese_subjects(answer: str, question: str, atoms: list[str]) -> None:
+    """A subject is carried over where it can be meant and nothing else can; otherwise the words stay."""
+    assert texts(answer, question) == atoms
+
+
+OWN = {
+    "compared": ("甲车比乙车便宜，乙车空间更大。", ["甲车比乙车便宜", "乙车空间更大"]),
+    "with a term": ("主机质保两年，配件质保半年。", ["主机质保两年", "配件质保半年"]),
+    "with a price": ("儿童免票，老人收费10元。", ["儿童免票", "老人收费10元"]),
+    "in Traditional characters": ("入場免費，停車收費30元。", ["入場免費", "停車收費30元"]),
+    "with times": ("开馆时间为9点以后，闭馆时间为17点以前。", ["开馆时间为9点以后", "闭馆时间为17点以前"]),
+    "with labels": (
+        "规格：长度：3米；材质：铝；产地：浙江。",
+        ["规格：长度：3米", "规格：材质：铝", "规格：产地：浙江"],
+    ),
+    "with labels and no heading": ("地址：解放路8号，电话：5566。", ["地址：解放路8号", "电话：5566"]),
+    "with a measure": ("姚明身高226厘米，体重140公斤。", ["姚明身高226厘米", "姚明的体重140公斤"]),
+    "and what follows": ("该产品保修一年，支持七天退货。", ["该产品保修一年", "该产品支持七天退货"]),
+    "a condition stays": ("如果会员免费，非会员收费20元。", ["如果会员免费，非会员收费20元"]),
+    "no third subject": ("停车免费，早餐收费30元，不提供接机。", ["停车免费", "早餐收费30元，不提供接机"]),
+    "a time is no subject": ("展厅在二层，周一闭馆。", ["展厅在二层", "展厅周一闭馆"]),
+}
+
+
+@pytest.mark.parametrize(("answer", "atoms"), OWN.values(), ids=OWN.keys())
+def test_clauses_with_subjects_of_their_own(answer: str, atoms: list[str]) -> None:
+    """Two facts side by side are two atoms, though no verb tells them apart."""
+    assert texts(answer) == atoms
+
+
+def test_an_effect_is_apart_from_its_cause() -> None:
+    """A condition or a cause without a statement of its own stays; the effect is an atom that it points to."""
+    assert links("由于芯片短缺，工厂停产两周，因此交付推迟到了11月。") == {
+        "由于芯片短缺，工厂停产两周": "交付推迟到了11月"
+    }
+
+
+def test_thoughts_stand_apart_from_the_answer() -> None:
+    """What a model thought first is no part of the sentence after it."""
+    assert texts("<think>用户想知道价格是多少</think>价格为50元。")[-1] == "价格为50元"
+
+
 def test_a_pronoun_with_two_candidates_stays() -> None:
     """Better a pronoun than the wrong name."""
     assert "它更便宜" in texts("甲车有六个座位，乙车有七个座位。它更便宜。")
@@ -153,6 +226,46 @@ ENGLISH = {
 def test_english(answer: str, atoms: list[str]) -> None:
     """English sentences are cut only where both sides can stand."""
     assert texts(answer) == atoms
+
+
+SUBJECTS_EN = {
+    "a person is no it": ("Dr. Jones moved to Leeds. It cost a fortune.", "It cost a fortune."),
+    "a person by given name is no it": ("Emma is tall. It was a long day.", "It was a long day."),
+    "a firm is no she": ("Brightside Ltd was founded in 1990. She left in 2001.", "She left in 2001."),
+    "what was founded is no he": ("Orlo was founded in 1990. He left in 2001.", "He left in 2001."),
+    "two people": ("Emma met Laura in Oslo. She is a lawyer.", "She is a lawyer."),
+    "two people of other names": ("Haruto met Yuki. He is tall.", "He is tall."),
+    "somebody named beside the subject": ("Brightside Ltd was founded by Emma Stone. She left.", "Emma Stone left."),
+    "prizes are nobody": ("Emma Stone won two Orion Prizes. Her work was new.", "Emma Stone's work was new."),
+    "a relative": ("Emma lives with her sister. She is a lawyer.", "She is a lawyer."),
+    "a given name against the pronoun": ("Robert is tall. She left.", "She left."),
+    "what a firm made": ("Orlo released a phone. It costs $300.", "It costs $300."),
+    "a firm": ("Orlo was founded in 1990. It makes lamps.", "Orlo makes lamps."),
+    "a side": ("Your booking code is X7. It leaves at nine.", "It leaves at nine."),
+    "plural possessive": ("Members pay nothing. Their guests pay $5.", "Members' guests pay $5."),
+    "a wife after a semicolon": (
+        "Mr. Orr, who came in 1990, left in 2005; his wife, a nurse, stayed on.",
+        "Mr. Orr's wife, a nurse, stayed on.",
+    ),
+    "after a semicolon": ("Adults pay £12; children under 12 enter free.", "Children under 12 enter free."),
+    "after a firm's name": ("She joined Acme Inc. They make lamps there.", "They make lamps there."),
+}
+
+
+@pytest.mark.parametrize(("answer", "last"), SUBJECTS_EN.values(), ids=SUBJECTS_EN.keys())
+def test_english_subjects(answer: str, last: str) -> None:
+    """A pronoun becomes a name only where its kind fits and nobody else was named."""
+    assert texts(answer)[-1] == last
+
+
+def test_the_question_may_name_the_person() -> None:
+    """Who is…? names one person, and the answer speaks of her."""
+    assert texts("She was a mathematician.", "Who is Ada Lovelace?") == ["Ada Lovelace was a mathematician."]
+
+
+def test_english_labels() -> None:
+    """Values with labels of their own, under their heading."""
+    assert texts("Specs: weight: 2 kg; colour: black.") == ["Specs: weight: 2 kg.", "Specs: colour: black."]
 
 
 def test_english_causes() -> None:
@@ -297,6 +410,9 @@ def test_atoms_add_no_words_of_their_own() -> None:
         "最为，",
         "a b ",
         "这",
+        "Emma Stone met Bob Dow. She left. ",
+        "王芳毕业了。她很高兴，",
+        "价格：5；",
     ],
 )
 def test_long_repetitions_are_split_quickly(piece: str) -> None:

@@ -75,6 +75,14 @@ ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof sr jr st vs etc inc ltd co corp al approx dept est gen gov sen rep rev "
     "jan feb mar apr jun jul aug sep sept oct nov dec e.g i.e u.s u.k a.m p.m ph.d cf ca".split()
 )
+# What may end a sentence as well: "…at Acme Inc. He left." The rest never does: "Dr. He".
+MAY_END = frozenset("inc ltd co corp etc jr sr u.s u.k a.m p.m ph.d al".split()) | frozenset(
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)
+BEGINS_SENTENCE = re.compile(
+    r"\s+[\"'“‘(]?(?:He|She|It|They|We|You|This|That|These|Those|The|There|His|Her|Its|Their|Our|However|But|And|In|On|At"
+    r"|After|Before|When|While|If|For|As|A|An|Both|Today|Later|Then)\s"
+)
 # "The answer is no." ends a sentence, "No. 5" does not.
 BEFORE_NUMBER = frozenset("no nos fig figs vol p pp sec ch eq art".split())
 # A mark needs what follows it to be apart: -5 is a number, 3.5 is one too, **bold** is not a bullet.
@@ -92,6 +100,8 @@ ENDING = re.compile(rf"(?:[。｡！？!?]+|…+|⋯+|\.+)(?:{CITATION}|[{CLOSER
 SYMMETRIC = re.compile(rf"(?<=[。｡！？!?…⋯.{CLOSER}])[\"'*_]+")
 WORD_BEFORE = re.compile(r"[A-Za-z.]+\Z")
 LONGEST_QUOTATION = 500
+# What a model thought before it answered stands apart from the answer, even on the same line.
+THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 # The number of a list item inside a line; the 40 of 17:40 and the 50 of 3.50 are none.
 NUMBER_BEFORE = re.compile(r"(?:\A|(?<!\d)[:：;；。.!?！？]|[:：;；。.!?！？](?=\s))\s*\d{1,2}\Z")
 
@@ -124,7 +134,7 @@ _known_sentences = lru_cache(maxsize=512)(_sentences)
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of a text, each with whether it waits for the next one."""
-    lines = text.splitlines()
+    lines = THINKING.sub("\n", text).splitlines()
     blocks = code_blocks(lines)
     at = 0
     while at < len(lines):
@@ -214,6 +224,8 @@ def _ends_sentence(line: str, start: int, match: re.Match[str], end: int) -> boo
     if word in BEFORE_NUMBER:
         return not after[1:].isdigit()
     is_initial = len(word) == 1 and bool(after)
+    if word in MAY_END and after:
+        return bool(BEGINS_SENTENCE.match(line, end))
     return word not in ABBREVIATIONS and not is_initial
 
 

@@ -18,6 +18,7 @@ from steelyard.judges.embedded.grammar import (
     LEAD,
     LEAD_EN,
     PARTICIPLE_EN,
+    RELATION_NOUN,
     REPORTING,
     STANDS_EN,
     STATED,
@@ -117,6 +118,32 @@ def _chinese(sentence: str) -> Iterator[Clause]:
         yield statement
 
 
+# Predicates that are nouns and adjectives too: they count where they end a piece or stand before a number.
+PLAIN = re.compile(
+    r"([^\W\d_][^，,；;的]{1,9}?)(?:均|都|也|则|仅|只)?(?:保修|质保|收费|免费|免票|半价|营业|开放|打[\d一二三四五六七八九.]{1,3}折)"
+    r"(?:期?(?:为|约|至|到)?[\d一二三四五六七八九十两半终].{0,12})?[。.！!]?"
+)
+COMPARED = re.compile(
+    r"([^，,；;]{2,12}?)(?<![同环对相])比(?![如较赛例分重])[^，,；;]{1,12}?(?:更|还|要)?(?:贵|便宜|实惠|大|小|高|低|长|短|重|轻|快|慢|好|差"
+    r"|多|少|早|晚|强|弱|远|近|新|旧|宽|窄|厚|薄)(?:得多|一些|一点|[\d一二三四五六七八九十两几].{0,8})?[。.！!]?"
+)
+MEASURED_SIDE = re.compile(rf"{RELATION_NOUN}约?\d(?:(?!以[上下内外])[^，,；;的者]){{0,12}}(?=[，,；;。]|\Z)")
+HAS_SIDE = re.compile(rf"([^\W\d_][^，,；;的]{{1,9}}?){RELATION_NOUN}约?\d[^，,；;]{{0,12}}")
+NOT_NAMED = re.compile(r"[已曾将正]|\d[\u4e00-\u9fff]")
+NOT_OWN = re.compile(r"[周每前后今明昨上下全平暂不已将仅对可需以从在若如现目均都也还则就只其那它他她]|星期|节假|工作日")
+# 入住时间为14:00以后 states a time; 2010年以后 only gives one.
+SCHEDULE = re.compile(r".{2,}(?:是|为)[^，,；;]*[\d一二三四五六七八九十两][^，,；;]*\Z")
+
+
+def own_subject(piece: str) -> str | None:
+    """The subject of a short piece that states something without a verb: 电池保修一年, A款比B款贵."""
+    simple = shadow(piece)
+    found = COMPARED.fullmatch(simple) or PLAIN.fullmatch(simple) or HAS_SIDE.fullmatch(simple)
+    if found is None or NOT_OWN.match(simple) or STATED.search(found[1]) or NOT_NAMED.search(found[1]):
+        return None
+    return piece[: found.end(1)]
+
+
 def _link(simple: str) -> Link:
     if (cause := CAUSE.match(simple)) and STATED.search(simple, cause.end()):
         return "cause"
@@ -127,7 +154,7 @@ def _states(simple: str) -> bool:
     """Whether a piece can be a statement: long enough, and with something that looks like a predicate."""
     lead = LEAD.match(simple)
     body = simple[lead.end() :] if lead else simple
-    return len(body) >= SHORTEST and bool(STATED.search(body))
+    return len(body) >= SHORTEST and bool(STATED.search(body) or own_subject(body) or MEASURED_SIDE.match(body))
 
 
 def _is_tail(simple: str) -> bool:
@@ -135,7 +162,7 @@ def _is_tail(simple: str) -> bool:
 
 
 def _is_opener(simple: str, *, first: bool) -> bool:
-    if CONDITION.match(simple) or REPORTING.search(simple) or TIME_END.search(simple):
+    if CONDITION.match(simple) or REPORTING.search(simple) or (TIME_END.search(simple) and not SCHEDULE.match(simple)):
         return True
     if circumstance := CIRCUMSTANCE.match(simple):
         rest = simple[circumstance.end() :]
@@ -158,6 +185,12 @@ SUBORDINATE = re.compile(
     re.IGNORECASE,
 )
 RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|where|whether|if|to)\b", re.IGNORECASE)
+# After a semicolon: somebody, perhaps described, and what is done.
+CLAUSE_EN = re.compile(
+    r"(?:the|an?|its|his|her|their|our|[A-Z][\w'-]*) (?:[\w'-]+ ){0,3}?[\w'-]+, [^,;]{3,40}, (?:\w+ed|\w+s|"
+    rf"{FINITE})\b|(?:[\w'-]+ ){{1,5}}?{FINITE}\b",
+    re.IGNORECASE,
+)
 BECAUSE_FIRST = re.compile(r"(because|since(?! (?:\d|then|the \d)))\s+([^,]+),\s+(.+)", re.IGNORECASE | re.DOTALL)
 
 
@@ -187,6 +220,8 @@ def _parts(before: str, after: str, joint: str) -> bool:
         or not (FINITE_WORD.search(before) or STANDS_EN.match(before))
     ):
         return False
+    if joint.startswith(";") and CLAUSE_EN.match(after):
+        return True
     word = JOINED.match(after)
     rest = after[word.end() :] if word else after
     if word and re.match(rf"(?:also )?{FINITE}\b", rest, re.IGNORECASE):

@@ -22,10 +22,32 @@ COUNTED_EN = re.compile(
 )
 
 
+# 产品参数：重量：2kg；颜色：黑色
+LABELLED = re.compile(r"\s*([^：:；;，,。！!？?\d/]{1,20})[：:]\s*(?!//)(\S.*)", re.DOTALL)
+BETWEEN_LABELS = re.compile(r"[；;，]\s*(?=[^：:；;，,。！!？?\d/]{1,20}[：:]\s*(?!//)\S)")
+
+
 def listed(statement: str) -> list[str]:
     """One statement for each part of its list; the statement itself where the list cannot be taken apart."""
+    if labelled := _labelled(statement):
+        return labelled
     parts = _chinese(statement) if HAN.search(statement) else _english(statement)
     return parts if FEWEST <= len(parts) <= LONGEST_LIST else [statement]
+
+
+def _labelled(statement: str) -> list[str]:
+    """Values that each have a label of their own, under the heading that the first may have."""
+    if any(enclosed(statement)):
+        return []
+    pieces = BETWEEN_LABELS.split(statement)
+    labels = [LABELLED.fullmatch(piece) for piece in pieces]
+    if not FEWEST <= len(pieces) <= LONGEST_LIST or not all(labels):
+        return []
+    first = LABELLED.fullmatch(labels[0][2]) if labels[0] else None
+    if labels[0] is None or first is None:
+        return [piece.strip() for piece in pieces]
+    heading = statement[: labels[0].start(2)]
+    return [pieces[0].strip(), *(heading + piece.strip() for piece in pieces[1:])]
 
 
 def _chinese(statement: str) -> list[str]:

@@ -11,9 +11,14 @@ LONGEST_READ = 200_000
 LONGEST_SPAN = 320
 SHORTEST_SPAN = 2
 
+# "no. 48231" and "Jan. 2001" are one piece each.
+MONTHS = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+BEFORE_NUMBER = rf"(?!(?:(?<=\b[Nn]o)|(?<=\b(?:{MONTHS}|[Nn]os|[Ff]ig|[Vv]ol|[Aa]rt|[Ss]ec)))\.\s+\d)"
 STOP = re.compile(
-    r"[。｡！？!?]+[”’」』）)\"']*|…+|\n+|[；;](?=\s|[\u3400-\u9fff])"
-    r"|(?<![A-Z])(?<!\b[A-Z][a-z])(?<!\bMrs)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)\.[\"'”)\]]*(?=\s+[\"'“(\[]?[A-Z0-9]|\s*$)"
+    # The mark in help?a=1 is part of an address.
+    r"(?:[。｡！？]|(?<![a-z0-9/])[!?]|[!?](?![a-z0-9/=&#%]))+[”’」』）)\"']*|…+|\n+|[；;](?=\s|[\u3400-\u9fff])"
+    rf"|(?<![A-Z])(?<!\b[A-Z][a-z])(?<!\bMrs)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e){BEFORE_NUMBER}\.[\"'”)\]]*"
+    r"(?=\s+[\"'“(\[]?[A-Z0-9]|\s*$)"
 )
 COMMA = re.compile(r"[，,、:：]\s*|\s+-+\s+|\s")
 READABLE = re.compile(r"[^\W_]")

@@ -10,10 +10,10 @@ from steelyard.judges.embedded.blocks import Block, blocks, unmarked
 from steelyard.judges.embedded.claims import is_fallback, kind_of
 from steelyard.judges.embedded.clauses import Clause, Link, clauses
 from steelyard.judges.embedded.lists import listed
-from steelyard.judges.embedded.names import Names, asked_subject
+from steelyard.judges.embedded.names import Names
 from steelyard.judges.embedded.subjects import complete
 from steelyard.tasks import SplitAtom
-from steelyard.text import HAN, LETTER_OR_DIGIT, fold, normalise, sentences, wording
+from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, wording
 
 # A question or a courtesy this short holds no statement; longer ones are kept, so that nothing is passed over.
 SHORTEST_STATEMENT = 7
@@ -68,22 +68,30 @@ def split(answer: str, question: str = "") -> list[SplitAtom]:
 def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     if is_fallback(answer, question):
         return ()
-    atoms, names = _Atoms(), Names(asked=asked_subject(question))
-    previous: list[int] = []
+    atoms = _Atoms()
     headings: list[str] = []
-    for block in blocks(answer):
-        if block.kind == "heading":
-            headings.append(block.text)
-            continue
-        for sentence in _sentences(block):
-            if states_nothing(sentence):
-                continue
-            previous = _take(sentence, block, atoms, names, previous) or previous
+    # Whoever was thought of before the answer is not yet named in it.
+    for part in THINKING.split(answer):
+        headings += _read(part, atoms, Names.about(question))
     _cover(answer, headings, atoms)
     return tuple(
         SplitAtom(id=number, text=text, causal_of=atoms.effects.get(number))
         for number, text in enumerate(atoms.texts, 1)
     )
+
+
+def _read(text: str, atoms: _Atoms, names: Names) -> list[str]:
+    """Add the atoms of a text; what comes back are its headings."""
+    previous: list[int] = []
+    headings: list[str] = []
+    for block in blocks(text):
+        if block.kind == "heading":
+            headings.append(block.text)
+            continue
+        for sentence in _sentences(block):
+            if not states_nothing(sentence):
+                previous = _take(sentence, block, atoms, names, previous) or previous
+    return headings
 
 
 def _cover(answer: str, headings: Sequence[str], atoms: _Atoms) -> None:
@@ -141,6 +149,7 @@ def _statements(sentence: str, names: Names) -> Iterator[tuple[str, Link]]:
         if kind_of(clause.opener) == "meta":
             clause = clause._replace(opener="")
         text = complete(clause, names, first=at == 0)
+        names.hear(clause.opener + clause.core)
         if text is None and waiting is not None:
             waiting = (_joined(waiting[0], clause), waiting[1])
             continue
