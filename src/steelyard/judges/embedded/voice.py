@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
-from steelyard.text import language_of
+from steelyard.text import in_traditional, language_of
 
 PromptLanguage = Literal["zh", "en"]
 
@@ -18,25 +17,13 @@ class Voice:
         self._traditional = self.chinese and language_of(*texts) == "zh-Hant"
 
     def __call__(self, zh: str, en: str, **parts: object) -> str:
-        frame = (_traditional(zh) if self._traditional else zh) if self.chinese else en
+        frame = (in_traditional(zh) if self._traditional else zh) if self.chinese else en
         return frame.format(**{name: _short(str(part)) for name, part in parts.items()})
 
 
 def voice_for(*texts: str) -> Voice:
     """The voice that suits these texts, where no ask says which."""
     return Voice("en" if language_of(*texts) == "en" else "zh", *texts)
-
-
-@lru_cache(maxsize=256)
-def _traditional(text: str) -> str:
-    return str(_converter().convert(text))
-
-
-@lru_cache(maxsize=1)
-def _converter() -> Any:
-    from opencc import OpenCC
-
-    return OpenCC("s2twp")
 
 
 LONGEST = 60
