@@ -402,6 +402,14 @@ def test_hostile_answers_take_linear_time(piece: str) -> None:
         "以“你好”开头",
         "使用JSON格式输出",
         "Under 5 words",
+        "只输出JSON",
+        "包含name字段",
+        "以问号结尾",
+        "不使用感叹号",
+        "使用繁体中文",
+        "禁止使用简体字",
+        "提供热线电话12356",
+        "不能出现“可能”“也许”等词",
     )
 
     def seconds(size: int) -> float:

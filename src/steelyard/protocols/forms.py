@@ -189,12 +189,13 @@ def ends_in_mark(match: re.Match[str], answer: str) -> Finding | None:
     pattern, zh, _ = _mark(match)
     bare = answer.strip(DECORATION)
     # Brackets and emoji after the mark: whether it ends there, readers differ.
-    last = re.search(r"[\w\W](?=[^\w!?！？。.…—;；]*\Z)", bare)
-    if last is None:
+    after = re.match(r"[^\w!?！？。.…—;；]*", bare[::-1])
+    core = bare[: len(bare) - after.end()] if after else bare
+    if not core:
         return None
     shown = " ".join(bare[-20:].split())
     if re.search(rf"(?:{pattern})\Z", bare):
         return Finding(True, f"回答以{zh}结尾：“{shown}”", f"the answer ends with “{shown}”")
-    if re.search(rf"(?:{pattern})\Z", bare[: last.end()]):
+    if re.search(rf"(?:{pattern})\Z", core):
         return None
     return Finding(False, f"回答的结尾是“{shown}”", f"the answer ends with “{shown}”")
