@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeding import FIXTURES
+from steelyard.judges.embedded.outright import spelt_out
 from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.relevance import answers, level, on_topic
 from steelyard.judges.embedded.voice import Voice, voice_for
@@ -154,6 +155,14 @@ def test_reasons_name_what_is_shared_in_the_readers_script() -> None:
         ("青岚号渡轮在哪里上船？", "您好！", False),
         ("青岚号渡轮在哪里上船？", "红烧肉要小火慢炖。", False),
         ("退票要收手續費嗎？", "退票要收三成手續費。", True),
+        ("能刷卡吗？", "可以。", True),
+        ("Is the pool open?", "Yes.", True),
+        ("几点开门？", "可以。", False),
+        ("How long?", "The provided context does not contain information about that.", False),
+        ("要多久？", "资料中没有相关信息。", False),
+        ("票价多少？", "很抱歉，资料中没有提到票价。", True),
+        ("介绍一下青岚号", "青岚号全长80米。", True),
+        ("Please describe the lighthouse.", "The lighthouse is 40 metres high.", True),
     ],
 )
 def test_on_topic(question: str, sentence: str, expected: bool) -> None:
@@ -167,6 +176,38 @@ def test_what_goes_on_from_an_answer_is_on_topic() -> None:
     first = "The leaves of a lemon tree turn yellow because overwatering makes its roots rot."
     second = "Rotting roots cannot take up nutrients after overwatering."
     assert on_topic(question, second, [first, second])
+
+
+def test_what_is_known_to_answer_is_on_topic() -> None:
+    """A sentence known to answer needs no word of the question, nor does what goes on from it."""
+    first, second = "员工到职满一年可享七天特休假，满两年十天。", "到职满两年的员工，特休假为十天。"
+    assert not on_topic("年假怎么算？", first, [first, second])
+    assert on_topic("年假怎么算？", first, [first, second], [first])
+    assert on_topic("年假怎么算？", second, [first, second], [first])
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "stated"),
+    [
+        ("能刷卡吗？", "可以。", "能刷卡"),
+        ("能刷卡吗？", "不能", "不能刷卡"),
+        ("你们有没有停车场？", "没有。", "没有停车场"),
+        ("是否需要预约？", "需要", "需要预约"),
+        ("請問可以帶寵物嗎？", "不行。", "不可以帶寵物"),
+        ("他们搬家了吗？", "没有", "他们没有搬家"),
+        ("Can I pay by card?", "Yes.", "you can pay by card"),
+        ("Is there a lift?", "No", "there is not a lift"),
+        ("今天不营业吗？", "是的", "是的"),
+        ("能刷卡吗，要密码吗？", "可以", "可以"),
+        ("会有人要来吗？", "不会", "不会"),
+        ("Is the museum shop open?", "Yes.", "Yes."),
+        ("几点开门？", "可以", "可以"),
+        ("能刷卡吗？", "可以，没有限额", "可以，没有限额"),
+    ],
+)
+def test_a_bare_yes_states_what_is_asked(question: str, reply: str, stated: str) -> None:
+    """Yes and no make the question a statement where that is safe; otherwise they stay what they are."""
+    assert spelt_out(question, reply) == stated
 
 
 @pytest.mark.parametrize(
