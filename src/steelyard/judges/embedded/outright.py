@@ -13,7 +13,8 @@ OUTRIGHT = re.compile(
     re.IGNORECASE,
 )
 YES = re.compile(
-    r"是的?|对的?|可以的?|能的?|会的?|要的?|需要的?|有的?|行|当然(?:可以|能|会|有)?|没问题|嗯|yes|yep|yeah|sure|of course|certainly|absolutely"
+    r"是的?|对的?|可以的?|能的?|会的?|要的?|需要的?|有的?|行|当然(?:可以|能|会|有)?|没问题|嗯"
+    r"|yes|yep|yeah|sure|of course|certainly|absolutely"
 )
 NO = re.compile(r"不可以|不能|不会|不要|不用|不需要|不必|没有|不行|不是|否|不|no|nope|not at all")
 MARKS = " \t\n。.!！,，~～"

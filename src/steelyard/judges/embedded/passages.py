@@ -64,7 +64,7 @@ def best_sentences(question: str, passages: Sequence[str], most: int = 2) -> lis
     candidates = [] if strange else ranked(question, passages)
     least = ANSWERING
     if candidates and candidates[0].strength < ANSWERING:
-        # 年假 asked, 特别休假 written: where no sentence has the words, those of the same kind of thing are the next best.
+        # 年假 asked, 特别休假 written: where no sentence has the words, those of the same kind of thing are next.
         candidates = [one for one in candidates if _is_kindred(question_of(question), one.text)]
         least = KINDRED
     for one in candidates:
