@@ -14,7 +14,7 @@ from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import MEANING, Support, read
 from steelyard.protocols.common import numbered
 from steelyard.tasks import KeyPointsData, ScorecardData, ScorecardReply, SplitAtom
-from steelyard.text import find_quote, language_of, sentences
+from steelyard.text import find_quote, language_of, script_votes, sentences
 
 FERRY = ("青岚号渡轮在第二码头上船，自行车免费携带。末班船为晚上九点三十分。", "渡轮公司成立于1998年，总部在宁波。")
 TIDES = (
@@ -246,6 +246,14 @@ def test_what_the_passages_say_to_the_question_is_on_topic(
 ) -> None:
     """Whatever is told of the thing asked about, and the steps of a procedure, need not name it again."""
     assert [one.on_topic for one in judged(question, (passage,), answer).sentences] == on_topic
+
+
+def test_reasons_are_in_the_script_of_the_sample() -> None:
+    """A Traditional sample gets Traditional reasons, for sentences and atoms alike."""
+    reply = judged("退票要收手續費嗎？", ("退票要收三成手續費，開船後不退。",), "退票要收五成手續費。開船後不退。")
+    reasons = [one.reason for one in (*reply.sentences, *reply.atoms)]
+    assert all(reasons)
+    assert all(script_votes(reason).simplified == 0 for reason in reasons)
 
 
 def test_a_bare_yes_is_held_against_the_passages() -> None:

@@ -87,6 +87,15 @@ def in_traditional(text: str) -> str:
     return str(_converter("s2twp").convert(text))
 
 
+# What a reason shows of the judged texts stands in “” or after a colon.
+SHOWN = re.compile(r"(“[^”]*”|：(?:“[^”]*”|[^；“])*)")
+
+
+def reason_in_traditional(reason: str) -> str:
+    """A reason in Traditional characters; what it shows of the judged texts stays as it is written there."""
+    return "".join(piece if at % 2 else in_traditional(piece) for at, piece in enumerate(SHOWN.split(reason)))
+
+
 # --- sentences -------------------------------------------------------------------------------------
 
 ABBREVIATIONS = frozenset(

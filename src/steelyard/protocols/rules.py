@@ -47,7 +47,7 @@ from steelyard.protocols.forms import (
     not_in_script,
     something_in_brackets,
 )
-from steelyard.text import HAN, SIMPLIFIED, fold, in_traditional, script_votes
+from steelyard.text import HAN, SIMPLIFIED, fold, reason_in_traditional, script_votes
 
 
 class Ruling(NamedTuple):
@@ -202,15 +202,7 @@ def _reason(proof: Sequence[Finding], criterion: str, answer: str) -> str:
     votes = script_votes(criterion)
     if not any(votes):
         votes = script_votes(answer)
-    return _in_traditional(reason) if votes.traditional > votes.simplified else reason
-
-
-SHOWN = re.compile(r"(“[^”]*”|[（(][^（()）]*[）)])")
-
-
-def _in_traditional(reason: str) -> str:
-    """What the answer says, in “” or brackets, stays as it is written there."""
-    return "".join(piece if at % 2 else in_traditional(piece) for at, piece in enumerate(SHOWN.split(reason)))
+    return reason_in_traditional(reason) if votes.traditional > votes.simplified else reason
 
 
 def _clauses(criterion: str) -> list[str]:

@@ -34,6 +34,7 @@ def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply
     verdicts = []
     for atom, text, rest, finding in zip(data.atoms, texts, others, found, strict=True):
         finding = _here_and_now(text, data, finding, voice) or finding
+        finding = finding._replace(reason=voice.told(finding.reason))
         graded = level(data.question, text, rest, voice)
         verdicts.append(
             GradedAtomVerdict(id=atom.id, level=graded.level, level_reason=graded.reason, **finding._asdict())
@@ -50,9 +51,10 @@ def atom_verdicts(
 ) -> list[AtomVerdict]:
     """The atoms' labels without a level. Where the passages are given, every quote is one that code will find."""
     texts = _stated([atom.text for atom in atoms], question)
-    found = findings(texts, question, reading, Voice(language, question, *texts), passages)
+    voice = Voice(language, question, *texts)
+    found = findings(texts, question, reading, voice, passages)
     return [
-        AtomVerdict(id=atom.id, quote=one.quote, reason=one.reason, label=one.label, source=one.source)
+        AtomVerdict(id=atom.id, quote=one.quote, reason=voice.told(one.reason), label=one.label, source=one.source)
         for atom, one in zip(atoms, found, strict=True)
     ]
 

@@ -99,7 +99,8 @@ def _source(id: int, statement: Statement, references: Sequence[str], known: set
     if link := swapped(statement.text, references):
         return SentenceSource(id=id, label="outside", reason=_swapped(link, voice))
     if statement.contradicted:
-        return SentenceSource(id=id, label="outside", reason=statement.contradicted[0].support.reason)
+        reason = voice.told(statement.contradicted[0].support.reason)
+        return SentenceSource(id=id, label="outside", reason=reason)
     unknown = [claim for claim in statement.unknown if not is_commonplace(claim.text, known)]
     if unknown:
         reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
@@ -199,7 +200,7 @@ def _conclusion_correct(answer: Answer) -> Finding:
         return 0, voice("没有可与背景对照的结论", "there is no conclusion to hold against the background")
     for claim in conclusion:
         if claim.support.label == "contradicted":
-            return 0, claim.support.reason
+            return 0, voice.told(claim.support.reason)
     unknown = [claim for claim in conclusion if claim.support.label == "unknown"]
     if invented := next((claim for claim in unknown if claim.support.probability < FOREIGN), None):
         return 0, voice("背景没有这样的结论：{claim}", "the background does not conclude: {claim}", claim=invented.text)

@@ -183,7 +183,7 @@ def _sentence(item: Numbered, statement: Statement, whole: Support, on: bool, vo
     if standing == "partial" and proof is None:
         proof = whole
     quote = proof.quote if proof and standing in ("supported", "partial") else None
-    return SentenceVerdict(id=item.id, quote=quote, reason=reason, on_topic=on, support=standing)
+    return SentenceVerdict(id=item.id, quote=quote, reason=voice.told(reason), on_topic=on, support=standing)
 
 
 def _key_points(

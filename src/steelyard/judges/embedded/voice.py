@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from steelyard.text import in_traditional, language_of
+from steelyard.text import in_traditional, language_of, reason_in_traditional
 
 PromptLanguage = Literal["zh", "en"]
 
@@ -19,6 +19,10 @@ class Voice:
     def __call__(self, zh: str, en: str, **parts: object) -> str:
         frame = (in_traditional(zh) if self._traditional else zh) if self.chinese else en
         return frame.format(**{name: _short(str(part)) for name, part in parts.items()})
+
+    def told(self, reason: str) -> str:
+        """A reason that was made elsewhere, in this voice's script."""
+        return reason_in_traditional(reason) if self._traditional else reason
 
 
 def voice_for(*texts: str) -> Voice:
