@@ -210,6 +210,7 @@ def complies(prompt: str, answer: str, criterion: str) -> str:
         ('Ends every sentence with "arr"', "Ahoy, arr! Sail on, arr.", "Ahoy, arr! Sail on."),
         ("以“哼”结尾", "不去。哼！", "哼，不去。"),
         ("结尾加上「謝謝」", "九点关门。谢谢", "九点关门。"),
+        ("结尾加上“谢谢”", "九点关门。谢谢您的来信！", "谢谢您的来信！九点关门。"),
         ("末尾附上一个问题", "九点关门。您几点来？", "九点关门。"),
     ],
 )

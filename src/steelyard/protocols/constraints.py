@@ -182,6 +182,23 @@ def ends(match: re.Match[str], answer: str) -> Finding | None:
     return _at_edge(_quoted(match), bare, bare[-20:], str.endswith, "结尾", "ends")
 
 
+NEAR_THE_EDGE = 40
+
+
+def begins_somehow(match: re.Match[str], answer: str) -> Finding | None:
+    """开头加上“您好” is not broken by a word before it: only where it is nowhere near."""
+    return _unless_near(begins(match, answer), _quoted(match), answer.strip()[:NEAR_THE_EDGE])
+
+
+def ends_somehow(match: re.Match[str], answer: str) -> Finding | None:
+    return _unless_near(ends(match, answer), _quoted(match), answer.strip()[-NEAR_THE_EDGE:])
+
+
+def _unless_near(finding: Finding | None, words: str | None, edge: str) -> Finding | None:
+    near = words is not None and normalise(in_simplified(words)) in normalise(in_simplified(edge))
+    return None if finding and not finding.holds and near else finding
+
+
 def _at_edge(
     words: str | None, bare: str, edge: str, has: Callable[[str, str], bool], zh: str, en: str
 ) -> Finding | None:

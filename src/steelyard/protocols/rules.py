@@ -24,10 +24,12 @@ from steelyard.protocols.constraints import (
     at_least,
     at_most,
     begins,
+    begins_somehow,
     below,
     between,
     contains,
     ends,
+    ends_somehow,
     exactly,
     gives,
     lacks,
@@ -73,7 +75,7 @@ YES_EN = r"(?:use|contain|include|have|has)s?(?: an?| at least one| one)?"
 WORDS_ZH = r"(?:(?:等|之类)?的?(?:一词|字样|这个词|这些词|这几个字|这句话|关键词|词语|词汇|字眼|词))"
 WORDS_EN = r"the (?:exact )?(?:words?|phrase|sentence|text)"
 AT_END, AT_START = r"(?:在|于)?(?:结尾|末尾|最后|文末)处?", r"(?:在|于)?(?:开头|开场|最前面)处?"
-ADDED = r"(?:要|需|必须|都|应|请)*+(?:加上|附上|写上|加入|带上|加|说|写|有|使用|用) ?"
+ADDED = r"(?:要|需|必须|都|应|请)*+(?:加上|附上|写上|加入|带上|加|说|写) ?"
 POINTS_ZH = r"(?:建议|意见|理由|原因|方法|办法|要点|步骤|优点|缺点|措施|注意事项|提示|看法)"
 CONTACT_ZH = r"(?:[\u4e00-\u9fff]{0,8}(?:热线|电话|号码|邮箱|网址|官网|链接|地址))?"
 ROUND = r"(?:圆括号|小括号|括号|\(\s?\))"
@@ -96,8 +98,8 @@ CHINESE: tuple[tuple[str, Check], ...] = (
     (rf"(?:列出|给出|提供|写出|提出) ?{NUMBER} ?{UNIT}{POINTS_ZH}", exactly),
     (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:开头|开始|起始|开场)", begins),
     (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:结尾|结束|收尾)", ends),
-    (rf"{AT_START}{ADDED}{QUOTED} ?{WORDS_ZH}?", begins),
-    (rf"{AT_END}{ADDED}{QUOTED} ?{WORDS_ZH}?", ends),
+    (rf"{AT_START}{ADDED}{QUOTED} ?{WORDS_ZH}?", begins_somehow),
+    (rf"{AT_END}{ADDED}{QUOTED} ?{WORDS_ZH}?", ends_somehow),
     (rf"以? ?{MARK}(?:作为|来)?(?:结尾|结束|收尾)", ends_in_mark),
     (rf"{YES_ZH} ?{SEVERAL} ?{WORDS_ZH}", contains),
     (rf"{NO_ZH} ?{ANY_OF} ?{WORDS_ZH}", lacks),

@@ -113,6 +113,10 @@ def _at_edge(edge: Callable[[str, str], bool], *, each: bool = False) -> Look:
     return seen
 
 
+def _says_last(match: re.Match[str], turn: Exchanged) -> Seen:
+    return _says(match, turn._replace(answer=(sentences(turn.answer) or [turn.answer])[-1]))
+
+
 SCRIPTS = {
     "中": HAN, "汉": HAN, "chinese": HAN, "日": KANA, "japanese": KANA,
     "韩": re.compile(r"[\uac00-\ud7af]"), "korean": re.compile(r"[\uac00-\ud7af]"),
@@ -182,7 +186,7 @@ FEATURES: tuple[tuple[str, Look], ...] = (
     (rf"(?:称呼|称|叫|喊)[^“「『\"，]{{0,6}}?(?:为|作|做|成)? ?{QUOTE}|(?:以|使?用) ?{QUOTE} ?(?:来)?(?:称呼|自称)|自称(?:为|是)? ?{QUOTE}|(?:address|call|refer to)(?:es|s)? (?:the user|the customer|them|itself|yourself|himself|herself) (?:as )?{QUOTE}", _says),
     (rf"每一?(?:句话?|个句子)(?:话)?(?:的?(?:结尾|末尾|最后))?(?:都|均|应|需|必须|须|要)*(?:以|用|加上?|带上?) ?{QUOTE} ?(?:来|作为)?(?:结尾|结束|收尾|$)|(?:every|each) sentence (?:must |should )?(?:ends?|closes?|finish(?:es)?) with {QUOTE}|(?:ends?|closes?|finish(?:es)?) (?:every|each) sentence with {QUOTE}", _at_edge(str.endswith, each=True)),
     (rf"每一?(?:句话?|个句子)(?:都|均|应|需|必须|须|要)*(?:以|用) ?{QUOTE} ?(?:来|作为)?(?:开头|开始|起头)|(?:every|each) sentence (?:must |should )?(?:begins?|starts?) with {QUOTE}|(?:begins?|starts?) (?:every|each) sentence with {QUOTE}", _at_edge(str.startswith, each=True)),
-    (rf"(?:在|于)?(?:结尾|末尾|最后|文末)处?(?:要|需|必须|应|都)*(?:加上|附上|写上|带上|加|说|使用|用) ?{QUOTE}", _at_edge(str.endswith)),
+    (rf"(?:在|于)?(?:结尾|末尾|最后|文末)处?(?:要|需|必须|应|都)*(?:加上|附上|写上|带上|加|说|使用|用) ?{QUOTE}", _says_last),
     (rf"(?:提到|提及|包含|含有|出现|使用|说出?|写出|附上|加上|带有|mentions?|includes?|contains?|uses?|says?|the (?:words?|phrase|sentence)s?) ?(?:the (?:words?|phrase|sentence)s? )?{QUOTES}(?: ?(?:等|之类)?的?(?:词语?|字眼|字样|一词|说法))?", _says),
     (rf"(?:以|用) ?{QUOTE}.{{0,6}}?(?:开头|开始|开场)|(?:begins?|starts?|opens?) with ?(?:the (?:words?|phrase|sentence) )?{QUOTE}", _at_edge(str.startswith)),
     (rf"(?:以|用) ?{QUOTE}.{{0,6}}?(?:结尾|结束|收尾)|(?:ends?|closes?) with ?(?:the (?:words?|phrase|sentence) )?{QUOTE}", _at_edge(str.endswith)),
