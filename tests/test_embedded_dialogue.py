@@ -74,6 +74,8 @@ def basis_of(prompt: str, criterion: str) -> ValidityVerdict:
         (SHOP, "列出書名、作者與價格 | 內容約束"),
         (SHOP, "推薦不超過三本書"),
         (SHOP, "不透露進貨成本"),
+        (SHOP, "使用繁體中文 | 語言"),
+        ("请用中文回答，回复不得超过三十字，结尾要说谢谢。", "使用中文 | 语言"),
         (COUNSEL, "先表达理解 | 动作约束"),
         (COUNSEL, "遇到自伤风险时提供热线电话12356"),
     ],
@@ -201,6 +203,15 @@ def complies(prompt: str, answer: str, criterion: str) -> str:
         ("Ends with a question | format", "Drink water. Would you like more?", "Drink water."),
         ("Introduces itself as Ada | persona", "Hi! I'm Ada.", "Sure!"),
         ("Thanks the user | action", "Thank you for asking.", "Drink water."),
+        ("不能说“可能”“也许” | 内容", "明天有雨。", "明天也许有雨。"),
+        ("回答中包含“天气”和“公园”", "天气好就去公园。", "天气好就去。"),
+        ('Never says "maybe" or "perhaps"', "It rains.", "Perhaps it rains."),
+        ("每句话以“喵”结尾 | 格式", "（摇尾巴）你好喵。今天真好喵！（跳）", "你好喵。今天真好。"),
+        ('Ends every sentence with "arr"', "Ahoy, arr! Sail on, arr.", "Ahoy, arr! Sail on."),
+        ("以“哼”结尾", "不去。哼！", "哼，不去。"),
+        ("结尾加上「謝謝」", "九点关门。谢谢", "九点关门。"),
+        ("结尾加上“谢谢”", "九点关门。谢谢您的来信！", "谢谢您的来信！九点关门。"),
+        ("末尾附上一个问题", "九点关门。您几点来？", "九点关门。"),
     ],
 )
 def test_what_shows_is_decided(criterion: str, does: str, does_not: str) -> None:
@@ -278,6 +289,21 @@ def test_a_condition_that_does_not_arise_is_vacuous() -> None:
     assert complies("今晚吃什么？", "今晚吃炖肉。", "用户提到过敏时，询问忌口 | 动作约束") == "vacuous"
 
 
+@pytest.mark.parametrize(
+    ("criterion", "answer", "complied"),
+    [
+        ("动作描写放在（）中", "对不起，这件事不能谈。", "vacuous"),
+        ("动作描写放在（）中", "（低头）对不起。", "fully"),
+        ("动作描写放在（）中", "我低下头，叹了口气。对不起。", "open"),
+        ("表情和动作写在括号里", "好的，三点见。", "vacuous"),
+        ("Writes actions in parentheses", "See you at three.", "vacuous"),
+    ],
+)
+def test_where_something_belongs_is_no_demand_for_it(criterion: str, answer: str, complied: str) -> None:
+    """An answer without any action has none in the wrong place; an action told outside brackets is left open."""
+    assert complies("你好", answer, criterion) == complied
+
+
 def test_every_part_counts() -> None:
     """One part that fails fails the criterion, partly if another is met; one open part leaves it open."""
     both = "向用户道歉并询问订单编号 | 动作约束"
@@ -299,6 +325,8 @@ def test_reasons_show_the_words() -> None:
     """The reason quotes what in the answer decided, in the script of the criterion."""
     assert "(微笑)" in replied("", "好的(微笑)。", "()中含有表情或动作描写").criteria[0].reason
     assert replied("", "推薦雷峰塔。", "使用表格 | 格式約束").criteria[0].reason == "回答中看不到“表格”"
+    assert replied("", "Hello 主人, how can I help?", "用英文回答").criteria[0].reason == "18个字母或汉字中有16个是英文"
+    assert replied("", "不去。", "不提及“红果”").criteria[0].reason == "回答中没有：红果"
     assert "beyond this judge" in replied("", "Hm.", "Friendly tone").unsure[0].reason
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeding import FIXTURES
+from steelyard.judges.embedded.outright import spelt_out
 from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.relevance import answers, level, on_topic
 from steelyard.judges.embedded.voice import Voice, voice_for
@@ -154,6 +155,14 @@ def test_reasons_name_what_is_shared_in_the_readers_script() -> None:
         ("青岚号渡轮在哪里上船？", "您好！", False),
         ("青岚号渡轮在哪里上船？", "红烧肉要小火慢炖。", False),
         ("退票要收手續費嗎？", "退票要收三成手續費。", True),
+        ("能刷卡吗？", "可以。", True),
+        ("Is the pool open?", "Yes.", True),
+        ("几点开门？", "可以。", False),
+        ("How long?", "The provided context does not contain information about that.", False),
+        ("要多久？", "资料中没有相关信息。", False),
+        ("票价多少？", "很抱歉，资料中没有提到票价。", True),
+        ("介绍一下青岚号", "青岚号全长80米。", True),
+        ("Please describe the lighthouse.", "The lighthouse is 40 metres high.", True),
     ],
 )
 def test_on_topic(question: str, sentence: str, expected: bool) -> None:
@@ -167,6 +176,38 @@ def test_what_goes_on_from_an_answer_is_on_topic() -> None:
     first = "The leaves of a lemon tree turn yellow because overwatering makes its roots rot."
     second = "Rotting roots cannot take up nutrients after overwatering."
     assert on_topic(question, second, [first, second])
+
+
+def test_what_is_known_to_answer_is_on_topic() -> None:
+    """A sentence known to answer needs no word of the question, nor does what goes on from it."""
+    first, second = "员工到职满一年可享七天特休假，满两年十天。", "到职满两年的员工，特休假为十天。"
+    assert not on_topic("年假怎么算？", first, [first, second])
+    assert on_topic("年假怎么算？", first, [first, second], [first])
+    assert on_topic("年假怎么算？", second, [first, second], [first])
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "stated"),
+    [
+        ("能刷卡吗？", "可以。", "能刷卡"),
+        ("能刷卡吗？", "不能", "不能刷卡"),
+        ("你们有没有停车场？", "没有。", "没有停车场"),
+        ("是否需要预约？", "需要", "需要预约"),
+        ("請問可以帶寵物嗎？", "不行。", "不可以帶寵物"),
+        ("他们搬家了吗？", "没有", "他们没有搬家"),
+        ("Can I pay by card?", "Yes.", "you can pay by card"),
+        ("Is there a lift?", "No", "there is not a lift"),
+        ("今天不营业吗？", "是的", "是的"),
+        ("能刷卡吗，要密码吗？", "可以", "可以"),
+        ("会有人要来吗？", "不会", "不会"),
+        ("Is the museum shop open?", "Yes.", "Yes."),
+        ("几点开门？", "可以", "可以"),
+        ("能刷卡吗？", "可以，没有限额", "可以，没有限额"),
+    ],
+)
+def test_a_bare_yes_states_what_is_asked(question: str, reply: str, stated: str) -> None:
+    """Yes and no make the question a statement where that is safe; otherwise they stay what they are."""
+    assert spelt_out(question, reply) == stated
 
 
 @pytest.mark.parametrize(
@@ -208,6 +249,15 @@ def test_voice_keeps_what_it_is_given() -> None:
     assert Voice("zh", "這裡說的是繁體")("资料写的是{x}", "has {x}", x="资料{0}") == "資料寫的是资料{0}"
     assert Voice("en")("资料写的是{x}", "has {x}", x="{y}") == "has {y}"
     assert voice_for("plain English")("中文", "English") == "English"
+
+
+def test_a_reason_made_elsewhere_takes_the_voices_script() -> None:
+    """The frame is converted, what it shows of the judged texts is not; a Simplified voice changes nothing."""
+    hant, hans = Voice("zh", "圖書館開門嗎"), Voice("zh", "图书馆开门吗")
+    assert hant.told("资料写的是“50元”，不是“国内”") == "資料寫的是“50元”，不是“国内”"
+    assert hant.told("与资料中的这句话相符（38% 的词相同）") == "與資料中的這句話相符（38% 的詞相同）"
+    assert hant.told("背景未提：图书馆") == "背景未提：图书馆"
+    assert hans.told("资料中有原话") == "资料中有原话"
 
 
 def test_voice_is_brief() -> None:

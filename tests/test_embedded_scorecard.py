@@ -14,7 +14,7 @@ from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import MEANING, Support, read
 from steelyard.protocols.common import numbered
 from steelyard.tasks import KeyPointsData, ScorecardData, ScorecardReply, SplitAtom
-from steelyard.text import find_quote, language_of, sentences
+from steelyard.text import find_quote, language_of, script_votes, sentences
 
 FERRY = ("青岚号渡轮在第二码头上船，自行车免费携带。末班船为晚上九点三十分。", "渡轮公司成立于1998年，总部在宁波。")
 TIDES = (
@@ -70,6 +70,21 @@ def test_points_from_passages_are_their_best_sentences() -> None:
     assert found
     assert found[0].startswith("Tides are caused by the gravitational pull of the Moon")
     assert not any("27.3" in point for point in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "points"),
+    [
+        ("退款多久到账？", "退款申请审核通过后，款项将在3个工作日内退回。", ["款项将在3个工作日内退回"]),
+        ("怎么清洗咖啡机？", "清洗咖啡机时，请先倒空水箱，再加入除垢剂。", ["请先倒空水箱", "再加入除垢剂"]),
+        ("渡轮为什么停航？", "因海面大雾，渡轮停航两天。", ["因海面大雾，渡轮停航两天"]),
+        ("可以考驾照吗？", "年满18岁后，可以考驾照。", ["年满18岁后，可以考驾照"]),
+        ("退房时间是几点？", "退房时间为12:00以前，逾时按小时收费。", ["退房时间为12:00以前", "逾时按小时收费"]),
+    ],
+)
+def test_a_bare_condition_is_no_point(question: str, passage: str, points: list[str]) -> None:
+    """When and by what rule is no point of its own; a cause that is asked for, or a figure, stays with its clause."""
+    assert points_of(question, (passage,)) == points
 
 
 def test_traditional_points_stay_traditional() -> None:
@@ -201,6 +216,53 @@ def test_sentences_topic_support_and_quote() -> None:
     assert find_quote(FERRY, reply.sentences[1].quote) == 0
     assert reply.sentences[2].quote is None
     assert "Wi-Fi" in reply.sentences[2].reason
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "answer", "on_topic"),
+    [
+        (
+            "青山民宿介绍",
+            "青山民宿位于湖边，共有客房九间。早餐从七点供应到十点。停车免费。",
+            "青山民宿位于湖边，共有客房九间。早餐从七点供应到十点。停车免费。猫喜欢吃鱼。",
+            [True, True, True, False],
+        ),
+        (
+            "Tell me about the lighthouse.",
+            "The Point Lighthouse was built in 1880. It is 40 metres high. Visitors pay 5 euros.",
+            "The Point Lighthouse was built in 1880. It is 40 metres high. Visitors pay 5 euros. Cats like fish.",
+            [True, True, True, False],
+        ),
+        (
+            "怎么清洗咖啡机？",
+            "清洗咖啡机时，请先倒空水箱，再加入除垢剂。静置二十分钟后冲洗两遍。本机产于意大利。",
+            "先倒空水箱，再加入除垢剂。静置二十分钟后冲洗两遍。本机产于意大利。",
+            [True, True, False],
+        ),
+    ],
+)
+def test_what_the_passages_say_to_the_question_is_on_topic(
+    question: str, passage: str, answer: str, on_topic: list[bool]
+) -> None:
+    """Whatever is told of the thing asked about, and the steps of a procedure, need not name it again."""
+    assert [one.on_topic for one in judged(question, (passage,), answer).sentences] == on_topic
+
+
+def test_reasons_are_in_the_script_of_the_sample() -> None:
+    """A Traditional sample gets Traditional reasons, for sentences and atoms alike."""
+    reply = judged("退票要收手續費嗎？", ("退票要收三成手續費，開船後不退。",), "退票要收五成手續費。開船後不退。")
+    reasons = [one.reason for one in (*reply.sentences, *reply.atoms)]
+    assert all(reasons)
+    assert all(script_votes(reason).simplified == 0 for reason in reasons)
+
+
+def test_a_bare_yes_is_held_against_the_passages() -> None:
+    """Yes is on the topic, states what is asked, and makes that point."""
+    reply = judged("能免费携带自行车吗？", FERRY, "可以。", ("可以免费携带自行车",))
+    assert [(one.on_topic, one.support) for one in reply.sentences] == [(True, "supported")]
+    assert reply.key_points[0].label == "covered"
+    unclear = judged("Is the lift in the old hall open?", ("The lift is out of order.",), "Yes.")
+    assert [(one.on_topic, one.support) for one in unclear.sentences] == [(True, "no_claim")]
 
 
 def test_partly_supported_sentences() -> None:

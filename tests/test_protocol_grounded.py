@@ -178,8 +178,15 @@ def test_no_background() -> None:
     assert "sentences" not in fed.asks[0].data.items()
     assert fed.verdict.scores == {"relevance": 0, "truthfulness": 0, "accuracy": 0}
     assert fed.verdict.flags == ("no_background",)
-    assert check(fed.verdict, "from_background").reason == "no_background"
+    assert check(fed.verdict, "from_background").reason == "没有背景资料可供对照，相关性记 0。"
     assert fed.verdict.status == "judged"
+
+
+def test_a_reason_is_told_once() -> None:
+    """Several sentences with one reason give the check that reason once."""
+    benign = {id: {"label": "benign_extension", "reason": "没有可核查的事实"} for id in (1, 2)}
+    fed = judge("grounded", THANKS, changed(sentences=benign))
+    assert check(fed.verdict, "from_background").reason == "没有可核查的事实"
 
 
 def test_refusing_without_a_background_is_honest() -> None:
@@ -203,6 +210,7 @@ def test_empty_answer(references: tuple[str, ...]) -> None:
     fed = judge("grounded", RAG.model_copy(update={"answer": " \n", "references": references}))
     assert fed.asks == []
     assert set(labels(fed.verdict).values()) == {0}
+    assert {item.reason for item in fed.verdict.items} == {"回答为空。"}
     assert fed.verdict.scores == {"relevance": 0, "truthfulness": 0, "accuracy": 0}
     assert "empty_answer" in fed.verdict.flags
     assert fed.verdict.status == "judged"

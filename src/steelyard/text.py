@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from steelyard.records import Language
 
@@ -67,6 +67,33 @@ def _encodable(character: str, encoding: str) -> int:
     except UnicodeEncodeError:
         return 0
     return 1
+
+
+@lru_cache(maxsize=2)
+def _converter(direction: str) -> Any:
+    from opencc import OpenCC
+
+    return OpenCC(direction)
+
+
+def in_simplified(text: str) -> str:
+    """The text with Simplified characters for Traditional ones, to compare."""
+    return str(_converter("t2s").convert(text)) if HAN.search(text) else text
+
+
+@lru_cache(maxsize=256)
+def in_traditional(text: str) -> str:
+    """The text as it is written in Taiwan, words included."""
+    return str(_converter("s2twp").convert(text))
+
+
+# What a reason shows of the judged texts stands in “” or after a colon.
+SHOWN = re.compile(r"(“[^”]*”|：(?:“[^”]*”|[^；“])*)")
+
+
+def reason_in_traditional(reason: str) -> str:
+    """A reason in Traditional characters; what it shows of the judged texts stays as it is written there."""
+    return "".join(piece if at % 2 else in_traditional(piece) for at, piece in enumerate(SHOWN.split(reason)))
 
 
 # --- sentences -------------------------------------------------------------------------------------

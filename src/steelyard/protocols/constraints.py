@@ -1,18 +1,18 @@
-"""What code can verify in an answer, one function per constraint: counts, words at a place, format, language, marks.
+"""What code can verify in an answer, one function per constraint: counts, and words at a place or anywhere.
 
 Each says whether the constraint holds and why, in both languages, or None where careful people could
-disagree (does punctuation count? is ✓ an emoji?). `rules.py` finds the constraint in a criterion.
+disagree (does punctuation count?). What the judged texts say stands in “” there. `rules.py` finds the
+constraint in a criterion; `forms.py` has the constraints on format, language and marks.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from steelyard.quantities import ENGLISH_NUMBERS, han_number
-from steelyard.text import HAN, KANA, LATIN_WORD, fold, normalise, script_votes, sentences
+from steelyard.text import HAN, KANA, LATIN_WORD, MINUS, fold, in_simplified, normalise, sentences
 
 
 class Finding(NamedTuple):
@@ -28,6 +28,10 @@ Check = Callable[[re.Match[str], str], Finding | None]
 # --- what can be counted in an answer; each way of counting that people use ------------------------
 
 LATIN_RUN = re.compile(r"[A-Za-z0-9\u00c0-\u024f]+")
+# 1. 便宜 2. 好看 3. 耐用: a list in one line; 3.5 and 17:40 are none.
+NUMBERED_WITHIN = re.compile(
+    r"(?:^|(?<=[\s:：;；,，。]))(\d{1,2})(?:[.)](?![\d.])|、|）)(?=[ \t]*[^\s\d])", re.MULTILINE
+)
 LIST_ITEM = re.compile(r"(?m)^([ \t]{0,12})([-*+•]|\d{1,3}[.)、]|[（(]\d{1,3}[）)]|[①-⑳])[ \t]*\S")
 
 
@@ -62,8 +66,18 @@ def _list_items(answer: str) -> list[int]:
     items = LIST_ITEM.findall(answer)
     kinds = {(indent, re.sub(r"\d+|[①-⑳]", "1", mark)) for indent, mark in items}
     numbers = [int(number) for _, mark in items for number in re.findall(r"\d+", mark) if not "①" <= mark <= "⑳"]
-    in_order = numbers == list(range(1, len(numbers) + 1))
-    return [len(items)] if len(kinds) == 1 and in_order else []
+    inline = [int(number) for number in NUMBERED_WITHIN.findall(answer)]
+    if len(inline) > max(1, len(items)) and len(kinds) == bool(numbers) and _in_order(inline):
+        return [len(inline)]
+    return [len(items)] if len(kinds) == 1 and _in_order(numbers) else []
+
+
+def _in_order(numbers: list[int]) -> bool:
+    return numbers == list(range(1, len(numbers) + 1))
+
+
+def _numbered_items(answer: str) -> list[int]:
+    return _list_items(answer) if not re.search(r"(?m)^[ \t]{0,12}[-*+•][ \t]", answer) else []
 
 
 def _bullets(answer: str) -> list[int]:
@@ -77,7 +91,8 @@ COUNTERS: dict[str, Callable[[str], list[int]]] = {
     r"个?(?:英文)?单词|words?": _words,
     r"句话?|个句子|sentences?": _sentences,
     r"段话?|个?(?:自然)?段落?|paragraphs?": _paragraphs,
-    r"个?要点|点|条|list items": _list_items,
+    r"(?:编号的?|带编号的?)(?:步骤|要点|条目)|numbered (?:steps?|points?|items?|list items?)": _numbered_items,
+    r"个?(?:要点|步骤)|点|条|步|list items|steps": _list_items,
     r"bullets?(?: points?)?|bullet-points?": _bullets,
 }
 NUMBER = rf"(\d[\d,]{{0,9}}|[一二两三四五六七八九十百千万]{{1,8}}|{'|'.join(ENGLISH_NUMBERS)})"
@@ -137,15 +152,24 @@ def exactly(match: re.Match[str], answer: str) -> Finding | None:
 # --- words at a place, or anywhere ------------------------------------------------------------------
 
 QUOTED = r"(?:“([^”]{1,60})”|\"([^\"]{1,60})\"|「([^」]{1,60})」|『([^』]{1,60})』|‘([^’]{1,60})’|'([^']{1,60})')"
+SEVERAL = rf"{QUOTED}(?:(?: ?[、,/和及与] ?| and |, and )?{QUOTED}){{0,9}}"
+ANY_OF = rf"{QUOTED}(?:(?: ?[、,/和及与或] ?|, | and | or |, (?:and|or) )?{QUOTED}){{0,9}}"
 # 以“亲爱的XX”开头 asks for a name in that place.
 STAND_IN = re.compile(r"[\[\]{}<>【】_…×]|X{2,}|\.\.\.|[某]|[Nn]ame|姓名|昵称")
 DECORATION = "*_#>“”\"'「」『』 \t\n"
+AND_THE_LIKE = re.compile(r"等|之类|\b(?:etc|and the like|or similar|such as)\b")
 FINAL_MARKS = "。.!！?？~～…，,"
 
 
+def _all_quoted(match: re.Match[str]) -> list[str] | None:
+    """Everything that a criterion quotes; None where one of it stands for something else."""
+    found = [next(filter(None, groups)).strip() for groups in re.findall(QUOTED, match.group())]
+    return None if any(STAND_IN.search(words) or not normalise(words) for words in found) else found
+
+
 def _quoted(match: re.Match[str]) -> str | None:
-    words = next(group for group in match.groups() if group).strip()
-    return None if STAND_IN.search(words) or not normalise(words) else words
+    found = _all_quoted(match)
+    return found[0] if found else None
 
 
 def begins(match: re.Match[str], answer: str) -> Finding | None:
@@ -158,16 +182,33 @@ def ends(match: re.Match[str], answer: str) -> Finding | None:
     return _at_edge(_quoted(match), bare, bare[-20:], str.endswith, "结尾", "ends")
 
 
+NEAR_THE_EDGE = 40
+
+
+def begins_somehow(match: re.Match[str], answer: str) -> Finding | None:
+    """开头加上“您好” is not broken by a word before it: only where it is nowhere near."""
+    return _unless_near(begins(match, answer), _quoted(match), answer.strip()[:NEAR_THE_EDGE])
+
+
+def ends_somehow(match: re.Match[str], answer: str) -> Finding | None:
+    return _unless_near(ends(match, answer), _quoted(match), answer.strip()[-NEAR_THE_EDGE:])
+
+
+def _unless_near(finding: Finding | None, words: str | None, edge: str) -> Finding | None:
+    near = words is not None and normalise(in_simplified(words)) in normalise(in_simplified(edge))
+    return None if finding and not finding.holds and near else finding
+
+
 def _at_edge(
     words: str | None, bare: str, edge: str, has: Callable[[str, str], bool], zh: str, en: str
 ) -> Finding | None:
     if words is None:
         return None
-    wanted = fold(words).strip(DECORATION).rstrip(FINAL_MARKS)
+    wanted, edge = fold(words).strip(DECORATION).rstrip(FINAL_MARKS), " ".join(edge.split())
     if has(fold(bare), wanted):
         return Finding(True, f"回答以“{words}”{zh}", f"the answer {en} with “{words}”")
-    # A near miss in punctuation, case or spacing is for the judge.
-    if has(normalise(bare), normalise(wanted)):
+    # A near miss in punctuation, case, spacing or script is for the judge.
+    if has(normalise(in_simplified(bare)), normalise(in_simplified(wanted))):
         return None
     return Finding(False, f"回答的{zh}是“{edge}”，不是“{words}”", f"the answer {en} with “{edge}”, not “{words}”")
 
@@ -181,97 +222,47 @@ def lacks(match: re.Match[str], answer: str) -> Finding | None:
 
 
 def _mention(match: re.Match[str], answer: str, *, wanted: bool) -> Finding | None:
-    words = _quoted(match)
+    quoted = _all_quoted(match)
+    if not quoted:
+        return None
+    found = {words: _is_there(words, answer) for words in quoted}
+    if amiss := [words for words, is_there in found.items() if is_there is not wanted and is_there is not None]:
+        return _presence(amiss, is_there=not wanted, holds=False)
+    # “可能”“也许”等词: others than those named may be meant.
+    if None in found.values() or (not wanted and AND_THE_LIKE.search(match.group())):
+        return None
+    return _presence(list(found), is_there=wanted, holds=True)
+
+
+def _is_there(words: str, answer: str) -> bool | None:
     # A single character may be part of a longer word (我 in 我们).
-    if words is None or len(words) < 2:
+    if len(words) < 2:
         return None
     exact = fold(words) in fold(answer)
-    if not exact and normalise(words) in normalise(answer):
+    if not exact and normalise(in_simplified(words)) in normalise(in_simplified(answer)):
         return None
     if exact and LATIN_WORD.fullmatch(words) and not re.search(rf"\b{re.escape(words)}\b", answer):
         return None
-    zh, en = ("有", "is") if exact else ("没有", "is not")
-    return Finding(exact == wanted, f"回答中{zh}“{words}”", f"“{words}” {en} in the answer")
+    return exact
 
 
-# --- format, language, marks -----------------------------------------------------------------------
+def _presence(words: list[str], *, is_there: bool, holds: bool) -> Finding:
+    zh, en = ("有" if is_there else "没有"), ("is" if len(words) == 1 else "are") + ("" if is_there else " not")
+    named = [f"“{one}”" for one in words]
+    return Finding(holds, f"回答中{zh}{''.join(named)}", f"{', '.join(named)} {en} in the answer")
 
 
-def is_json(match: re.Match[str], answer: str) -> Finding | None:
-    """The whole answer is one JSON value; JSON in a code block or amid prose is JSON to some readers only."""
-    try:
-        value = json.loads(answer)
-    except (ValueError, RecursionError):
-        if re.search(r"[{\[]", answer) and not answer.lstrip().startswith(("{", "[")):
-            return None
-        return Finding(False, "回答不是合法的JSON", "the answer is not valid JSON")
-    asks_object = re.search(r"对象|object", match.group(), re.IGNORECASE)
-    if isinstance(value, dict) or (isinstance(value, list) and not asks_object):
-        return Finding(True, "整个回答是合法的JSON", "the whole answer is valid JSON")
-    return None
+# --- numbers, addresses: exact wherever they stand ---------------------------------------------------
+
+LITERAL = r"(?P<literal>\+?\d[\d\-]{3,18}\d|[\w.+\-]{1,40}@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,3}|(?:https?://|www\.)[\w./\-]{3,80})"
 
 
-ENGLISH_WORDS = re.compile(r"\b(?:the|and|are|you|for|that|this|with|have|was)\b", re.IGNORECASE)
-
-
-CLEARLY_A_SCRIPT = 3
-
-
-def in_language(match: re.Match[str], answer: str) -> Finding | None:
-    """Clear cases only: a few foreign words in an answer may be names."""
-    wanted = match["language"].lower()
-    han, latin = len(HAN.findall(answer)), len(LATIN_WORD.findall(answer))
-    if KANA.search(answer) or han + latin < 2:
-        return None
-    if wanted.startswith(("英", "english")):
-        if not han and ENGLISH_WORDS.search(answer):
-            return Finding(True, "回答全部是英文", "the answer is in English")
-        return Finding(False, "回答是中文", "the answer is in Chinese") if han > 5 * latin else None
-    if han * 5 < latin:
-        return Finding(False, "回答不是中文", "the answer is not in Chinese")
-    if han < 5 * latin:
-        return None
-    simplified, traditional = script_votes(answer)
-    if wanted.startswith(("简", "simplified")):
-        right, amiss, script = simplified, traditional, ("简体", "Simplified")
-    elif wanted.startswith(("繁", "traditional")):
-        right, amiss, script = traditional, simplified, ("繁体", "Traditional")
+def gives(match: re.Match[str], answer: str) -> Finding | None:
+    """A telephone number or an address stands there, however its figures are grouped, or it does not."""
+    literal = match["literal"].rstrip(".")
+    if re.fullmatch(r"[+\d\-]+", literal):
+        figures = re.sub(r"\D", "", literal)
+        is_there = bool(re.search(r"(?<!\d)" + r"[-\s]?".join(figures) + r"(?!\d)", fold(answer).translate(MINUS)))
     else:
-        return Finding(True, "回答是中文", "the answer is in Chinese")
-    if (right and amiss) or max(right, amiss) < CLEARLY_A_SCRIPT:
-        return None
-    zh, en = ("", "") if right else ("不", " not")
-    return Finding(bool(right), f"回答{zh}是{script[0]}中文", f"the answer is{en} in {script[1]} Chinese")
-
-
-EMOJI = re.compile("[\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff\U0001f1e6-\U0001f1ff]")
-NEARLY_EMOJI = re.compile(
-    r"[\u2190-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff]|[:;=]-?[()DPp]|[(（][^\w\s()（）“\"‘']"
-)
-BRACKETS = re.compile(r"[（(][^（()）\n]{1,200}[）)]")
-ANY_BRACKET = re.compile(r"[()（）\[\]【】〔〕{}［］]")
-
-
-def _found(pattern: re.Pattern[str], unsure: re.Pattern[str], zh: str, en: str, *, wanted: bool) -> Check:
-    def check(match: re.Match[str], answer: str) -> Finding | None:
-        found = pattern.search(answer)
-        if not found and unsure.search(answer):
-            return None
-        if not found:
-            return Finding(not wanted, f"回答中没有{zh}", f"the answer has no {en}")
-        shown = found.group()[:20]
-        return Finding(wanted, f"回答中有{zh}：{shown}", f"the answer has {en}: {shown}")
-
-    return check
-
-
-has_emoji = _found(EMOJI, NEARLY_EMOJI, "表情符号", "emoji", wanted=True)
-no_emoji = _found(EMOJI, NEARLY_EMOJI, "表情符号", "emoji", wanted=False)
-has_brackets = _found(BRACKETS, ANY_BRACKET, "括号", "brackets", wanted=True)
-no_brackets = _found(BRACKETS, ANY_BRACKET, "括号", "brackets", wanted=False)
-
-
-def something_in_brackets(match: re.Match[str], answer: str) -> Finding | None:
-    """What must stand in brackets is the judge's to read; without any bracket it cannot stand there."""
-    finding = has_brackets(match, answer)
-    return finding if finding and not finding.holds else None
+        is_there = literal.casefold() in fold(answer).casefold()
+    return _presence([literal], is_there=is_there, holds=is_there)

@@ -57,7 +57,7 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     if not background:
         flags.append("no_background")
     if not sample.answer.strip():
-        nothing: dict[str, tuple[Label, str]] = {name: (0, "empty_answer") for _, name in CHECKS}
+        nothing: dict[str, tuple[Label, str]] = {name: (0, _flag(sample, "empty_answer")) for _, name in CHECKS}
         return _verdict(sample, nothing, (), [*flags, "empty_answer"], {})
     if (size := rag_size(sample)) > options.max_chars:
         return too_long(sample.id, "grounded", SCORES, flags, size)
@@ -80,7 +80,7 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     marks["from_background"] = _mark_of_parts(parts, collected, strict=options.strict)
     found["from_background"] = _from_background(parts, strict=options.strict)
     if not background:
-        found["from_background"] = found["conclusion_correct"] = (0, "no_background")
+        found["from_background"] = found["conclusion_correct"] = (0, _flag(sample, "no_background"))
     replies: list[GroundedReply] = collected.replies
     answerable: bool | None = bool(replies and replies[0].answerable and background)
     if background and "answerable" in collected.mark(WHOLE, 0).open:
@@ -105,6 +105,11 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     if collected.failures:
         notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
     return _verdict(sample, found, parts, flags, notes, marks)
+
+
+def _flag(sample: RagSample, name: str) -> str:
+    """What a flag means, as the reason of a check that no judge was needed for."""
+    return say(language_of(sample.question, sample.answer), f"flag.{name}")
 
 
 def _check(id: int, collected: Collected) -> tuple[Label, str]:
@@ -153,7 +158,7 @@ def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str
         return "unjudged", next(part.reason for part in parts if part.label == "unjudged")
     against = [part for part in parts if passes.get(part.label) == 0]
     telling = against or [part for part in parts if part.label == "benign_extension"] or parts[:1]
-    return (1 if label else 0), " ".join(part.reason for part in telling if part.reason)
+    return (1 if label else 0), " ".join(dict.fromkeys(part.reason for part in telling if part.reason))
 
 
 def _verdict(

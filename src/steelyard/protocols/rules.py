@@ -1,4 +1,4 @@
-"""Criteria that code can decide: lengths, counts, openings and endings, words, JSON, language, brackets, emoji.
+"""Criteria that code can decide: lengths, counts, openings and endings, words, JSON, language, brackets, marks.
 
 A criterion is read by a small grammar: a frame (who must do it) around one constraint, and nothing else.
 What the grammar does not cover word for word is the judge's. One understood clause that fails settles a
@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from steelyard.protocols.constraints import (
+    ANY_OF,
+    LITERAL,
     NUMBER,
     QUOTED,
+    SEVERAL,
     UNIT,
     Check,
     Finding,
@@ -21,21 +24,32 @@ from steelyard.protocols.constraints import (
     at_least,
     at_most,
     begins,
+    begins_somehow,
     below,
     between,
     contains,
     ends,
+    ends_somehow,
     exactly,
+    gives,
+    lacks,
+)
+from steelyard.protocols.forms import (
+    FIELDS,
+    MARK,
+    ends_in_mark,
     has_brackets,
     has_emoji,
+    has_fields,
     in_language,
     is_json,
-    lacks,
     no_brackets,
     no_emoji,
+    no_marks,
+    not_in_script,
     something_in_brackets,
 )
-from steelyard.text import HAN, SIMPLIFIED, fold
+from steelyard.text import HAN, SIMPLIFIED, fold, reason_in_traditional, script_votes
 
 
 class Ruling(NamedTuple):
@@ -58,9 +72,14 @@ NO_ZH = r"(?:不(?:得|能|要|可以|可|应该|应|允许)?(?:使用|用|包�
 YES_ZH = r"(?:使用|包含|含有|含|带有|带|加入|加上|出现|有)(?:至少)?(?:一个|1个)?"
 NO_EN = r"(?:no|without|(?:do not|don't|does not|not|never)(?: (?:use|contain|include|have))?|avoid(?:s|ing)?(?: using)?|free of)(?: any)?"
 YES_EN = r"(?:use|contain|include|have|has)s?(?: an?| at least one| one)?"
-WORDS_ZH, WORDS_EN = r"(?:一词|字样|这个词|这几个字|这句话|关键词)", r"the (?:exact )?(?:words?|phrase|sentence|text)"
+WORDS_ZH = r"(?:(?:等|之类)?的?(?:一词|字样|这个词|这些词|这几个字|这句话|关键词|词语|词汇|字眼|词))"
+WORDS_EN = r"the (?:exact )?(?:words?|phrase|sentence|text)"
+AT_END, AT_START = r"(?:在|于)?(?:结尾|末尾|最后|文末)处?", r"(?:在|于)?(?:开头|开场|最前面)处?"
+ADDED = r"(?:要|需|必须|都|应|请)*+(?:加上|附上|写上|加入|带上|加|说|写) ?"
+POINTS_ZH = r"(?:建议|意见|理由|原因|方法|办法|要点|步骤|优点|缺点|措施|注意事项|提示|看法)"
+CONTACT_ZH = r"(?:[\u4e00-\u9fff]{0,8}(?:热线|电话|号码|邮箱|网址|官网|链接|地址))?"
 ROUND = r"(?:圆括号|小括号|括号|\(\s?\))"
-LANGUAGES_ZH = r"(?P<language>(?:简体|繁体)?中文|英文|英语|汉语)"
+LANGUAGES_ZH = r"(?P<language>(?:简体|繁体|正体)?中文|(?:简体|繁体|正体)(?:字|汉字)?|英文|英语|汉语)"
 LANGUAGES_EN = r"(?P<language>(?:simplified |traditional )?chinese|english)"
 REPLY_ZH = r"(?:来|进行)?(?:回答|回复|作答|输出|返回|回应|交流)?(?:用户)?"
 SPAN = r"\s?(?:-|—|–|~|到|至|to)\s?"
@@ -75,12 +94,22 @@ CHINESE: tuple[tuple[str, Check], ...] = (
     (rf"(?:超过|多于|大于|高于) ?{NUMBER} ?{UNIT}", above),
     (rf"(?:恰好|正好|刚好|只能?有?|仅有?|有且仅有)(?:为|是|有|用|写|分)? ?{NUMBER} ?{UNIT}", exactly),
     (rf"(?:只|仅)?(?:分成|分为|分|用|列出|以) ?{NUMBER} ?{UNIT}(?:来|进行)?(?:回答|回复|作答)", exactly),
+    (rf"(?:分成|分为|分) ?{NUMBER} ?{UNIT}", exactly),
+    (rf"(?:列出|给出|提供|写出|提出) ?{NUMBER} ?{UNIT}{POINTS_ZH}", exactly),
     (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:开头|开始|起始|开场)", begins),
     (rf"(?:以|用) ?{QUOTED} ?(?:作为|为|来|做|一词|这句话)?(?:结尾|结束|收尾)", ends),
-    (rf"{YES_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", contains),
-    (rf"{NO_ZH} ?{QUOTED} ?(?:的)?{WORDS_ZH}", lacks),
+    (rf"{AT_START}{ADDED}{QUOTED} ?{WORDS_ZH}?", begins_somehow),
+    (rf"{AT_END}{ADDED}{QUOTED} ?{WORDS_ZH}?", ends_somehow),
+    (rf"以? ?{MARK}(?:作为|来)?(?:结尾|结束|收尾)", ends_in_mark),
+    (rf"{YES_ZH} ?{SEVERAL} ?{WORDS_ZH}", contains),
+    (rf"{NO_ZH} ?{ANY_OF} ?{WORDS_ZH}", lacks),
+    (rf"(?:提到|提及|包含|提供|告知|给出|附上|写明|注明|说明|留下)(?:用户)?{CONTACT_ZH}(?:是|为|:)? ?{LITERAL}", gives),
+    (rf"(?:包含|含有|含|具有|带有|有) ?{FIELDS} ?(?:这?[一两二三四五六七八九十\d]?个?)(?:字段|键|属性)", has_fields),
+    (rf"(?:只|仅)(?:能|可|需|许|允许)?(?:以|用|使用|采用)?(?:输出|返回|回复|回答)?(?:一个|一段)?(?:合法|有效|标准|纯)?的? ?json(?:格式|形式|对象|字符串|数据|内容)*{REPLY_ZH}", is_json),
     (rf"(?:使用|采用|用|以|按照?)?(?:合法|有效|标准|严格|规范)?的? ?json(?:格式|形式|(?:对象|字符串)(?:格式|形式)?){REPLY_ZH}|(?:合法|有效)的 ?json", is_json),
     (rf"(?:只|仅|全程|全部|完全|始终|一律|都)*(?:使用|用|以|采用) ?{LANGUAGES_ZH}{REPLY_ZH}", in_language),
+    (rf"{NO_ZH} ?(?P<script>简体|繁体|正体)(?:中文|汉字|字)?{REPLY_ZH}", not_in_script),
+    (rf"{NO_ZH} ?{MARK}", no_marks),
     (rf"{NO_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", no_emoji),
     (rf"{YES_ZH} ?(?:emoji|表情符号)(?:表情|符号)?", has_emoji),
     (rf"{NO_ZH} ?{ROUND}", no_brackets),
@@ -99,8 +128,15 @@ ENGLISH: tuple[tuple[str, Check], ...] = (
     (rf"(?:exactly|precisely|only|just) {NUMBER} {UNIT}(?: long)?", exactly),
     (rf"(?:begin|start|open)s? with (?:{WORDS_EN} )?{QUOTED}", begins),
     (rf"(?:end|close|finish)(?:e?s)? with (?:{WORDS_EN} )?{QUOTED}", ends),
-    (rf"{YES_EN} {WORDS_EN} {QUOTED}", contains),
-    (rf"{NO_EN} {WORDS_EN} {QUOTED}", lacks),
+    (rf"(?:end|close|finish)(?:e?s)? with an? {MARK}", ends_in_mark),
+    (rf"{YES_EN} {WORDS_EN} {SEVERAL}", contains),
+    (rf"{NO_EN} {WORDS_EN} {ANY_OF}", lacks),
+    (rf"(?:mention|include|contain|give|provide|state|list)s? (?:(?:the|a|an|our|your|its) )?(?:[a-z]+ ){{0,3}}{LITERAL}", gives),
+    (rf"(?:contain|include|have|has)s? (?:the |a )?(?:fields? |keys? ){FIELDS}", has_fields),
+    (rf"(?:contain|include|have|has)s? (?:the |a |an ){FIELDS} (?:fields?|keys?)", has_fields),
+    (r"(?:(?:return|output|produce|give|be|is|reply with|respond with|answer with) )?(?:only|nothing but) (?:a )?(?:(?:valid|strict|pure) )?json(?: object)?", is_json),
+    (rf"{NO_EN} (?P<script>simplified|traditional)(?: chinese)?(?: characters)?", not_in_script),
+    (rf"{NO_EN} {MARK}", no_marks),
     (r"(?:in |as |using |use |return |output )?(?:a )?(?:(?:valid|strict|pure|well-formed) )?json(?: (?:format|object|only))?", is_json),
     (rf"(?:in |use |using )(?:only )?{LANGUAGES_EN}(?: only)?", in_language),
     (rf"{NO_EN} emojis?", no_emoji),
@@ -157,10 +193,18 @@ def rule_on(criterion: str, answer: str) -> Ruling | None:
     ]
     if not failed and unknown:
         return None
-    is_chinese = bool(HAN.search(criterion))
-    proof = failed or known
-    reason = ("；" if is_chinese else "; ").join(finding.zh if is_chinese else finding.en for finding in proof)
-    return Ruling(not failed, reason + ("。" if is_chinese else "."))
+    return Ruling(not failed, _reason(failed or known, criterion, answer))
+
+
+def _reason(proof: Sequence[Finding], criterion: str, answer: str) -> str:
+    """The proof in the language and script of the criterion; where that shows no script, in the answer's."""
+    if not HAN.search(criterion):
+        return "; ".join(finding.en for finding in proof) + "."
+    reason = "；".join(finding.zh for finding in proof) + "。"
+    votes = script_votes(criterion)
+    if not any(votes):
+        votes = script_votes(answer)
+    return reason_in_traditional(reason) if votes.traditional > votes.simplified else reason
 
 
 def _clauses(criterion: str) -> list[str]:

@@ -52,7 +52,8 @@ from steelyard.tasks import (
     ScorecardReply,
     SentenceVerdict,
 )
-from steelyard.text import sentences
+from steelyard.text import language_of, sentences
+from steelyard.wording import say
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")
@@ -162,8 +163,9 @@ def _derives(sample: RagSample, options: ScorecardOptions) -> bool:
 
 def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Verdict:
     """Nothing was said: off topic, every key point missing, nothing to check; no judge is needed for that."""
+    reason = say(language_of(sample.question, *(sample.key_points or ())), "flag.empty_answer")
     items = tuple(
-        KeyPoint(id=point.id, text=point.text, label="missing", reason="empty_answer")
+        KeyPoint(id=point.id, text=point.text, label="missing", reason=reason)
         for point in _distinct(sample.key_points or ())
     )
     scores = scorecard_scores(items, empty_answer=True)

@@ -9,6 +9,8 @@ from steelyard.judges.embedded.completing import completed
 from steelyard.judges.embedded.labels import Finding, findings
 from steelyard.judges.embedded.meaning import expect
 from steelyard.judges.embedded.moments import other_place, other_time
+from steelyard.judges.embedded.outright import spelt_out
+from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.relevance import level, to_compare
 from steelyard.judges.embedded.splitting import split as split_answer
 from steelyard.judges.embedded.support import Read, Reading
@@ -24,10 +26,11 @@ def split(data: SplitData, language: PromptLanguage, read: Read) -> SplitReply:
 
 def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply:
     texts = completed([atom.text for atom in data.atoms], data.answer, data.question)
+    stated = _stated(texts, data.question)
     voice = Voice(language, data.question, data.answer, *texts, sources=data.references)
     others = [_others(text, texts, data.answer) for text in texts]
     expect(to_compare(data.question, texts, others))
-    found = findings(texts, data.question, read(data.references, data.question, data.answer), voice, data.references)
+    found = findings(stated, data.question, read(data.references, data.question, data.answer), voice, data.references)
     verdicts = []
     for atom, text, rest, finding in zip(data.atoms, texts, others, found, strict=True):
         finding = _here_and_now(text, data, finding, voice) or finding
@@ -46,13 +49,20 @@ def atom_verdicts(
     passages: Sequence[str] = (),
 ) -> list[AtomVerdict]:
     """The atoms' labels without a level. Where the passages are given, every quote is one that code will find."""
-    texts = [atom.text for atom in atoms]
+    texts = _stated([atom.text for atom in atoms], question)
     voice = Voice(language, question, *texts, sources=passages)
     found = findings(texts, question, reading, voice, passages)
     return [
         AtomVerdict(id=atom.id, quote=one.quote, reason=one.reason, label=one.label, source=one.source)
         for atom, one in zip(atoms, found, strict=True)
     ]
+
+
+def _stated(texts: Sequence[str], question: str) -> list[str]:
+    """What is checked: a bare yes or no states what the question asks."""
+    if question_of(question).kind != "yes_no":
+        return list(texts)
+    return [spelt_out(question, text) for text in texts]
 
 
 def _others(text: str, texts: Sequence[str], answer: str) -> list[str]:

@@ -30,7 +30,7 @@ FIGURE = re.compile(
 # Words that every criterion uses and no prompt need have.
 FRAME = re.compile(
     r"回答|回复|输出|答案|内容|用户|助手|模型|应该?|必须|需要?|要求|进行|提供|使用|采用|包含|含有|带有|做出|给出|表达|描写|描述|体现|符合|遵循|保持|作为|一[个句段种]"
-    r"|风格|语气|格式|是|的|中|地|得|并|且|和|或|以|用|为|在|对|时|将|把|有|了|与|及|其"
+    r"|风格|语气|格式|是|的|中(?![文国])|地|得|并|且|和|或|以|用|为|在|对|时|将|把|有|了|与|及|其"
     r"|\b(?:the|a|an|answer|response|reply|assistant|model|user|should|must|shall|will|use|uses|using|is|are|be|in|with|its|their|contain|contains|include|includes|provide|provides|to|of|and|or|style|tone|format)\b"
 )
 

@@ -9,7 +9,7 @@ import re
 from typing import Literal
 
 from steelyard.judges.embedded.grammar import FINITE_WORD, STATED
-from steelyard.judges.embedded.meaning import plain
+from steelyard.judges.embedded.meaning import plain, words
 from steelyard.judges.embedded.phrases import (
     ADVICE,
     ADVISED_BY,
@@ -19,6 +19,7 @@ from steelyard.judges.embedded.phrases import (
     COURTESY,
     ELSEWHERE,
     HEDGE,
+    IN_SPITE,
     META,
     OPENING,
     OPINION,
@@ -92,6 +93,7 @@ def _advises(said: str) -> bool:
 # --- declining ------------------------------------------------------------------------------------
 
 LONGEST_FALLBACK = 600
+SHORTEST_OF_ITS_OWN = 3
 
 
 def is_fallback(answer: str, question: str = "") -> bool:
@@ -112,17 +114,19 @@ def _said(sentence: str) -> Literal["declines", "answers", "nothing"]:
     if kind_of(sentence) in ("question", "greeting", "meta"):
         return "nothing"
     parts = [part.strip(EDGE) for part in TURN.split(plain(sentence).strip())]
-    parts = [TURNED.sub("", part, count=1) for part in parts if LETTER_OR_DIGIT.search(part)]
+    parts = [part for part in parts if LETTER_OR_DIGIT.search(part)]
+    own = [bool(IN_SPITE.match(part)) for part in parts]
+    parts = [TURNED.sub("", part, count=1) for part in parts]
     refuses = any(map(_refuses, parts))
     declines = began = False
-    for part in parts:
+    for part, is_own in zip(parts, own, strict=True):
         if _refuses(part):
             declines = began = True
         elif APOLOGY.fullmatch(part):
             declines = True
         elif _is_beside(part):
             began = True
-        elif not (refuses and OPENING.match(part)) and not (began and _goes_on(part)):
+        elif not (refuses and OPENING.match(part)) and not (began and _goes_on(part, is_own)):
             return "answers"
     return "declines" if declines else "nothing"
 
@@ -135,6 +139,8 @@ def _is_beside(part: str) -> bool:
     return bool(COURTESY.fullmatch(part) or META.fullmatch(part) or ELSEWHERE.match(part))
 
 
-def _goes_on(part: str) -> bool:
-    """Whether a piece only continues the one before it: …, NY."""
+def _goes_on(part: str, is_own: bool) -> bool:
+    """Whether a piece only continues the one before it: …, NY. After a "but" three words say something of their own."""
+    if is_own and len(words(part)) >= SHORTEST_OF_ITS_OWN:
+        return False
     return not (STATED.search(part) if HAN.search(part) else FINITE_WORD.search(part))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.acts import NAMED, QUESTION_LAST, QUOTE, REFUSES, Exchanged, Seen, asks, declines
+from steelyard.judges.embedded.acts import NAMED, NOT, QUESTION_LAST, QUOTE, REFUSES, Exchanged, Seen, asks, declines
 from steelyard.judges.embedded.clashes import Clash, clashes
 from steelyard.judges.embedded.meaning import plain, similarity, simplified, words
 from steelyard.judges.embedded.support import Read
@@ -33,11 +33,6 @@ NO_OBJECT = re.compile(
 
 # --- frames around a feature -----------------------------------------------------------------------
 
-NOT = re.compile(
-    r"(?:不(?:要|得|能|可以?|应该?|允许|会|再)?|禁止|严禁|避免|切勿|勿|别|没有|未|无需|不必)[^，,。]{0,6}$"
-    r"|\b(?:no|not|never|don't|doesn't|avoid|avoids|without|refrain from|must not|cannot|should not|shouldn't)\b"
-    r"(?: \w+){0,3} ?$"
-)
 WHO = r"观众|读者|学员|患者|家长|孩子|用户|客人|客户|顾客|对方|玩家|学生|来访者"
 WHO_OR_WHAT = rf"{WHO}|问|提到|提及|遇到|涉及|出现|要求|不足|不够"
 CONDITION = re.compile(
@@ -58,7 +53,7 @@ TONE = re.compile(
 # What may stand around a feature without adding a demand.
 FRAME = re.compile(
     r"使用者|送上|提供|请求|叙述|表达|回答|回复|答案|输出|内容|形式|方式|格式|助手|模型|用户|对方|应该?|必须|需要?|要|请|都"
-    r"|每次|始终|一直|全程|使用|采用|用|以|进行|来|的|了|并|先|再|然后|最后|首先|主动|中|里|内|在|向|对|为|是|有|含|包含|给出"
+    r"|每次|始终|一直|全程|使用|采用|用|以|进行|来|的|了|并|先|再|然后|最后|首先|主动|中(?![文国])|里|内|在|向|对|为|是|有|含|包含|给出"
     r"|表示|写出?|\b(?:the|a|an|answer|response|reply|assistant|model|user|should|must|shall|will|to|it|its|be|is|are|use|uses"
     r"|using|always|every|each|time|in|with|of|for|at|from|by|on|and|then|first|also|contain|contains|include|includes"
     r"|provides?|gives?|writes?|requests?|repl(?:y|ies)|responds?|answers?|speaks?|does|do|not|format|form)\b"
@@ -100,8 +95,8 @@ def look(constraint: str, turn: Exchanged, voice: Voice, read: Read) -> Found:
         if match := pattern.search(text):
             # Whatever is declined stands in the question, not in the answer.
             near = NEAR_ASKED if seen is asks else -1.0 if seen is declines else NEAR
-            return _decided(text, match, seen(match, turn), near, turn, voice)
-    return _by_content(text, turn, voice)
+            return _decided(constraint, match, seen(match, turn), near, turn, voice)
+    return _by_content(constraint, text, turn, voice)
 
 
 AT_END = re.compile(
@@ -138,26 +133,50 @@ def _called_for(when: str, turn: Exchanged) -> bool | None:
     return False if not overlap and cosine < NOT_CALLED_FOR else None
 
 
-def _decided(text: str, match: re.Match[str], seen: Seen, near: float, turn: Exchanged, voice: Voice) -> Found:
+def _decided(constraint: str, match: re.Match[str], seen: Seen, near: float, turn: Exchanged, voice: Voice) -> Found:
     """From the feature to the constraint: negation turns it round, whatever else is demanded must show too."""
+    text = match.string
     rest = _rest(text, match)
-    open_rest = Found(
-        None, voice("“{rest}”是否做到，本评判者看不出来", "this judge cannot tell about “{rest}”", rest=rest)
-    )
+    if not seen.called_for:
+        return Found("fully", voice("本轮没有这样的内容", "there is nothing of the kind in this turn"), triggered=False)
     if seen.there is None:
-        return open_rest if rest else Found(None, voice("不长不短，难下判断", "neither clearly one nor the other"))
-    shows = voice("回答中有：{shown}", "the answer has: {shown}", shown=seen.shown)
+        return (
+            _cannot_tell(constraint, voice)
+            if rest
+            else Found(None, voice("不长不短，难下判断", "neither clearly one nor the other"))
+        )
     if NOT.search(text[: match.start()]):
         if not seen.there:
-            return Found("fully", voice("回答中没有", "the answer has none"))
-        return open_rest if rest else Found("no", shows)
+            return Found("fully", _absent(match, seen, voice))
+        return _cannot_tell(constraint, voice) if rest else Found("no", _present(seen, voice))
     if not seen.there:
-        named = match.group().strip()
-        missing = voice("回答中看不到“{named}”", "nothing in the answer shows “{named}”", named=named)
         # 使用列表或表格: the other one may be there.
         elsewhere = text[: match.start()] + text[match.end() :]
-        return Found(None if EITHER.search(elsewhere) else "no", missing)
-    return open_rest if rest and not _shown(rest, seen.shown, near, turn) else Found("fully", shows)
+        return Found(None if EITHER.search(elsewhere) else "no", _absent(match, seen, voice))
+    if rest and not _shown(rest, seen.shown, near, turn):
+        return _cannot_tell(constraint, voice)
+    return Found("fully", _present(seen, voice))
+
+
+def _cannot_tell(constraint: str, voice: Voice) -> Found:
+    told = voice("“{rest}”是否做到，本评判者看不出来", "this judge cannot tell about “{rest}”", rest=constraint.strip())
+    return Found(None, told)
+
+
+def _present(seen: Seen, voice: Voice) -> str:
+    if seen.why:
+        return voice(*seen.why)
+    return voice("回答中有：{shown}", "the answer has: {shown}", shown=seen.shown)
+
+
+def _absent(match: re.Match[str], seen: Seen, voice: Voice) -> str:
+    if seen.why:
+        return voice(*seen.why)
+    if seen.sought:
+        sought = "、".join(seen.sought)
+        return voice("回答中没有：{sought}", "the answer does not have: {sought}", sought=sought)
+    named = match.group().strip()
+    return voice("回答中看不到“{named}”", "nothing in the answer shows “{named}”", named=named)
 
 
 def _rest(text: str, match: re.Match[str]) -> str:
@@ -229,7 +248,7 @@ MENTION = re.compile(
 )
 
 
-def _by_content(text: str, turn: Exchanged, voice: Voice) -> Found:
+def _by_content(constraint: str, text: str, turn: Exchanged, voice: Voice) -> Found:
     """A demand to mention something, or not to: decided only where its words are all there, or nothing like it is."""
     match = MENTION.search(text)
     thing = " ".join(FRAME.sub(" ", match["thing"] if match else text).split())
@@ -255,9 +274,7 @@ def _by_content(text: str, turn: Exchanged, voice: Voice) -> Found:
         return Found("no", said)
     if not forbidden and share >= SAID:
         return Found("fully", voice("回答说到了“{thing}”", "the answer speaks of “{thing}”", thing=thing))
-    return Found(
-        None, voice("是否说到“{thing}”，本评判者看不出来", "this judge cannot tell about “{thing}”", thing=thing)
-    )
+    return _cannot_tell(constraint, voice)
 
 
 def _otherwise(thing: str, spoken: Sequence[str], answer: str) -> Clash | None:

@@ -35,6 +35,12 @@ CLAUSE = re.compile(
 DEPENDENT = re.compile(
     r"因为|由于|如果|若|当|虽然|尽管|只要|只有|除非|为了|一旦|即使|不仅|\b(?:because|if|when|although|since|unless|while)\b"
 )
+# A clause that only says when, why, for whom or by what rule; 退房时间为12:00以前 has a verb of its own.
+BARE_CLAUSE = re.compile(
+    r"(?:[^为是，]{2,24}(?<!\d)(?<![小同及按随实准临当])(?:时|之?后|以后|之?前|以前|期间|的话|的?情况下)|因(?![此而]|人而异)[^，]{2,24}"
+    r"|[^为是，]{2,24}者|(?:依据?|按照?|根据)[^，]{2,16}(?:规定|要求|标准|政策|制度|合同))"
+)
+FIGURE = re.compile(r"[\d一二两三四五六七八九十百千万半]")
 LISTED = re.compile(r"、|,|，|;|；|\band\b|和|及")
 
 
@@ -89,8 +95,30 @@ def clauses_of(text: str) -> list[str]:
     """Two steps or facts that share a sentence are two; a condition or a reason stays with what it governs."""
     if DEPENDENT.match(plain(text)):
         return [text]
-    clauses = [clause.strip() for clause in CLAUSE.split(text)]
+    clauses = _with_their_conditions([clause.strip() for clause in CLAUSE.split(text)])
     return clauses if all(len(plain(clause)) >= SHORTEST_CLAUSE for clause in clauses) else [text]
+
+
+def main_clauses(texts: Sequence[str]) -> list[str]:
+    """What a good answer must say of these clauses: a condition alone is no point, and one without figures no part."""
+    kept = []
+    for text in (text.strip("，,；;。 ") for text in texts):
+        first, comma, rest = text.partition("，")
+        said = rest if comma and BARE_CLAUSE.fullmatch(plain(first)) and not FIGURE.search(first) else text
+        if not BARE_CLAUSE.fullmatch(plain(said)):
+            kept.append(said)
+    return kept or list(texts)
+
+
+def _with_their_conditions(clauses: Sequence[str]) -> list[str]:
+    """审核通过后 alone tells nothing: when and why stay with the clause that comes next."""
+    joined: list[str] = []
+    for clause in clauses:
+        if joined and BARE_CLAUSE.fullmatch(plain(joined[-1])):
+            joined[-1] = f"{joined[-1]}，{clause}"
+        else:
+            joined.append(clause)
+    return joined
 
 
 def _coverage(

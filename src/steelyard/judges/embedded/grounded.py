@@ -9,9 +9,10 @@ from typing import NamedTuple
 from steelyard.judges.embedded.claims import is_fallback
 from steelyard.judges.embedded.fallacies import Link, against_itself, swapped
 from steelyard.judges.embedded.meaning import plain, words
+from steelyard.judges.embedded.outright import is_yes
 from steelyard.judges.embedded.passages import Ranked, best_sentences
 from steelyard.judges.embedded.relevance import answers, is_about
-from steelyard.judges.embedded.statements import FOREIGN, Claim, Remembering, Statement, read_statements
+from steelyard.judges.embedded.statements import FOREIGN, Claim, Remembering, Statement, read_statements, repeats
 from steelyard.judges.embedded.support import Read
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
 from steelyard.tasks import CheckVerdict, GroundedData, GroundedReply, SentenceSource, Unsure
@@ -78,19 +79,13 @@ def _direct(question: str, statements: Sequence[Statement], own: Sequence[Ranked
         for statement in statements
         for claim in statement.claims
         if any(answers(part, text) for part in asked for text in _as_said(claim, statement))
-        or _is_own_answer(claim, own)
+        or repeats(claim, [found.text for found in own])
     ]
 
 
 def _as_said(claim: Claim, statement: Statement) -> list[str]:
     """A claim, and where it opens its sentence the sentence too: it may begin with the yes or no."""
     return [claim.text, statement.text] if claim is statement.claims[0] else [claim.text]
-
-
-def _is_own_answer(claim: Claim, own: Sequence[Ranked]) -> bool:
-    """Whether a claim repeats, or gets wrong, the very sentence of the background that answers the question."""
-    quote = claim.support.quote
-    return claim.support.label != "unknown" and any(quote in found.text for found in own if quote)
 
 
 def _unheard_of(name: str, voice: Voice) -> str:
@@ -104,7 +99,8 @@ def _source(id: int, statement: Statement, references: Sequence[str], known: set
     if link := swapped(statement.text, references):
         return SentenceSource(id=id, label="outside", reason=_swapped(link, voice))
     if statement.contradicted:
-        return SentenceSource(id=id, label="outside", reason=statement.contradicted[0].support.reason)
+        reason = statement.contradicted[0].support.reason
+        return SentenceSource(id=id, label="outside", reason=reason)
     unknown = [claim for claim in statement.unknown if not is_commonplace(claim.text, known)]
     if unknown:
         reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
@@ -196,6 +192,10 @@ def _conclusion_correct(answer: Answer) -> Finding:
     conclusion = [claim for claim in answer.direct if claim.checkable] or [
         claim for statement in answer.statements for claim in statement.checked
     ]
+    if not conclusion and any(is_yes(claim.text) is not None for claim in answer.direct):
+        return None, voice(
+            "只答了是或否，本评判者无法对照", "a bare yes or no, which this judge cannot hold against it"
+        )
     if not conclusion:
         return 0, voice("没有可与背景对照的结论", "there is no conclusion to hold against the background")
     for claim in conclusion:

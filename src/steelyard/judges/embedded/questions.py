@@ -25,6 +25,11 @@ KINDS: tuple[tuple[Kind, str], ...] = (
     ("yes_no", r"吗|(?<![什怎这那多要])么(?=\W*$)|\A\W*(?:(?:please )?tell me (?:if|whether)|is|are|am|was|were|do|does|did|can|could|should|shall|will|would|has|have|had|may|might|must)\b|\bwhether\b"),
 )  # fmt: skip
 PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in KINDS)
+# 介绍一下这家酒店, tell me about the museum: whatever is said of the thing serves.
+OPEN = re.compile(
+    r"\A\W*(?:请|帮我|给我|麻烦|能否|可以)*(?:简单|详细|简要)?(?:介绍|讲讲|说说|谈谈|聊聊)(?:一下|下)?|的?(?:介绍|简介|概况|概览)(?=\W*$)"
+    r"|\btell me (?:more |something )?about\b|\A\W*(?:please )?(?:describe|introduce)\b|\boverview of\b"
+)
 COURTESY = re.compile(
     r"请问|你好|您好|我想(?:知道|问|了解)|想(?:知道|问)一?下|告诉我|请(?:介绍|说明|解释|列出)|麻烦|[吗呢吧啊呀]+(?=\W*$)"
     r"|\b(?:please|tell me|can you|could you|i want to know|i'd like to know|explain|describe)\b"
@@ -62,6 +67,8 @@ class Question(NamedTuple):
     """The question without its question words; for `which X`, without X too."""
     names: frozenset[str]
     """The words that only say of whom or what: titles in 《》, quotations, capitalised words."""
+    is_open: bool = False
+    """Whether it asks for anything about a thing: 介绍, tell me about."""
 
     def typed(self, text: str) -> bool | None:
         """Whether a text holds the kind of thing that is asked for; None where its kind shows nowhere."""
@@ -86,10 +93,13 @@ def _kind(folded: str) -> tuple[Kind, re.Match[str] | None]:
 def question_of(text: str) -> Question:
     folded = plain(text)
     kind, match = _kind(folded)
+    is_open = match is None and bool(OPEN.search(folded))
+    if is_open:
+        folded = OPEN.sub(" ", folded)
     bare = COURTESY.sub(" ", folded if match is None else f"{folded[: match.start()]} {folded[match.end() :]}")
     about = bare
     if match and kind in ("which", "what") and (head := HEAD.match(folded[match.end() :])):
         about = re.sub(re.escape(head[1]), " ", bare)
     about = " ".join(LOOSE_END.sub(" ", about).split())
     names = frozenset(word for name in NAMED.findall(text) for word in words(name))
-    return Question(text, kind, frozenset(words(bare)), about or bare, names)
+    return Question(text, kind, frozenset(words(bare)), about or bare, names, is_open)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.claims import kind_of
+from steelyard.judges.embedded.claims import is_fallback, kind_of
 from steelyard.judges.embedded.meaning import plain, similarity, words
+from steelyard.judges.embedded.outright import OUTRIGHT, is_yes
 from steelyard.judges.embedded.questions import EXPLANATORY, Question, question_of
 from steelyard.judges.embedded.voice import Voice, voice_for
 from steelyard.judges.embedded.written import taken_up
@@ -33,13 +34,6 @@ TOPIC_SHARE = 0.6
 MOST_NAMED = 4
 
 
-# A yes or a no that opens the answer says all by itself.
-OUTRIGHT = re.compile(
-    r"\s*(?:是的?|[对對]|不?可以的?|不?能|不?[会會]|不?要|不?用|不?需要|[没沒]?有|不行|可以|不是|否|[当當]然|不)(?=[，,。！!]|\s*\Z)|\s*(?:yes|no)\b",
-    re.IGNORECASE,
-)
-
-
 class Graded(NamedTuple):
     level: Level
     reason: str
@@ -50,6 +44,8 @@ def level(question: str, atom: str, others: Sequence[str] = (), voice: Voice | N
     asked = question_of(question)
     voice = voice or voice_for(atom, question)
     kind = kind_of(atom, question)
+    if asked.kind == "yes_no" and is_yes(atom) is not None:
+        return Graded(1, voice("直接回答所问", "speaks directly to what is asked"))
     if kind in ("greeting", "meta", "question") or not words(atom):
         return Graded(3, voice("没有可以回答问题的信息", "tells nothing that could answer the question"))
     if _answers(asked, atom, others):
@@ -98,18 +94,28 @@ def is_about(question: str, text: str) -> bool:
     return strength_of(question_of(question), text) >= BEST_DIRECT
 
 
-def on_topic(question: str, sentence: str, others: Sequence[str] = ()) -> bool:
-    """Whether a sentence answers the question or helps to; courtesy and what stands apart do not."""
+def on_topic(question: str, sentence: str, others: Sequence[str] = (), answered_by: Sequence[str] = ()) -> bool:
+    """Whether a sentence answers the question or helps to; courtesy and what stands apart do not.
+
+    `answered_by` are sentences known to answer it, whatever their words are.
+    """
     asked = question_of(question)
+    if asked.kind == "yes_no" and OUTRIGHT.match(plain(sentence)):
+        return True
+    if is_fallback(sentence):
+        # 退款多久我不清楚 speaks of what is asked; 我还在学习 could decline any question.
+        names_it = bool(set(words(question)) & set(words(sentence)))
+        return names_it and (not asked.focus or strength_of(asked, sentence) >= ON_TOPIC)
     kind = kind_of(sentence, question)
     if kind in ("greeting", "meta", "question") or (kind == "opinion" and asked.kind not in EXPLANATORY):
         return False
     if not asked.focus:
         return bool(words(sentence))
-    if strength_of(asked, sentence) >= ON_TOPIC:
+    if sentence in answered_by or strength_of(asked, sentence) >= ON_TOPIC:
         return True
     # What goes on about the same thing as an answering sentence is still on the topic.
-    answering = [other for other in others if other != sentence and strength_of(asked, other) >= BEST_DIRECT]
+    answering = [other for other in others if other in answered_by or strength_of(asked, other) >= BEST_DIRECT]
+    answering = [other for other in answering if other != sentence]
     return bool(answering) and float(similarity([sentence], answering).max()) >= LINKED
 
 

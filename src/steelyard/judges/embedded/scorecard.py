@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from steelyard.judges.embedded.atomic import atom_verdicts
 from steelyard.judges.embedded.claims import kind_of
-from steelyard.judges.embedded.coverage import Coverage, clauses_of, coverage
+from steelyard.judges.embedded.coverage import Coverage, clauses_of, coverage, main_clauses
 from steelyard.judges.embedded.meaning import similarity, words
+from steelyard.judges.embedded.outright import spelt_out
 from steelyard.judges.embedded.passages import best_sentences
 from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.relevance import on_topic, strength_of
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.statements import Remembering, Standing, Statement, read_statements
+from steelyard.judges.embedded.statements import Remembering, Standing, Statement, read_statements, repeats
 from steelyard.judges.embedded.support import Read, Support
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
 from steelyard.records import Numbered
@@ -34,6 +36,7 @@ MOST_POINTS = 8
 MOST_FROM_PASSAGES = 5
 SAME_POINT = 0.85
 ASIDE = 0.3
+ABOUT_IT = 0.5
 LONGEST_POINT = 160
 TRIMMINGS = re.compile(rf"{CITATION}|[*_`#]+|\s+(?=[.,;])")
 
@@ -48,7 +51,7 @@ def key_points(data: KeyPointsData, language: PromptLanguage, read: Read) -> Key
     else:
         best = [one.text for one in best_sentences(data.question, data.references, MOST_FROM_PASSAGES)]
         pieces = [clause for text in best for piece in _pieces(text, data.question) for clause in clauses_of(piece)]
-        found = [_brief(piece) for piece in _distinct(pieces)[:MOST_FROM_PASSAGES]]
+        found = [_brief(piece) for piece in _distinct(_points(pieces, data.question))[:MOST_FROM_PASSAGES]]
     return KeyPointsReply(key_points=[KeyPointText(id=id, text=text) for id, text in enumerate(found, start=1)])
 
 
@@ -62,13 +65,18 @@ def _from_answer(question: str, answer: str) -> list[str]:
         pieces = _distinct(stated)
     # A reference answer is there to answer: where all of it seems beside the question, this judge is mistaken.
     kept = [text for text in pieces if _serves(question, text)] or pieces
-    if len(clauses := [clause for text in kept for clause in clauses_of(text)]) <= MOST_POINTS:
+    if len(clauses := _points([clause for text in kept for clause in clauses_of(text)], question)) <= MOST_POINTS:
         return [_brief(clause) for clause in clauses]
     if len(kept) <= MOST_POINTS:
         return [_brief(text) for text in kept]
     cosines = similarity([question], kept)[0]
     best = sorted(range(len(kept)), key=lambda index: -float(cosines[index]))[:MOST_POINTS]
     return [_brief(kept[index]) for index in sorted(best)]
+
+
+def _points(clauses: list[str], question: str) -> list[str]:
+    """The clauses that are points; when and why are, where they are asked for."""
+    return clauses if question_of(question).kind in ("when", "why") else main_clauses(clauses)
 
 
 def _serves(question: str, text: str) -> bool:
@@ -107,8 +115,15 @@ def judge(data: ScorecardData, language: PromptLanguage, read: Read) -> Scorecar
     reading = Remembering(read(data.references, data.question))
     statements = read_statements(texts, data.question, reading, read)
     wholes = reading.supports(texts)
+    answering = _answering(data, statements)
     judged = [
-        _sentence(item, statement, whole, on_topic(data.question, item.text, texts) and not signs(item.text), voice)
+        _sentence(
+            item,
+            statement,
+            whole,
+            on_topic(data.question, item.text, texts, answering) and not signs(item.text),
+            voice,
+        )
         for item, statement, whole in zip(data.sentences, statements, wholes, strict=True)
     ]
     points, unsure = _key_points(data, sentences(data.answer) if data.answer else texts, read, voice)
@@ -119,6 +134,23 @@ def judge(data: ScorecardData, language: PromptLanguage, read: Read) -> Scorecar
         summary=_summary(points, judged, voice),
         unsure=unsure,
     )
+
+
+def _answering(data: ScorecardData, statements: Sequence[Statement]) -> list[str]:
+    """The sentences that repeat, or get wrong, what the passages have to say to the question."""
+    own = best_sentences(data.question, data.references)
+    asked = question_of(data.question)
+    texts = [one.text for one in own]
+    if asked.kind == "how":
+        # A step need not name what all the steps are for.
+        texts += [after for one in own for after in _next(one.text, sentences(data.references[one.passage]))]
+    elif asked.is_open:
+        texts += [passage for passage in data.references if asked.overlap(passage) >= ABOUT_IT]
+    return [statement.text for statement in statements if any(repeats(claim, texts) for claim in statement.claims)]
+
+
+def _next(text: str, passage: Sequence[str]) -> list[str]:
+    return [after for before, after in pairwise(passage) if before.startswith(text)]
 
 
 # A sentence that the passages support as a whole stands, unless one of its claims is less likely than this.
@@ -160,6 +192,8 @@ def _key_points(
     if not texts:
         reason = voice("这次没有给出答案的句子", "the sentences of the answer were not given this time")
         return [], [Unsure(items="key_points", id=point.id, reason=reason) for point in data.key_points]
+    if question_of(data.question).kind == "yes_no":
+        texts = [spelt_out(data.question, text) for text in texts]
     found = coverage([point.text for point in data.key_points], texts, data.question, read)
     return [
         KeyPointVerdict(id=point.id, reason=_point_reason(one, voice), label=one.label, depth=one.depth)

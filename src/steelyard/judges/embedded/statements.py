@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 from steelyard.judges.embedded.claims import Kind, is_fallback, kind_of
 from steelyard.judges.embedded.fallacies import links
 from steelyard.judges.embedded.meaning import words
-from steelyard.judges.embedded.relevance import OUTRIGHT
+from steelyard.judges.embedded.outright import OUTRIGHT, is_yes, spelt_out
+from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Read, Reading, Support
 from steelyard.quantities import quantity
@@ -65,6 +66,12 @@ class Statement(NamedTuple):
         if not self.supported:
             return "unsupported"
         return "supported" if len(self.supported) == len(self.checked) else "partial"
+
+
+def repeats(claim: Claim, texts: Sequence[str]) -> bool:
+    """Whether a claim repeats, or gets wrong, what stands in one of these texts of the passages."""
+    quote = claim.support.quote
+    return claim.support.label != "unknown" and bool(quote) and any(quote in text for text in texts if quote)
 
 
 class Remembering:
@@ -137,6 +144,9 @@ def _is_round(value: Fraction) -> bool:
 
 def _claims(sentence: str, question: str) -> list[tuple[str, Kind]]:
     kind = kind_of(sentence, question)
+    if question_of(question).kind == "yes_no" and is_yes(sentence) is not None:
+        stated = spelt_out(question, sentence)
+        return [(stated, "claim" if stated != sentence else "hedge")]
     # What is said to the judge states nothing about the subject.
     if kind in ("greeting", "question", "meta") or is_fallback(sentence, question) or signs(sentence):
         return []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from steelyard.judges.embedded.written import as_written
-from steelyard.text import language_of
+from steelyard.text import in_traditional, language_of
 
 if TYPE_CHECKING:
     from steelyard.judges.embedded.support import Read, Reading, Support
@@ -44,7 +43,7 @@ class Voice:
         return f"{quotation[0]}{self._written('', quotation[1:-1])}{quotation[-1]}"
 
     def _framed(self, text: str) -> str:
-        return _traditional(text) if self._traditional else text
+        return in_traditional(text) if self._traditional else text
 
     def _written(self, name: str, part: object) -> str:
         if not isinstance(part, str):
@@ -80,18 +79,6 @@ class _InScript:
 def voice_for(*texts: str) -> Voice:
     """The voice that suits these texts, where no ask says which."""
     return Voice("en" if language_of(*texts) == "en" else "zh", *texts)
-
-
-@lru_cache(maxsize=256)
-def _traditional(text: str) -> str:
-    return str(_converter().convert(text))
-
-
-@lru_cache(maxsize=1)
-def _converter() -> Any:
-    from opencc import OpenCC
-
-    return OpenCC("s2twp")
 
 
 LONGEST = 60
