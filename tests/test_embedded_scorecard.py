@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from steelyard.judges.embedded.coverage import Coverage, _coverage, coverage
 from steelyard.judges.embedded.scorecard import MOST_POINTS, judge, key_points
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import MEANING, Support, read
+from steelyard.judges.embedded.voice import in_script
 from steelyard.protocols.common import numbered
 from steelyard.tasks import KeyPointsData, ScorecardData, ScorecardReply, SplitAtom
 from steelyard.text import find_quote, language_of, script_votes, sentences
@@ -46,7 +48,8 @@ def judged(question: str, references: tuple[str, ...], answer: str, points: tupl
         key_points=numbered(points),
         atoms=numbered(atom.text for atom in split(answer, question)),
     )
-    return judge(data, "en" if language_of(question, answer) == "en" else "zh", read)
+    language: Literal["en", "zh"] = "en" if language_of(question, answer) == "en" else "zh"
+    return judge(data, language, in_script(read, language))
 
 
 # --- key points ------------------------------------------------------------------------------------
