@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from steelyard.judges.embedded.bounds import bounded
 from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.support import read
 from steelyard.judges.embedded.turning import reversed_roles
@@ -65,6 +66,23 @@ NOT_EXCHANGED = [
     ("The gallery is closed on Fridays.", "The gallery is not open on Fridays."),
     ("指示灯变成红色。", "指示灯变为红色。"),
 ]
+BOUNDED = [
+    ("Sales reached 4 million, a rise of 9%.", "Sales dropped 9%."),
+    ("You can invite up to 25 guests.", "You can invite at least 25 guests."),
+    ("每队至少5人。", "每队最多5人。"),
+    ("用水量同比减少7%。", "用水量增长了7%。"),
+]
+NOT_BOUNDED = [
+    ("Sales rose by 9%.", "Sales increased 9%."),
+    ("每队至少5人。", "每队不少于5人。"),
+    ("Sales rose by 9% and costs fell by 4%.", "Costs fell by 4%."),
+]
+# A claim of several clauses is read clause by clause.
+IN_CLAUSES = [
+    ("允许带猫，不允许带狗。", "允许带狗，不允许带猫。"),
+    ("The office is in Oslo and the shop is in Bergen.", "The office is in Bergen and the shop is in Oslo."),
+    ("明日晴，最高气温28度，后日有雨。", "明日有雨，最高气温28度。"),
+]
 DENIED = [
     ("旅馆允许带猫，不允许带狗。", "旅馆不允许带猫。"),
     ("旅馆提供早餐，不提供接送服务。", "旅馆提供免费接送服务。"),
@@ -114,3 +132,32 @@ def test_two_denials_cancel_out(passage: str, claim: str) -> None:
 def test_a_clause_that_denies_the_claim_is_seen_beside_others(passage: str, claim: str) -> None:
     assert denied_there(claim, [passage])
     assert read([passage]).support(claim).label == "contradicted"
+
+
+@pytest.mark.parametrize(("passage", "claim"), BOUNDED)
+def test_the_same_number_with_the_opposite_said_of_it_is_seen(passage: str, claim: str) -> None:
+    assert bounded(claim, [passage])
+    assert read([passage]).support(claim).label == "contradicted"
+
+
+@pytest.mark.parametrize(("passage", "claim"), NOT_BOUNDED)
+def test_the_same_said_of_the_same_number_is_no_clash(passage: str, claim: str) -> None:
+    assert bounded(claim, [passage]) is None
+
+
+@pytest.mark.parametrize(("passage", "claim"), IN_CLAUSES)
+def test_each_clause_of_a_claim_is_held_against_the_passage(passage: str, claim: str) -> None:
+    assert read([passage]).support(claim).label == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("passages", "claim"),
+    [
+        ("The Harbour Gallery opened in 1994. It is closed on Mondays.", "The Harbour Gallery is closed on Mondays."),
+        ("Supported languages: English, French, German.", "It supports French."),
+        ("The soup contains no milk and no eggs.", "The soup contains no milk."),
+        ("The Harbour Gallery is closed on Mondays.", "No, the Harbour Gallery is not open on Mondays."),
+    ],
+)
+def test_what_the_passage_says_elsewhere_is_not_held_against_a_claim(passages: str, claim: str) -> None:
+    assert read([passages]).support(claim).label != "contradicted"

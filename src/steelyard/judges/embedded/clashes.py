@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from steelyard.judges.embedded.denials import denial, denied, negators
+from steelyard.judges.embedded.denials import CLAUSE_END, denial, denied, negators
 from steelyard.judges.embedded.differences import LONGEST_COMPARED, Clash, edits
 from steelyard.judges.embedded.facts import Fact, agree, comparable, facts, is_written, same
 from steelyard.judges.embedded.lexicon import Opposites, lexicon
@@ -31,11 +31,13 @@ SAME_SENTENCE = 0.7
 # Single characters are shared by chance more often than words are.
 CHARACTER_DISCOUNT = 0.1
 NEARBY = 14
+# No, it is not open: the first word answers the question, and denies nothing of what follows.
+YES_OR_NO = re.compile(r"\A\s*(?:yes|no|是的?|不是|不|对|没有)\s*[,，]\s*", re.IGNORECASE)
 
 
 def clashes(claim: str, span: str, around: str = "") -> list[Clash]:
     """What the span contradicts in the claim. `around` is more text in which what is claimed may yet be found."""
-    claim, span = claim[:LONGEST_COMPARED], span[:LONGEST_COMPARED]
+    claim, span = YES_OR_NO.sub("", claim[:LONGEST_COMPARED]), span[:LONGEST_COMPARED]
     alike = shared(claim, span)
     if alike < SAME_SUBJECT:
         return []
@@ -62,7 +64,7 @@ def opposed(claim: str, span: str) -> Clash | None:
 
     A denial counts only where nothing else of the claim differs, since negators wander: 不建议贴, 建议不要贴.
     """
-    claim, span = claim[:LONGEST_COMPARED], span[:LONGEST_COMPARED]
+    claim, span = YES_OR_NO.sub("", claim[:LONGEST_COMPARED]), span[:LONGEST_COMPARED]
     alike = shared(claim, span)
     if alike < SAME_STATEMENT:
         return None
@@ -116,9 +118,8 @@ def _neighbours(claim: str, fact: Fact, span: str, other: Fact) -> int:
 
 def _near(text: str, fact: Fact) -> frozenset[str]:
     low = simplified(text)
-    return frozenset(words(low[max(0, fact.start - NEARBY) : fact.start])) | frozenset(
-        words(low[fact.end : fact.end + NEARBY])
-    )
+    before = CLAUSE_END.split(low[max(0, fact.start - NEARBY) : fact.start])[-1]
+    return frozenset(words(before)) | frozenset(words(CLAUSE_END.split(low[fact.end : fact.end + NEARBY])[0]))
 
 
 # --- words that turn a statement round -------------------------------------------------------------

@@ -66,7 +66,7 @@ class Fit(NamedTuple):
     beside: frozenset[tuple[str, ...]]
     """What is taken with the token before or behind it: a single character is half a word."""
     changes: tuple[Change, ...]
-    added: int
+    added: float
     """How many words of content the clause has beyond the claim."""
     is_unnamed: bool
     """Whether the clause leaves out whom it speaks of, or has a pronoun there."""
@@ -89,13 +89,13 @@ def fit(claim: str, clause: str) -> Fit:
             added.append(theirs[c:d])
     begin = 0
     is_unnamed = False
-    if len(changes) > 1 and _is_subject(ours, changes[0]):
+    if changes and _is_subject(ours, changes[0]):
         # The museum is open, where the clause has It is closed: who is meant was named before.
         begin, is_unnamed = changes[0].end, True
         changes = changes[1:]
     content = sum(one.is_content for one in ours[begin:])
     share = sum(one.is_content and one.key in held for one in ours[begin:]) / content if content else 0.0
-    extra = sum(one.is_content for part in added for one in part)
+    extra = sum(_weight(one) for part in added for one in part if one.is_content)
     if len(changes) != 1:
         return Fit(share, (), (), frozenset(held), frozenset(), tuple(changes), extra, is_unnamed)
     a, b, instead = changes[0]
@@ -109,9 +109,19 @@ def fit(claim: str, clause: str) -> Fit:
     return Fit(share, ours[a:b], instead, frozenset(held), frozenset(beside), tuple(changes), extra, is_unnamed)
 
 
+def _weight(token: Token) -> float:
+    """A Chinese word has about two characters."""
+    return 1.0 if token.written.isascii() else 0.5
+
+
 def _is_subject(ours: Sequence[Token], change: Change) -> bool:
-    is_first = not any(one.is_content for one in ours[: change.start])
-    return is_first and not any(one.is_content for one in change.instead if one.key not in PRONOUNS)
+    """Whether it is whom the claim speaks of that the clause leaves out, or has a pronoun for; the rest says more."""
+    if any(one.is_content for one in ours[: change.start]):
+        return False
+    named, said = (sum(one.is_content for one in part) for part in (ours[: change.end], ours[change.end :]))
+    if any(one.key in PRONOUNS for one in change.instead):
+        return said > 1 and not any(one.is_content for one in change.instead if one.key not in PRONOUNS)
+    return said > max(1, named) and not any(one.is_content for one in change.instead)
 
 
 def _bare(stretch: Sequence[Token], a: int, b: int) -> tuple[int, int]:

@@ -32,6 +32,10 @@ COURTESY = re.compile(
     r"|other|additional)\b.{0,50}|(?:i'?m |i am )?(?:happy|glad|here) to help.{0,20}"
     r"|(?:have a|enjoy your) (?:nice|great|good|wonderful|lovely)?\s?\w{0,10}|best (?:regards|wishes)"
     r"|good luck.{0,20}|is there anything else.{0,30}"
+    r"|不好意思|(?:非常|很|十分|实在)?(?:抱歉|对不起)(?:给|为)(?:您|你|大家)?(?:带来|造成)了?.{0,6}(?:不便|困扰|麻烦)"
+    r"|(?:让|使)(?:您|你|大家)久等了?"
+    r"|(?:(?:i am|i'm|we are|we're) )?(?:so |very )?sorry (?:for|about) (?:the |this |that |any |your )?(?:long )?"
+    r"(?:wait|delay|inconvenience|confusion|trouble)|(?:i|we) apologi[sz]e for (?:the|this|any) .{1,30}"
 )
 
 # --- talk about the answer itself -----------------------------------------------------------------
@@ -125,7 +129,7 @@ OPINION = re.compile(
     rf"|(?:很|非常|十分|特别|相当|超级?|极其|真的?|挺|比较|最|更|无比|格外|颇为?|都|还)(?:是)?{TASTE}(?:的|了|呢|啊"
     rf"|哦)*(?:\Z|[，,！!。])|是(?:一?[个种部款座本])?(?:很|非常|十分|相当)?{TASTE}的(?:\w{{1,4}})?\Z"
     r"|令人(?:印象深刻|惊叹|难忘|感动|着迷|心酸|敬佩|赞叹|陶醉|神往)|让人(?:印象深刻|惊叹|难忘|感动|心酸|流连忘返"
-    r"|赞叹|陶醉|眼前一亮)|深受喜爱|魅力十足|别具一格|独具魅力"
+    r"|赞叹|陶醉|眼前一亮)|深受喜爱|魅力十足|别具一格|独具魅力|强烈推荐|值得(?:一试|一看|一去|拥有|推荐)"
     r"|\bi (?:\w+ly )?(?:think|believe|feel|find|love|like|enjoy|prefer|guess|suppose)\b"
     r"|\bin my (?:\w+ )?(?:opinion|view|experience)\b|\bpersonally\b|\barguably\b|\bto be honest\b"
     r"|\bneedless to say\b"

@@ -68,16 +68,20 @@ def exchanged(claim: str, texts: Sequence[str]) -> Clash | None:
     mine, other = plain(written(best.taken)), plain(written(best.instead))
     if clash := are_opposites(mine, other) or are_opposites(mine, plain(best.instead[0].written)):
         return clash
-    kind = _kind(mine)
-    return Clash("entity", written(best.taken), written(best.instead)) if kind and kind == _kind(other) else None
+    ours, theirs = _value(mine), _value(other)
+    kinds = lexicon().exclusive
+    # What another clause has may be one of several: English, French and German.
+    if ours and theirs and kinds[ours] == kinds[theirs] and not any(ours in plain(text) for text in texts):
+        return Clash("entity", ours, theirs)
+    return None
 
 
-def _kind(stretch: str) -> str | None:
-    """The kind of value that a stretch ends in."""
+def _value(stretch: str) -> str | None:
+    """The colour, material or other such value that a stretch ends in."""
     kinds = lexicon().exclusive
     words = [stretch.removesuffix("色"), *stretch.split()[-1:]]
     ends = (word[at:] for word in words for at in range(len(word)) if not word.isascii() or at == 0)
-    return next((kinds[end] for end in ends if end in kinds), None)
+    return next((end for end in ends if end in kinds), None)
 
 
 def denied_there(claim: str, texts: Sequence[str]) -> Clash | None:

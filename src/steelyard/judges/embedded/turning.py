@@ -21,7 +21,7 @@ RELATING = frozenset("比给向对胜")
 COMPARING = frozenset(("than", "比"))
 # Places, belongings and equations may be told from either end.
 LOOSE = frozenset("for of from in on at to into 在 于 是 为 有 含 属 租 住".split())
-FURTHEST, LONGEST_ENTITY, LONGEST_ACT = 8, 8, 30
+FURTHEST, LONGEST_ENTITY, LONGEST_ACT, LONGEST_VERB = 8, 8, 30, 2
 SAME_ACT = 0.7
 
 
@@ -45,7 +45,7 @@ def reversed_roles(claim: str, texts: Sequence[str]) -> Clash | None:
             continue
         for first, second in combinations(_entities(ours, theirs), 2):
             if _is_first(ours, first.ours[0]) and (stated := _turned(ours, theirs, first, second)):
-                return Clash("entity", _pair(ours, first.ours, second.ours), stated)
+                return Clash("entity", _told(ours, first.ours[0], second.ours[1]), stated)
     return None
 
 
@@ -54,8 +54,9 @@ def _is_first(ours: Sequence[Token], at: int) -> bool:
     return not any(one.is_content for one in ours[:at])
 
 
-def _pair(text: Sequence[Token], a: tuple[int, int], b: tuple[int, int]) -> str:
-    return f"{written(text[slice(*a)])} → {written(text[slice(*b)])}"
+def _told(text: Sequence[Token], start: int, end: int) -> str:
+    """From the one to the other, and the verb that may follow."""
+    return written(text[start : end + (LONGEST_VERB if any(one.key in PASSIVE for one in text[start:end]) else 0)])
 
 
 def _entities(ours: Sequence[Token], theirs: Sequence[Token]) -> list[_Entity]:
@@ -95,7 +96,7 @@ def _turned(ours: Sequence[Token], theirs: Sequence[Token], first: _Entity, seco
     # In Chinese the verb of a passive stands behind both.
     mine = (*between, *ours[second.ours[1] : second.ours[1] + FURTHEST]) if is_passive[0] else between
     other = (*there, *theirs[after[1] : after[1] + FURTHEST]) if is_passive[1] else there
-    return _pair(theirs, before, after) if _is_same_act(mine, other) else None
+    return _told(theirs, before[0], after[1]) if _is_same_act(mine, other) else None
 
 
 def _is_about(ours: Sequence[Token], first: _Entity, second: _Entity, between: Sequence[Token]) -> bool:
