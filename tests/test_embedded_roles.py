@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.judges.embedded.bounds import bounded
+from steelyard.judges.embedded.comparing import worked_out
 from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.support import read
 from steelyard.judges.embedded.turning import reversed_roles
@@ -77,6 +78,18 @@ NOT_BOUNDED = [
     ("每队至少5人。", "每队不少于5人。"),
     ("Sales rose by 9% and costs fell by 4%.", "Costs fell by 4%."),
 ]
+WORKED_OUT = [
+    ("轻享版售价1899元，旗舰版售价2499元。", "轻享版比旗舰版贵。"),
+    ("东塔高88米，西塔高102米。", "东塔比西塔高。"),
+    ("The Wren weighs 900 g, the Lark 1.1 kg.", "The Wren is heavier than the Lark."),
+    ("Ticket A costs $30; ticket B costs $45.", "Ticket A is more expensive than ticket B."),
+]
+NOT_WORKED_OUT = [
+    ("轻享版售价1899元，旗舰版售价2499元。", "旗舰版比轻享版贵。"),
+    ("轻享版售价1899元，重1.2千克。", "轻享版比旗舰版贵。"),
+    ("The Wren weighs 900 g, the Lark 1.1 kg.", "The Wren is lighter than the Lark."),
+    ("The Wren weighs 900 g, the Lark is 20 cm long.", "The Wren is heavier than the Lark."),
+]
 # A claim of several clauses is read clause by clause.
 IN_CLAUSES = [
     ("允许带猫，不允许带狗。", "允许带狗，不允许带猫。"),
@@ -143,6 +156,17 @@ def test_the_same_number_with_the_opposite_said_of_it_is_seen(passage: str, clai
 @pytest.mark.parametrize(("passage", "claim"), NOT_BOUNDED)
 def test_the_same_said_of_the_same_number_is_no_clash(passage: str, claim: str) -> None:
     assert bounded(claim, [passage]) is None
+
+
+@pytest.mark.parametrize(("passage", "claim"), WORKED_OUT)
+def test_a_comparison_that_the_figures_contradict_is_seen(passage: str, claim: str) -> None:
+    assert worked_out(claim, [passage])
+    assert read([passage]).support(claim).label == "contradicted"
+
+
+@pytest.mark.parametrize(("passage", "claim"), NOT_WORKED_OUT)
+def test_a_comparison_without_both_figures_is_left_alone(passage: str, claim: str) -> None:
+    assert worked_out(claim, [passage]) is None
 
 
 @pytest.mark.parametrize(("passage", "claim"), IN_CLAUSES)

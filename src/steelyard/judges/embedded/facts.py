@@ -263,7 +263,7 @@ def _unit(text: str, at: int, money: str | None) -> tuple[str, Fraction, int]:
     if match := UNIT_WORD.match(text, at):
         word = match[1]
         for name in (word, word.removesuffix("s"), word.removesuffix("es"), word.removesuffix("ies") + "y"):
-            if (known := units.get(name)) and (len(name) > 1 or name in "%°" or match.start(1) == at):
+            if (known := units.get(name)) and (len(name) > 1 or name in "%°g" or match.start(1) == at):
                 return known.dimension, known.factor, match.end()
         return ("", Fraction(1), at) if word in STOP_WORDS else (stem(word), Fraction(1), match.end())
     start = at + len(text[at : at + 4]) - len(text[at : at + 4].lstrip(" 多余来几约"))

@@ -10,6 +10,7 @@ from steelyard.judges.embedded.bound import turned
 from steelyard.judges.embedded.bounds import bounded
 from steelyard.judges.embedded.claims import kind_of
 from steelyard.judges.embedded.clashes import opposed
+from steelyard.judges.embedded.comparing import worked_out
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
 from steelyard.judges.embedded.fits import clauses_of, tokens
@@ -172,7 +173,7 @@ def _misread(claim: str, found: Alignment, source: Source) -> Clash | None:
     return next((clash for clash in found.clashes if seen and clash.kind == seen.kind == "negation"), seen)
 
 
-RULES = (crossed, reversed_roles, exchanged, denied_there, bounded)
+RULES = (crossed, reversed_roles, exchanged, denied_there, bounded, worked_out)
 
 
 def _turned(clash: Clash, probability: float, found: Alignment, source: Source, chinese: bool) -> Support:
