@@ -26,6 +26,11 @@ CROSSED = [
     ("Bicycles are allowed; scooters are not.", "Scooters are allowed."),
 ]
 NOT_CROSSED = [
+    ("《远山》由贺岚执导，丁野主演，2021年上映。", "《远山》由丁野主演。"),
+    ("海州大学设有法学院。该校还设立了医学院。", "海州大学设有医学院。"),
+    ("手环重25克，续航14天，配有心率计。", "手环有心率计。"),
+    ("两类读者都可以借书。成人可借十册。", "成人读者可以借书。"),
+    ("清河全长340公里，在白沙注入东湖。", "清河注入东湖。"),
     ("研发中心在苏州，仓库在无锡。", "公司的仓库在无锡。"),
     ("周岚是演员，1984年出生于上海，毕业于戏剧学院。", "周岚出生于上海。"),
     ("成人票占七成，儿童票占三成。", "儿童票占三成。"),
@@ -44,6 +49,10 @@ REVERSED = [
     ("Oak is harder than pine.", "Pine is harder than oak."),
 ]
 NOT_REVERSED = [
+    ("财务科每月核对一次账目。", "账目每月由财务科核对一次。"),
+    ("Kent will play Surrey on Sunday.", "Surrey will play Kent on Sunday."),
+    ("蓝队昨天战胜绿队。", "绿队昨天败给了蓝队。"),
+    ("Rowing is thought riskier than running.", "Running is thought safer than rowing."),
     ("晨光集团收购了远山公司。", "远山公司被晨光集团收购。"),
     ("北馆比南馆高12米。", "南馆比北馆低12米。"),
     ("大刘和小陈是同学。", "小陈和大刘是同学。"),
@@ -63,6 +72,9 @@ EXCHANGED = [
     ("The roof is slate.", "The roof is steel."),
 ]
 NOT_EXCHANGED = [
+    ("公园东门靠近车站，西门设有售票处。", "售票处在公园西门。"),
+    ("The pool is open daily except Tuesday.", "The pool is closed on Tuesdays."),
+    ("Tea contains less caffeine than coffee.", "Coffee contains more caffeine than tea."),
     ("图书馆每周二闭馆。", "图书馆周二不开放。"),
     ("The gallery is closed on Fridays.", "The gallery is not open on Fridays."),
     ("指示灯变成红色。", "指示灯变为红色。"),
@@ -85,6 +97,11 @@ WORKED_OUT = [
     ("Ticket A costs $30; ticket B costs $45.", "Ticket A is more expensive than ticket B."),
 ]
 NOT_WORKED_OUT = [
+    ("风扇甲原价300元，现价180元。风扇乙售价200元。", "风扇甲比风扇乙便宜。"),
+    (
+        "The Basic plan costs $9 a month. The Plus plan costs $80 a year.",
+        "The Basic plan is more expensive than the Plus plan.",
+    ),
     ("轻享版售价1899元，旗舰版售价2499元。", "旗舰版比轻享版贵。"),
     ("轻享版售价1899元，重1.2千克。", "轻享版比旗舰版贵。"),
     ("The Wren weighs 900 g, the Lark 1.1 kg.", "The Wren is lighter than the Lark."),

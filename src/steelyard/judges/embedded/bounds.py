@@ -15,6 +15,7 @@ from steelyard.judges.embedded.polarity import told_by_words
 AT_LEAST = r"at least|no less than|no fewer than|not less than|minimum of|至少|不少于|不低于"
 AT_MOST = r"at most|up to|no more than|not more than|maximum of|至多|最多|不超过|不多于"
 BOUND = re.compile(rf"(?P<least>{AT_LEAST})|(?P<most>{AT_MOST})")
+STARTING = re.compile(r"(?:\bfrom|由|从)\s*\Z")
 # The first pair of opposites is up and down; others may stand near a number by chance.
 UP_AND_DOWN = 0
 # So many characters before and behind a number tell what is said of it.
@@ -35,6 +36,9 @@ def _about(text: str, fact: Fact) -> tuple[str, str]:
     """What stands before and behind a number in its clause."""
     low = plain(text)
     before = CLAUSE_END.split(low[max(0, fact.start - ABOUT) : fact.start])[-1]
+    if STARTING.search(before):
+        # Raised from 30 to 50 says nothing of 30.
+        return fact.text, ""
     return before + fact.text, CLAUSE_END.split(low[fact.end : fact.end + ABOUT])[0]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from steelyard.judges.embedded.denials import CLAUSE_END, denial, denied, negators
+from steelyard.judges.embedded.denials import CLAUSE_END, EXCEPTED, denial, denied, negators
 from steelyard.judges.embedded.differences import LONGEST_COMPARED, Clash, edits
 from steelyard.judges.embedded.facts import Fact, agree, comparable, facts, is_written, same
 from steelyard.judges.embedded.lexicon import Opposites, lexicon
@@ -19,7 +19,7 @@ from steelyard.judges.embedded.meaning import HAN_RUN, STOP_CHARACTERS, plain, s
 from steelyard.judges.embedded.polarity import told_by_words
 from steelyard.judges.embedded.renaming import COMMON, renamed, swapped, turned_about
 
-__all__ = ["KINDS", "Clash", "are_opposites", "clashes", "opposed", "shared"]
+__all__ = ["KINDS", "Clash", "are_opposites", "clashes", "is_turned_about", "opposed", "shared"]
 
 KINDS = ("quantity", "date", "ordinal", "name", "negation", "direction", "comparison", "kinship", "entity")
 # The least share of the claim's words, numbers aside, that the span must hold to speak of the same thing.
@@ -66,10 +66,16 @@ def opposed(claim: str, span: str) -> Clash | None:
     """
     claim, span = YES_OR_NO.sub("", claim[:LONGEST_COMPARED]), span[:LONGEST_COMPARED]
     alike = shared(claim, span)
-    if alike < SAME_STATEMENT:
+    if alike < SAME_STATEMENT or EXCEPTED.search(span) or _has_both(claim, span):
         return None
     is_repeated = alike >= SAME_WORDS and sum(bool(edit.claimed) for edit in edits(claim, span)) < 2
     return next((clash for clash in _edited(claim, span) if is_repeated or clash.kind != "negation"), None)
+
+
+def _has_both(claim: str, span: str) -> bool:
+    """Whether the span has a word and its opposite, of which the claim has one: the first train, the last train."""
+    ours, theirs = told_by_words(claim), told_by_words(span)
+    return any({(number, 0), (number, 1)} <= theirs for number, _ in ours)
 
 
 def shared(claim: str, span: str) -> float:
@@ -146,7 +152,7 @@ def _turned_zh(pair: Opposites, claim: str, span: str) -> Iterator[Clash]:
         other = _first_of(theirs, span)
         if not mine or not other or _first_of(theirs, claim) or _first_of(ours, span):
             continue
-        if _touch(claim, mine, span, other) and not _is_turned_about(claim, mine, span, other):
+        if _touch(claim, mine, span, other) and not is_turned_about(claim, mine, span, other):
             yield Clash(pair.kind, mine, other)
             return
 
@@ -166,13 +172,13 @@ def _touch(claim: str, mine: str, span: str, other: str) -> bool:
     return bool(near & there)
 
 
-def _is_turned_about(claim: str, mine: str, span: str, other: str) -> bool:
+def is_turned_about(claim: str, mine: str, span: str, other: str) -> bool:
     """Whether what stands before the one word stands behind the other: A is above B, B is below A."""
     our_front, our_back = _around(claim, mine)
     their_front, their_back = _around(span, other)
     crosswise = len(our_front & their_back), len(our_back & their_front)
     straight = len(our_front & their_front) + len(our_back & their_back)
-    return all(crosswise) and sum(crosswise) > straight
+    return all(crosswise) and sum(crosswise) >= straight
 
 
 def _around(text: str, word: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -203,7 +209,7 @@ def _turned_en(pair: Opposites, claim: _Places, span: _Places) -> Iterator[Clash
         mine = next(at for at, word in enumerate(claim.order) if word in ours)
         other = next(at for at, word in enumerate(span.order) if word in theirs)
         here, there = " ".join(claim.order), " ".join(span.order)
-        is_turned = _is_turned_about(here, claim.order[mine], there, span.order[other])
+        is_turned = is_turned_about(here, claim.order[mine], there, span.order[other])
         if _near_words(claim.order, mine) & _near_words(span.order, other) and not is_turned:
             yield Clash(pair.kind, claim.written[mine], span.written[other])
             return
@@ -249,7 +255,7 @@ def _edited(claim: str, span: str) -> Iterator[Clash]:
         return
     found = (are_opposites(plain(mine), plain(other)) for mine, other in differences)
     clash = next(filter(None, found), None)
-    if clash and not _is_turned_about(plain(claim), clash.claimed, plain(span), clash.stated):
+    if clash and not is_turned_about(plain(claim), clash.claimed, plain(span), clash.stated):
         yield clash
 
 

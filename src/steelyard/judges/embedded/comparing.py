@@ -25,6 +25,11 @@ LESS = {
     "薄": LENGTH, "浅": LENGTH, "lighter": WEIGHT, "cheaper": MONEY, "shorter": LENGTH | TIME, "lower": LENGTH | MONEY,
     "narrower": LENGTH, "thinner": LENGTH, "shallower": LENGTH, "nearer": LENGTH, "inexpensive": MONEY,
 }  # fmt: skip
+# A price by the pound or the year, a former price, a distance: figures that do not measure the thing itself.
+RATE_OR_OTHER = re.compile(
+    r"每|/|原价|现价|押金|定金|距|离|起(?=[，,。；]|\Z)"
+    r"|\b(?:per|an? (?:day|week|month|year|hour|night|kilo|pound|head)|was|deposit|from|away|each)\b"
+)
 COMPARED_ZH = re.compile(
     r"\A(?P<one>[^，,。比]{1,12})比(?P<other>[^，,。]{1,12}?)(?:更|还|要)?(?P<how>"
     + "|".join(word for word in (*MORE, *LESS) if not word.isascii())
@@ -55,12 +60,17 @@ def worked_out(claim: str, texts: Sequence[str]) -> Clash | None:
 
 
 def _measured(name: str, texts: Sequence[str], dimensions: frozenset[str]) -> Fact | None:
-    """The only figure of a dimension in the only clause that names a thing."""
+    """The only figure of a dimension in all that is said of a thing, if it is no rate and nothing tells it apart."""
     wanted = [stem(word) for word in name.split()] if name.isascii() else [name]
-    clauses = [clause for text in texts for clause in clauses_of(text)]
-    held = [clause for clause in clauses if _names(plain(clause), wanted)]
-    figures = [fact for clause in held for fact in facts(clause) if fact.kind == "quantity" and fact.unit in dimensions]
-    return figures[0] if len(figures) == 1 else None
+    held = [(text, clause) for text in texts for clause in clauses_of(text) if _names(plain(clause), wanted)]
+    figures = [fact for _, clause in held for fact in _figures(clause, dimensions)]
+    if len(figures) != 1 or any(RATE_OR_OTHER.search(plain(text)) for text, _ in held):
+        return None
+    return figures[0]
+
+
+def _figures(clause: str, dimensions: frozenset[str]) -> list[Fact]:
+    return [fact for fact in facts(clause) if fact.kind == "quantity" and fact.unit in dimensions]
 
 
 def _names(clause: str, wanted: Sequence[str]) -> bool:

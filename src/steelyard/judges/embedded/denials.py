@@ -15,6 +15,8 @@ ADVISED = re.compile("(?:建议|推荐|主张|提倡|鼓励|应该?|宜)您?")
 CLAUSE_END = re.compile(r"[，,。；;！？!?\n]|\bbut\b|\bwhile\b|但是|但|而是")
 
 
+# Where something is excepted, what is denied of the rest is affirmed of it: closed except on Fridays.
+EXCEPTED = re.compile(r"除|否则|以外|不到|\b(?:except|excluding|unless|until|other than|apart from)\b", re.IGNORECASE)
 REST_OF_WORD = re.compile(r"[a-z0-9'-]*")
 
 

@@ -15,9 +15,12 @@ from steelyard.judges.embedded.meaning import STOP_CHARACTERS, STOP_WORDS, plain
 # Longer stretches than these are no single name or value; longer texts say too much to be compared so.
 LONGEST_TAKEN, LONGEST_NAME, LONGEST_CLAIM, LONGEST_CLAUSE = 6, 3, 60, 80
 CLAUSE_END = re.compile(
-    r"[，,;；。！？!?\n]+(?!\d)|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\bProf)\.(?=\s|$)"
+    # 12,000 is one number; 主演，2019年上映 are two clauses.
+    r"(?:[，;；。！？!?\n]|(?<!\d),|,(?!\d))+|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\bProf)\.(?=\s|$)"
     r"|\s(?=(?:and|but|while|whereas|then|ahead of|before|after)\b)|(?=但|而且|并且|然后)"
 )
+# 在山东注入渤海: a place or a time that comes first is not whom the clause speaks of.
+ADVERBIAL = re.compile(r"\A(?:在|于|从|自|当|(?:in|at|on|from|since|during)\b)|[年月日时期]\Z|\A[12][0-9]{3}\Z")
 PRONOUNS = frozenset("it they he she this these 它 他 她 其 该 们".split())
 MODAL = frozenset("made used called named known paid".split()) | frozenset("能可要会得应须使用该需")
 COPULA = re.compile(r"是|为|\b(?:is|are|was|were)\b")
@@ -119,6 +122,8 @@ def _is_subject(ours: Sequence[Token], change: Change) -> bool:
     if any(one.is_content for one in ours[: change.start]):
         return False
     named, said = (sum(one.is_content for one in part) for part in (ours[: change.end], ours[change.end :]))
+    if change.instead and ADVERBIAL.search(plain(written(change.instead))):
+        return said > 1
     if any(one.key in PRONOUNS for one in change.instead):
         return said > 1 and not any(one.is_content for one in change.instead if one.key not in PRONOUNS)
     return said > max(1, named) and not any(one.is_content for one in change.instead)

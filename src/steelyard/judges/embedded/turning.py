@@ -12,10 +12,13 @@ from steelyard.judges.embedded.fits import LONGEST_CLAUSE, Token, tokens, writte
 from steelyard.judges.embedded.meaning import plain
 from steelyard.judges.embedded.polarity import sides, told_by_words
 
-SENTENCE_END = re.compile(r"[，,;；。！？!?\n]+(?!\d)|\.(?=\s|$)")
-PASSIVE = frozenset("被遭受") | {"by"}
+SENTENCE_END = re.compile(r"(?:[，;；。！？!?\n]|(?<!\d),|,(?!\d))+|\.(?=\s|$)")
+PASSIVE = frozenset("被遭受由") | {"by"}
 # What has no direction: A and B are brothers, A met with B.
-MUTUAL = re.compile(r"和|与|跟|同|及|、|互|之间|婚|\b(?:and|or|with|between|each|marr\w+|met|meets?)\b")
+MUTUAL = re.compile(
+    r"和|与|跟|同|及|、|互|之间|婚|对阵|对战|交手|对决|接壤|毗邻|相邻|邻近|连接|合并|等于|\b(?:and|or|with|between|each|marr\w+|met"
+    r"|meets?|plays?|faces?|border\w*|neighbou?r\w*|adjoin\w*|resembl\w*|equals?|merg\w+|connects?)\b"
+)
 # Characters that set two things against one another, though they are no words of content.
 RELATING = frozenset("比给向对胜")
 COMPARING = frozenset(("than", "比"))
@@ -65,11 +68,17 @@ def _entities(ours: Sequence[Token], theirs: Sequence[Token]) -> list[_Entity]:
     at = 0
     while at < len(mine):
         size = next((size for size in range(LONGEST_ENTITY, 0, -1) if _once(mine, other, at, size)), 0)
-        if size and any(one.is_content for one in ours[at : at + size]) and (size > 1 or mine[at].isascii()):
+        if size and _is_name(ours[at : at + size]):
             begin = next(place for place in range(len(other)) if other[place : place + size] == mine[at : at + size])
             found.append(_Entity((at, at + size), (begin, begin + size)))
         at += max(size, 1)
     return found
+
+
+def _is_name(stretch: Sequence[Token]) -> bool:
+    """Whether it can be someone: not a single character, nor a figure."""
+    is_said = any(one.is_content and not one.key[0].isdigit() for one in stretch)
+    return is_said and (len(stretch) > 1 or stretch[0].written.isascii())
 
 
 def _once(mine: Sequence[str], other: Sequence[str], at: int, size: int) -> bool:
@@ -113,7 +122,9 @@ def _is_passive(between: Sequence[Token]) -> bool:
 
 def _is_same_act(mine: Sequence[Token], other: Sequence[Token]) -> bool:
     acts = [{one.key for one in stretch if one.is_content or one.key in RELATING} for stretch in (mine, other)]
-    return bool(acts[0] & acts[1]) or bool(told_by_words(written(mine)) & told_by_words(written(other)))
+    # An adverb that both have is not yet the same act: yesterday beat, yesterday lost to.
+    is_same = bool(acts[0] & acts[1]) and (acts[0] <= acts[1] or acts[1] <= acts[0])
+    return is_same or bool(told_by_words(written(mine)) & told_by_words(written(other)))
 
 
 def _opposite(claim: str, sentence: str) -> bool:
