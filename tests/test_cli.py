@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -400,6 +401,13 @@ def test_judges_list(steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch) -> N
     assert "mine" in listed
     assert "MY_KEY (set)" in listed
     assert KEY not in listed
+
+
+@pytest.mark.parametrize("judge", ["embedded", "local"])
+def test_judges_list_says_how_far_the_offline_judges_were_measured(steelyard: Steelyard, judge: str) -> None:
+    """Both judges that need no key were measured, and the list says how often they are right."""
+    row = next(line for line in steelyard("judges", "list").out.splitlines() if line.startswith(f"│ {judge} "))
+    assert re.search(r"\d\d \(\d sets\)", row)
 
 
 def test_judges_check(steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch) -> None:

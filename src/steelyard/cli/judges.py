@@ -66,11 +66,13 @@ def list_(config: ConfigOption = None) -> None:
     from rich.table import Table
 
     from steelyard.config import Config
+    from steelyard.models.catalogue import DEFAULT, known_models
 
     settings = Config.load(config)
     table = Table("judge", "what it is", "key", "right in 100")
+    local = f"local:{known_models()[DEFAULT].full_title}"
     table.add_row("embedded", "rules and a small model in the box, offline", "none", _measured("embedded"))
-    table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured("local:*"))
+    table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
     for name, given in settings.settings.judges.items():
         kind = str(given.get("kind", "openai"))
         what = " · ".join(str(part) for part in (kind, given.get("model"), given.get("base_url")) if part)

@@ -49,6 +49,11 @@ class KnownModel(BaseModel):
     hub: str | None = None
     packages: Packages | None = None
 
+    @property
+    def full_title(self) -> str:
+        """What a judge with this model is called after: which weights they are, and how they are packed."""
+        return f"{self.title}-{self.quantisation}"
+
 
 @cache
 def known_models() -> dict[str, KnownModel]:

@@ -116,7 +116,7 @@ class Shelf:
                 )
             self.keep(record.model_copy(update={"modified": path.stat().st_mtime_ns}))
         known = known_models().get(name)
-        title = f"{known.title}-{known.quantisation}" if known else name
+        title = known.full_title if known else name
         return Model(title=title, path=path, sha256=record.sha256, too_small=known.too_small if known else False)
 
     def _how_to_get(self, name: str) -> str:

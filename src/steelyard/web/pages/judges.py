@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.judges.check import Qualification, check
 from steelyard.judges.endpoint import Price
 from steelyard.models import Shelf, known_models
+from steelyard.models.catalogue import DEFAULT
 from steelyard.models.shelf import in_words
 from steelyard.prices import shipped
 from steelyard.records import Record
@@ -76,7 +77,8 @@ def listed(config: Config, checked: Qualification | None = None) -> JudgesPage:
 
 def _judges(config: Config, default: str) -> Iterator[JudgeInfo]:
     found = [JudgeInfo(name="embedded", kind="embedded", agreement=summary("embedded"))]
-    found.append(JudgeInfo(name="local", kind="local", agreement=summary("local:*"), can_be_checked=_has_model(config)))
+    local = summary(f"local:{known_models()[DEFAULT].full_title}")
+    found.append(JudgeInfo(name="local", kind="local", agreement=local, can_be_checked=_has_model(config)))
     found += [_own(config, name) for name in config.settings.judges]
     if default.startswith("openai:"):
         _, _, model = default.partition(":")
