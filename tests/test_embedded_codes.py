@@ -20,7 +20,6 @@ def label(claim: str, passage: str) -> str:
     [
         ("热线：400-610-2233", "4006102233", "号码"),
         ("call 555-0142", "5550142", "号码"),
-        ("提取码为8k", None, None),
         ("验证码是7731。", "7731", "密码"),
         ("监听端口改为8443", "8443", "端口"),
         ("乘地铁十号线", 10.0, "号线"),
@@ -36,11 +35,11 @@ def label(claim: str, passage: str) -> str:
         ("They won 4-1.", (1, 4), "score"),
     ],
 )
-def test_a_number_that_names_is_read_as_a_name(text: str, value: object, of: str | None) -> None:
+def test_a_number_that_names_is_read_as_a_name(text: str, value: object, of: str) -> None:
     """What stands before or behind a number tells whether it names or measures."""
     found = [(fact.value, fact.unit) for fact in facts(text) if fact.kind == "name" and fact.unit == of]
     expected = value if isinstance(value, tuple) else (value,)
-    assert found == ([] if value is None else [(expected, of)])
+    assert found == [(expected, of)]
 
 
 @pytest.mark.parametrize(
@@ -50,15 +49,13 @@ def test_a_number_that_names_is_read_as_a_name(text: str, value: object, of: str
         "售价25000000元",
         "The box weighs 9 kg.",
         "a range of 3-5 km",
-        "共三号人",
         "一共5层",
         "Falcon 1.2 kg",
     ],
 )
 def test_a_number_that_measures_is_not(text: str) -> None:
     """A unit behind a number makes it a quantity, with the tolerance that quantities have."""
-    names = [fact for fact in facts(text) if fact.kind == "name" and fact.unit not in ("号",)]
-    assert not names
+    assert not [fact for fact in facts(text) if fact.kind == "name"]
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,7 @@ def test_a_reason_made_elsewhere_takes_the_voices_script() -> None:
     hant, hans = Voice("zh", "圖書館開門嗎"), Voice("zh", "图书馆开门吗")
     assert hant.said("资料写的是“50元”，不是“国内”") == "資料寫的是“50元”，不是“国内”"
     assert hant.said("与资料中的这句话相符（38% 的词相同）") == "與資料中的這句話相符（38% 的詞相同）"
+    assert hant.said("背景未提：图书馆") == "背景未提：图书馆"
     assert hans.said("资料中有原话") == "资料中有原话"
 
 

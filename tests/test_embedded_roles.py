@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.judges.embedded.bounds import bounded
 from steelyard.judges.embedded.comparing import worked_out
+from steelyard.judges.embedded.limits import bounded
 from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.support import read
 from steelyard.judges.embedded.turning import reversed_roles

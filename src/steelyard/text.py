@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from typing import Any, Literal, NamedTuple
 
 from steelyard.records import Language
 
@@ -69,7 +69,12 @@ def _encodable(character: str, encoding: str) -> int:
     return 1
 
 
-@lru_cache(maxsize=2)
+def converted(text: str, direction: Literal["t2s", "s2t", "s2twp"]) -> str:
+    """The text in the other script, by OpenCC's names for them."""
+    return str(_converter(direction).convert(text))
+
+
+@cache
 def _converter(direction: str) -> Any:
     from opencc import OpenCC
 
@@ -78,13 +83,13 @@ def _converter(direction: str) -> Any:
 
 def in_simplified(text: str) -> str:
     """The text with Simplified characters for Traditional ones, to compare."""
-    return str(_converter("t2s").convert(text)) if HAN.search(text) else text
+    return converted(text, "t2s") if HAN.search(text) else text
 
 
 @lru_cache(maxsize=256)
 def in_traditional(text: str) -> str:
     """The text as it is written in Taiwan, words included."""
-    return str(_converter("s2twp").convert(text))
+    return converted(text, "s2twp")
 
 
 # What a reason shows of the judged texts stands in “” or after a colon.

@@ -22,6 +22,7 @@ class Code(NamedTuple):
     end: int
 
 
+# Without 两, which counts and does not number: 两楼 are two of them.
 HAN_UP_TO_99 = "[〇零一二三四五六七八九十廿卅]{1,3}"
 SMALL = rf"(?:[0-9]{{1,4}}|{HAN_UP_TO_99})"
 # 400-820-1234: a shorter row of digits may be a range or a score.

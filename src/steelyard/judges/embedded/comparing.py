@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.facts import Fact, facts
-from steelyard.judges.embedded.fits import clauses_of, denies
+from steelyard.judges.embedded.fits import denies, short_clauses
 from steelyard.judges.embedded.meaning import plain, stem
 
 MONEY = frozenset(("yuan", "dollars", "euros", "sterling", "yen", "won", "hk dollars", "nt dollars"))
@@ -62,7 +62,7 @@ def worked_out(claim: str, texts: Sequence[str]) -> Clash | None:
 def _measured(name: str, texts: Sequence[str], dimensions: frozenset[str]) -> Fact | None:
     """The only figure of a dimension in all that is said of a thing, if it is no rate and nothing tells it apart."""
     wanted = [stem(word) for word in name.split()] if name.isascii() else [name]
-    held = [(text, clause) for text in texts for clause in clauses_of(text) if _names(plain(clause), wanted)]
+    held = [(text, clause) for text in texts for clause in short_clauses(text) if _names(plain(clause), wanted)]
     figures = [fact for _, clause in held for fact in _figures(clause, dimensions)]
     if len(figures) != 1 or any(RATE_OR_OTHER.search(plain(text)) for text, _ in held):
         return None

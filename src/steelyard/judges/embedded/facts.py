@@ -189,8 +189,7 @@ def _codes(written: str, text: str) -> Iterator[Fact]:
 
 
 def _is_measured(text: str, at: int) -> bool:
-    known = {entry.dimension for entry in lexicon().units.values()}
-    return _unit(text, at, None)[0] in known
+    return _unit(text, at, None)[0] in lexicon().dimensions
 
 
 HALF = re.compile(
@@ -200,10 +199,9 @@ HALF = re.compile(
 
 def _halves(text: str) -> Iterator[Fact]:
     """半年, half an hour."""
-    units = {entry.dimension for entry in lexicon().units.values()}
     for match in HALF.finditer(text):
         unit, factor, end = _unit(text, match.end() - ("月" in text[match.end() : match.end() + 1]), None)
-        if unit in units:
+        if unit in lexicon().dimensions:
             written = text[match.start() : end]
             yield Fact("quantity", written.strip(), (Fraction(1, 2) * factor,), unit, match.start(), end)
 
@@ -238,11 +236,7 @@ def _is_number(text: str, match: re.Match[str], unit: str) -> bool:
     """三辆 states a number, 三思 does not; 一 is seldom more than an article, unless something is measured."""
     if not unit or text[match.start() - 1 : match.start()] in ("第", "星", "周", "之", "唯", "统", "同", "万"):
         return False
-    measured = unit in {entry.dimension for entry in lexicon().units.values()} and unit not in (
-        "people",
-        "degrees",
-        "times",
-    )
+    measured = unit in lexicon().dimensions and unit not in ("people", "degrees", "times")
     return measured if match["han"] in ("一", "千", "万", "百", "十") else True
 
 

@@ -47,7 +47,8 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 
 @lru_cache(maxsize=4096)
-def clauses_of(text: str) -> tuple[str, ...]:
+def short_clauses(text: str) -> tuple[str, ...]:
+    """The clauses of a text, cut as finely as it can be: each *and* and each comma may begin another thing."""
     return tuple(part.strip() for part in CLAUSE_END.split(text) if part and part.strip())
 
 
@@ -163,10 +164,15 @@ class Near(NamedTuple):
 
 
 def nearest(claim: str, texts: Sequence[str]) -> Near | None:
-    """The clauses of some texts and which of them comes nearest to the claim."""
+    """The clauses of some texts and which of them comes nearest to the claim; several rules ask for the same."""
+    return _nearest(claim, tuple(texts))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(claim: str, texts: tuple[str, ...]) -> Near | None:
     if len(tokens(claim)) > LONGEST_CLAIM:
         return None
-    clauses = tuple(clause for text in texts for clause in clauses_of(text) if len(tokens(clause)) <= LONGEST_CLAUSE)
+    clauses = tuple(clause for text in texts for clause in short_clauses(text) if len(tokens(clause)) <= LONGEST_CLAUSE)
     if not clauses:
         return None
     fits = [fit(claim, clause) for clause in clauses]

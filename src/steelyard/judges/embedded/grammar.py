@@ -7,10 +7,8 @@ same length, so that a match in the shadow is a place in the text.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any
 
-from steelyard.text import HAN
+from steelyard.text import HAN, converted
 
 
 class _Shadows(dict[int, str]):
@@ -19,17 +17,10 @@ class _Shadows(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         if HAN.match(character):
-            simple = str(_simplifier().convert(character))
+            simple = converted(character, "t2s")
             character = simple if len(simple) == 1 else character
         self[code] = character
         return character
-
-
-@cache
-def _simplifier() -> Any:
-    from opencc import OpenCC
-
-    return OpenCC("t2s")
 
 
 _SHADOWS = _Shadows()

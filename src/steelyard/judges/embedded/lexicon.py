@@ -32,6 +32,7 @@ class Opposites(NamedTuple):
 
 class Lexicon(NamedTuple):
     units: dict[str, Unit]
+    dimensions: frozenset[str]
     counters: str
     opposites: tuple[Opposites, ...]
     sides: dict[str, frozenset[tuple[int, int]]]
@@ -61,6 +62,7 @@ def lexicon() -> Lexicon:
     sides = _sides(opposites)
     return Lexicon(
         units={name: Unit(kind, Fraction(str(factor))) for name, (kind, factor) in tables["units"].items()},
+        dimensions=frozenset(kind for kind, _ in tables["units"].values()),
         counters=tables["counters"]["zh"],
         opposites=opposites,
         sides=sides,

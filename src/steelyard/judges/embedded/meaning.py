@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.judges.embedded.encoder import Read, encoder, read
-from steelyard.text import fold
+from steelyard.text import converted, fold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,18 +43,11 @@ SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ed
 # --- plain text and words --------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _simplifier() -> Any:
-    from opencc import OpenCC
-
-    return OpenCC("t2s")
-
-
 @lru_cache(maxsize=2048)
 def simplified(text: str) -> str:
     """Text in half width and Simplified characters, with nothing unreadable in it; case is kept."""
     folded = UNREADABLE.sub(" ", fold(UNREADABLE.sub(" ", text)))
-    return str(_simplifier().convert(folded)) if HAN_RUN.search(folded) else folded
+    return converted(folded, "t2s") if HAN_RUN.search(folded) else folded
 
 
 @lru_cache(maxsize=2048)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from steelyard.judges.embedded.bounds import BOUND
 from steelyard.judges.embedded.clashes import are_opposites, is_turned_about
 from steelyard.judges.embedded.denials import EXCEPTED
 from steelyard.judges.embedded.differences import Clash
@@ -27,6 +26,7 @@ from steelyard.judges.embedded.fits import (
     written,
 )
 from steelyard.judges.embedded.lexicon import lexicon
+from steelyard.judges.embedded.limits import BOUND
 from steelyard.judges.embedded.meaning import plain
 from steelyard.judges.embedded.polarity import told_by_words
 

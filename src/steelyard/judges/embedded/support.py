@@ -7,18 +7,14 @@ from typing import Literal, NamedTuple, Protocol
 
 from steelyard.judges.embedded.advice import advised
 from steelyard.judges.embedded.bound import turned
-from steelyard.judges.embedded.bounds import bounded
 from steelyard.judges.embedded.claims import kind_of
 from steelyard.judges.embedded.clashes import opposed
-from steelyard.judges.embedded.comparing import worked_out
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.features import NAMES, Alignment, measure_all
-from steelyard.judges.embedded.fits import clauses_of, tokens
 from steelyard.judges.embedded.model import model
+from steelyard.judges.embedded.overruling import overruled
 from steelyard.judges.embedded.readers import readings
-from steelyard.judges.embedded.roles import crossed, denied_there, exchanged
 from steelyard.judges.embedded.source import Source
-from steelyard.judges.embedded.turning import reversed_roles
 from steelyard.judges.embedded.written import lacking
 from steelyard.text import language_of, normalise
 
@@ -30,8 +26,6 @@ LONGEST_CLAIM = 2000
 SHORTEST_QUOTE = 4
 # From here on a claim is supported whatever a rule of thumb may say.
 SURE = 0.95
-# A shorter clause of a claim says too little by itself.
-SHORTEST_PART = 4
 # The most that is left of a probability that such a rule overrules.
 OVERRULED = 0.15
 # The clash that no rule can name: the network reads that the passage says otherwise.
@@ -138,7 +132,7 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     if not found.features["clashes"]:
         # That line was drawn for what rules see; what only the places of words show never overrules support.
         below = min(below, lines.supported[language])
-    if seen := _misread(claim, found, source):
+    if seen := overruled(claim, found, source):
         # Whatever the networks make of words that all are there.
         clash, below, probability = seen, 1.0, min(probability, OVERRULED)
     elif opposite := opposed(claim, found.span.text):
@@ -161,19 +155,6 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
         reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
         return Support("contradicted", probability, reference, quote, MEANING, reason)
     return Support("unknown", probability, reference, quote, None, _lack(claim, found, source, chinese))
-
-
-def _misread(claim: str, found: Alignment, source: Source) -> Clash | None:
-    """What the span and its neighbours contradict in a clause of the claim by who or what stands where."""
-    at = source.spans.index(found.span)
-    near = [span.text for span in source.spans[max(0, at - 1) : at + 2] if span.passage == found.span.passage]
-    parts = [part for part in clauses_of(claim) if len(tokens(part)) >= SHORTEST_PART] or [claim]
-    seen = next(filter(None, (rule(part, near) for part in parts for rule in RULES)), None)
-    # What is denied can often be named in fewer words.
-    return next((clash for clash in found.clashes if seen and clash.kind == seen.kind == "negation"), seen)
-
-
-RULES = (crossed, reversed_roles, exchanged, denied_there, bounded, worked_out)
 
 
 def _turned(clash: Clash, probability: float, found: Alignment, source: Source, chinese: bool) -> Support:

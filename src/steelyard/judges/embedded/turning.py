@@ -1,4 +1,7 @@
-"""Who did what to whom: the same names around the same act, in one another's place."""
+"""Who did what to whom: the same names around the same act, in one another's place.
+
+Stricter than `renaming.turned_about`, which hints at it: this one overrules.
+"""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from steelyard.judges.embedded.written import as_written
-from steelyard.text import in_traditional, language_of
+from steelyard.text import in_traditional, language_of, reason_in_traditional
 
 if TYPE_CHECKING:
     from steelyard.judges.embedded.support import Read, Reading, Support
 
 PromptLanguage = Literal["zh", "en"]
 
-QUOTED = re.compile(r"(“[^”]*”|\"[^\"]*\")")
+QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"")
 
 
 class Voice:
@@ -30,20 +30,17 @@ class Voice:
         self._texts, self._sources = texts[::-1], sources
 
     def __call__(self, zh: str, en: str, **parts: object) -> str:
-        frame = self._framed(zh) if self.chinese else en
+        frame = (in_traditional(zh) if self._traditional else zh) if self.chinese else en
         return frame.format(**{name: _short(self._written(name, part)) for name, part in parts.items()})
 
     def said(self, reason: str) -> str:
         """A reason that was made in Simplified Chinese or English; what it holds in quotation marks is not its own."""
-        # With one group in the pattern, every second piece is a quotation.
-        pieces = enumerate(QUOTED.split(reason))
-        return "".join(self._requoted(piece) if at % 2 else self._framed(piece) for at, piece in pieces)
+        requoted = QUOTED.sub(self._requoted, reason)
+        return reason_in_traditional(requoted) if self._traditional else requoted
 
-    def _requoted(self, quotation: str) -> str:
+    def _requoted(self, found: re.Match[str]) -> str:
+        quotation = found.group()
         return f"{quotation[0]}{self._written('', quotation[1:-1])}{quotation[-1]}"
-
-    def _framed(self, text: str) -> str:
-        return in_traditional(text) if self._traditional else text
 
     def _written(self, name: str, part: object) -> str:
         if not isinstance(part, str):
