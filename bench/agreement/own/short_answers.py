@@ -1,6 +1,6 @@
 """200 questions with passages, a right short answer, and a wrong one of the same kind.
 
-A block is `== id | question`, one to three passages (a line each), `evidence: ` with the words of a passage that decide,
+A block is `== id | question`, one to three passages (a line each), `evidence: ` with the deciding words of a passage,
 `+ right answer` and `- wrong answer`. The wrong answer is often another value of the same passages.
 """
 
