@@ -13,6 +13,7 @@ from steelyard.transcripts.atomic_lines import (
     FALLBACK_SCORE,
     GROUP,
     NEED,
+    STATED,
     UNGRADED,
     Judgement,
     Level,
@@ -21,15 +22,20 @@ from steelyard.transcripts.atomic_lines import (
     heading_of,
     level_of,
     note_start,
+    ratio_of,
     read_accuracy,
     read_need,
     read_note,
 )
+from steelyard.transcripts.atomic_table import ATOM_TITLE, COLUMNS, id_of, judgement_of, note_of
+from steelyard.transcripts.forms import Form
 from steelyard.transcripts.lines import (
+    COLON,
+    LEAD,
     OPENING,
+    D,
+    Totals,
     item_of,
-    last_group,
-    more_than_one,
     read_cause,
     read_evidence,
     read_flags,
@@ -37,8 +43,13 @@ from steelyard.transcripts.lines import (
     unescape,
 )
 from steelyard.transcripts.matching import Listed, Match
+from steelyard.transcripts.tables import Row, Table, columns_of, rows_of
 
 BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
+# What a log writes between two replies: from there on it is the next sample's own text, until a transcript begins.
+PROMPT = Form(
+    rf"{LEAD}(?:用户)?(?:问题|参考答案|参考资料|生成内容|模型回答|question|references?|background|answer){D}\d{{0,9}}{D}{COLON}.*"
+)
 
 
 @dataclass
@@ -52,10 +63,12 @@ class Block:
     causal_of: int | None = None
     stated_flags: tuple[str, ...] = ()
     wraps: bool = False
+    cells: Judgement | None = None
 
     def judgement(self) -> Judgement:
         needs = [read_need("\n".join(lines)) for kind, lines in self.steps if kind == "need"]
         scored = [read_accuracy("\n".join(lines)) for kind, lines in self.steps if kind == "accuracy"]
+        scored += [self.cells] if self.cells else []
         exempt = [need for need in needs if need]
         if exempt and len(exempt) == len(needs):
             # The document ends there: whatever is scored after 不需要 has no place to stand.
@@ -83,7 +96,12 @@ class Reader:
         self.prose: list[str] = []
         self.fallback: list[str] = []
         self.flags: tuple[str, ...] = ()
+        self.totals = Totals()
         self.unmatched = 0
+        self.broken_rows = 0
+        self._first: Section | None = None
+        self._is_over = False
+        self._tables_only = False
         self._section: Section | None = None
         self._lister: Section | None = None
         self._numbered_headings = False
@@ -91,23 +109,54 @@ class Reader:
         self._block: Block | None = None
         self._pending: tuple[int, list[str]] | None = None
 
-    def read(self, lines: list[str]) -> Reader:
-        for line in lines:
-            if not line.strip():
-                self._finish()
-                if self._block:
-                    self._block.wraps = False
-            elif not self._is_known_atom(line) and not self._is_structure(line):
-                self._content(line)
+    def begins_another(self, part: str | Table) -> bool:
+        """Whether this line opens another transcript: the first section again, after later ones were read."""
+        if isinstance(part, Table):
+            return self._tables_only and bool(self.fallback) and self._section_of(part) == "accuracy"
+        if not (heading := heading_of(part)) or heading[0] != self._first:
+            return False
+        if heading[1] and not self._numbered_headings and not self._is_over:
+            return False
+        if self._section == "accuracy" and self._known(part):
+            return False
+        read_on = bool(self.blocks or self.fallback)
+        return {
+            "atoms": read_on or bool(self.listed.texts or self.levels or self._pending),
+            "levels": read_on,
+            "accuracy": bool(self.fallback),
+            "fallback": False,
+        }[heading[0]]
+
+    def take(self, part: str | Table) -> None:
+        if self._is_over:
+            return
+        if isinstance(part, Table):
+            self._finish()
+            self._take_table(part)
+        elif not part.strip():
+            self._finish()
+            if self._block:
+                self._block.wraps = False
+        elif self.fallback and PROMPT.fullmatch(part):
+            self._is_over = True
+        elif not self._is_known_atom(part) and not self._is_structure(part):
+            self._content(part)
+
+    def finish(self) -> Reader:
         self._finish()
         return self
+
+    def _known(self, line: str) -> Match | None:
+        """The listed atom whose own text this line repeats."""
+        item = item_of(line)
+        match = self.listed.find(item[0], unescape(item[1])) if item else None
+        return None if match is None or "text_differs" in match.flags else match
 
     def _is_known_atom(self, line: str) -> bool:
         """In the accuracy section an atom's own text opens its block, whatever else that text looks like."""
         is_step = line.startswith(tuple(OPENING)) and (NEED.fullmatch(line) or ACCURACY.fullmatch(line))
-        item = item_of(line) if self._section == "accuracy" and not is_step else None
-        match = self.listed.find(item[0], unescape(item[1])) if item else None
-        if match is None or "text_differs" in match.flags:
+        match = self._known(line) if self._section == "accuracy" and not is_step else None
+        if match is None:
             return False
         self._open_block(match)
         return True
@@ -122,22 +171,24 @@ class Reader:
             return False
         if score := FALLBACK_SCORE.fullmatch(line):
             self._enter("fallback")
-            self.fallback.append(last_group(score))
+            self.fallback.append(score.first())
             return True
         if (group := GROUP.fullmatch(line)) or UNGRADED.fullmatch(line):
             self._enter("accuracy")
-            self._group = level_of(group[1]) if group else None
+            self._group = level_of(group.word(1)) if group else None
+            return True
+        if stated := STATED.fullmatch(line):
+            self.totals.add("accuracy", ratio_of(stated))
             return True
         if self._section in ("accuracy", "fallback") and (prose := FALLBACK_PROSE.fullmatch(line)):
             self._enter("fallback")
-            self.prose.append(last_group(prose))
+            self.prose.append(prose.last)
             return True
         return False
 
     def _enter(self, section: Section, numbered: bool | None = None) -> None:
         self._finish()
-        if section == "atoms" and self.blocks:
-            raise more_than_one()
+        self._first = self._first or section
         if section == "atoms" and numbered is not None:
             self._numbered_headings = numbered
         self._section, self._block = section, None
@@ -194,9 +245,9 @@ class Reader:
     def _judge(self, line: str) -> None:
         block = self._block
         if need := NEED.fullmatch(line):
-            self._step("need", last_group(need))
+            self._step("need", need.last)
         elif accuracy := ACCURACY.fullmatch(line):
-            self._step("accuracy", last_group(accuracy))
+            self._step("accuracy", accuracy.last)
         elif item := item_of(line):
             match = self._find_or_list(*item)
             self._block = None
@@ -221,3 +272,48 @@ class Reader:
     def _open_block(self, match: Match) -> None:
         self._block = Block(self._group, match.flags)
         self.blocks.setdefault(match.id, []).append(self._block)
+
+    # --- tables ------------------------------------------------------------------------------------
+
+    def _section_of(self, table: Table) -> Section | None:
+        """What a table adds; before any heading, only one whose title names atoms is taken for a part of the form."""
+        columns = columns_of(table, COLUMNS)
+        if self._section is None and not any(ATOM_TITLE.fullmatch(title) for title in table.header):
+            return None
+        if "text" not in columns and "id" not in columns:
+            return None
+        if not {"accuracy", "score", "need"}.isdisjoint(columns):
+            return "accuracy"
+        if "level" in columns:
+            return "levels"
+        return "atoms" if self._section == "atoms" and "text" in columns else None
+
+    def _take_table(self, table: Table) -> None:
+        """Rows list atoms, grade them, judge them, or all of it, by the columns there are."""
+        section, columns = self._section_of(table), columns_of(table, COLUMNS)
+        if section is None:
+            return
+        self._tables_only = self._tables_only or self._section is None
+        self._enter(section)
+        for number, row in enumerate(rows_of(table, columns), start=1):
+            if row is None:
+                self.broken_rows += 1
+            elif match := self._row_atom(row, number):
+                self._take_row(row, match, judges=section == "accuracy")
+
+    def _row_atom(self, row: Row, number: int) -> Match | None:
+        id = id_of(row["id"]) or number
+        if row["text"]:
+            return self._find_or_list(id, row["text"])
+        match = Match(id) if id in self.listed.texts and row.has("id") else None
+        self.unmatched += match is None
+        return match
+
+    def _take_row(self, row: Row, match: Match, *, judges: bool) -> None:
+        if row.has("level"):
+            self.levels.setdefault(match.id, []).append((note_of(row, judges), match.flags))
+        if judges:
+            self._open_block(match)
+            if self._block:
+                self._block.cells = judgement_of(row)
+                self._block = None
