@@ -78,8 +78,9 @@ STATED = Form(
 
 LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level"
 LEVEL_NOTE = Form(
-    rf"(?:[（(]|[—–\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:(?:{LEVEL_WORD}){D}{COLON}?{D}(?:{IN_BRACKETS}|([1-3一二三])(?![\d.]))"
-    rf"|(?<=[（(]){LB}?([1-3]){RB}?\s?级)"
+    rf"(?:[（(]|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
+    rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|([1-3一二三])(?![\d.]))"
+    rf"|[（(]{D}{LB}?([1-3]){RB}?\s?级|{LB}([1-3])\s?级{RB}"
 )
 LEVEL_REASON = Form(rf"\s?级?\s?[，,；;。]?\s?(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
 
@@ -134,7 +135,7 @@ def ratio_of(stated: Hit) -> float | None:
     if part:
         return int(part) / int(whole) if int(whole) else None
     value = float(number) / (100 if percent else 1)
-    return value if value <= 1 else None
+    return None if value > 1 else int(value) if value.is_integer() else value
 
 
 class LevelNote(NamedTuple):

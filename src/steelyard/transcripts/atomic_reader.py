@@ -112,20 +112,17 @@ class Reader:
     def begins_another(self, part: str | Table) -> bool:
         """Whether this line opens another transcript: the first section again, after later ones were read."""
         if isinstance(part, Table):
-            return self._tables_only and bool(self.fallback) and self._section_of(part) == "accuracy"
-        if not (heading := heading_of(part)) or heading[0] != self._first:
+            return bool(self.fallback) and self._is_another(part)
+        if not (heading := heading_of(part)) or heading[0] == "fallback":
             return False
-        if heading[1] and not self._numbered_headings and not self._is_over:
+        if self._is_over:
+            return True
+        section, numbered = heading
+        if (numbered and not self._numbered_headings) or (self._section == "accuracy" and self._known(part)):
             return False
-        if self._section == "accuracy" and self._known(part):
-            return False
-        read_on = bool(self.blocks or self.fallback)
-        return {
-            "atoms": read_on or bool(self.listed.texts or self.levels or self._pending),
-            "levels": read_on,
-            "accuracy": bool(self.fallback),
-            "fallback": False,
-        }[heading[0]]
+        if section == "atoms":
+            return bool(self.blocks or self.fallback or self.listed.texts or self.levels or self._pending)
+        return section == self._first and bool(self.fallback or (section == "levels" and self.blocks))
 
     def take(self, part: str | Table) -> None:
         if self._is_over:
@@ -274,6 +271,16 @@ class Reader:
         self.blocks.setdefault(match.id, []).append(self._block)
 
     # --- tables ------------------------------------------------------------------------------------
+
+    def _is_another(self, table: Table) -> bool:
+        """A whole transcript in a table, and not a summary of the atoms that were listed."""
+        columns = columns_of(table, COLUMNS)
+        named = any(ATOM_TITLE.fullmatch(title) for title in table.header)
+        if not named or self._section_of(table) != "accuracy" or "text" not in columns:
+            return False
+        rows = [row for row in rows_of(table, columns) if row]
+        listed = any(self.listed.find(id_of(row["id"]) or 0, row["text"]) for row in rows)
+        return self._tables_only or self._is_over or not listed
 
     def _section_of(self, table: Table) -> Section | None:
         """What a table adds; before any heading, only one whose title names atoms is taken for a part of the form."""

@@ -34,6 +34,8 @@ COLUMNS = {
 ID = Form(r"\D{0,12}(\d{1,9})\D{0,3}")
 LEVEL = Form(r"(?:相关性)?(?:等级|(?:relevance\s)?level)?\s?[【\[（(]?\s?([1-3一二三])\s?[】\]）)]?\s?级?")
 SCORE = Form(r"(?:打分|得分|score)?[:：]?\s?[【\[〖（({]{0,2}\s?(-?\d{1,4})\s?[】\]〗）)}]{0,2}\s?分?")
+# What decorates a word in a cell.
+SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
 NOTHING = Form(r"[-—–/]{0,4}|无|n/?a|none")
 EXEMPT = Form(
     r"(?:不需要|无需|不用|无须|不)(?:进行)?(?:准确性|事实性?)?(?:判断|评估|核查|打分)?|exempt|not\s(?:needed|required|applicable)"
@@ -75,6 +77,7 @@ def judgement_of(row: Row) -> Judgement:
 
 def _read_cell(cell: str) -> tuple[AtomLabel | None, tuple[str, ...]]:
     """A label by its number, or by the word the cell begins with; None where the cell is empty."""
+    cell = cell.lstrip(SIGNS)
     if NOTHING.fullmatch(cell):
         return None, ()
     if EXEMPT.fullmatch(cell):

@@ -48,14 +48,14 @@ def _signs(line: str) -> list[tuple[str, str]]:
         signs.append(("grounded", f"total {total.word(1)}"))
     elif grounded_reader.SUMMARY.match(line) and grounded_reader.SUMMED.search(line):
         signs.append(("grounded", "total"))
+    elif scored := scorecard_reader.score_of(line):
+        signs.append(("scorecard", scored[0]))
     for name in ("relevance", "truthfulness"):
         if grounded_reader.HEADINGS[name].fullmatch(line):
             signs.append(("grounded", name))
     signs += [("grounded", kind.name) for kind, form in grounded_reader.CHECKS if form.fullmatch(line)]
     if MARKED.match(line) and (metric := scorecard_reader.heading_of(line)):
         signs.append(("scorecard", metric))
-    if scored := scorecard_reader.score_of(line):
-        signs.append(("scorecard", scored[0]))
     if scorecard_reader.LABEL.fullmatch(line):
         signs.append(("scorecard", "label"))
     if dialogue_markdown.ROUND.fullmatch(line):
@@ -70,7 +70,7 @@ def _table_signs(table: Table) -> list[tuple[str, str]]:
     signs: list[tuple[str, str]] = []
     if any(atomic_table.ATOM_TITLE.fullmatch(title) for title in table.header):
         signs += [("atomic", f"column {name}") for name in columns_of(table, atomic_table.COLUMNS)]
-    if any(grounded_reader.check_of(row[0]) for row in table.rows):
+    if any(grounded_reader.check_of(cell) for row in table.rows for cell in row[:2]):
         signs += [("grounded", f"column {name}") for name in columns_of(table, grounded_reader.COLUMNS)]
     signs += [("scorecard", metric) for metric, _ in scorecard_reader.metric_scores(table)]
     dialogue = columns_of(table, dialogue_markdown.COLUMNS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from steelyard.records import Criterion, Validity, Verdict
 from steelyard.scoring import dialogue_scores
@@ -48,12 +49,27 @@ def render_json(verdict: Verdict) -> str:
 # --- both reports ----------------------------------------------------------------------------------
 
 
+@dataclass
 class Pair:
     """One transcript: report 1, report 2, or both."""
 
-    def __init__(self) -> None:
-        self.report: Report | None = None
-        self.reader: Reader | None = None
+    report: Report | None = None
+    reader: Reader | None = None
+
+    def takes(self, part: Report | Reader) -> bool:
+        """Whether this report belongs to the same dialogue as the other one."""
+        if isinstance(part, Reader):
+            return self.reader is None and (self.report is None or _share(part, self.report))
+        return self.report is None and (self.reader is None or _share(self.reader, part))
+
+
+def _share(reader: Reader, report: Report) -> bool:
+    """Whether the two reports speak of the same criteria; one that has none is no stranger."""
+    listed: dict[int, Listed] = {}
+    for entry in reader.entries:
+        listed.setdefault(entry.turn, Listed()).add(entry.id, entry.text)
+    known = any(row.turn in listed and listed[row.turn].find(row.id, row.content) for row in report.rows)
+    return known or not listed or not report.rows
 
 
 def parse(text: str) -> list[Reading]:
@@ -61,14 +77,14 @@ def parse(text: str) -> list[Reading]:
     own_line = any(reader.entries for reader in readers_of(lines_of(plain), Reader))
     pairs = [Pair()]
     for part in _parts(plain, find_reports(plain, own_line=own_line)):
-        if isinstance(part, Reader):
-            if pairs[-1].reader:
-                pairs.append(Pair())
-            pairs[-1].reader = part
-        elif part != pairs[-1].report:
+        if isinstance(part, Report) and part == pairs[-1].report:
             # The same report again says nothing new.
-            if pairs[-1].report:
-                pairs.append(Pair())
+            continue
+        if not pairs[-1].takes(part):
+            pairs.append(Pair())
+        if isinstance(part, Reader):
+            pairs[-1].reader = part
+        else:
             pairs[-1].report = part
     return [_reading(pair.reader or Reader(), pair.report) for pair in pairs]
 

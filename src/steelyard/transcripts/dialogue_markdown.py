@@ -107,7 +107,9 @@ ROUND = Form(
     rf"{LEAD}(?:第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?轮(?:对话)?(?:分析)?"
     rf"|(?:analysis\sof\s)?(?:round|turn)\s(\d{{1,5}})(?:\s(?:dialogue\s|conversation\s)?analysis)?){D}{COLON}?{D}"
 )
-CRITERION = Form(rf"{LEAD}(?:(?:评估)?细则|(?:evaluation\s)?criterion)\s?(\d{{1,9}}){D}{COLON}(.*)")
+CRITERION = Form(
+    rf"{LEAD}(?:\d{{1,9}}[.、)]\s?)?{D}(?:(?:评估)?细则|(?:evaluation\s)?criterion)\s?(\d{{1,9}}){D}{COLON}(.*)"
+)
 FIELDS = {
     "validity": Form(rf"{LEAD}(?:有效性(?:分析|判断)?|validity(?:\sanalysis)?){D}{COLON}(.*)"),
     "source": Form(rf"{LEAD}(?:依据(?:\s?[/／、]\s?出处)?|(?:basis|source)(?:\s?/\s?(?:basis|source))?){D}{COLON}(.*)"),

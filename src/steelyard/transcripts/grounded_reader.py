@@ -91,11 +91,11 @@ HEADINGS: dict[str, Form] = {
     "relevance": Form(rf"{LEAD}{ORDINAL}{D}(?:相关性{EVALUATION}|relevance{EVALUATED}){D}{COLON}?{D}"),
     "truthfulness": Form(rf"{LEAD}{ORDINAL}{D}(?:真实性{EVALUATION}|truthfulness(?:{EVALUATED})?){D}{COLON}?{D}"),
 }
-CHECKS = [(kind, Form(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}[？?]?{D}(?:{COLON}(.*))?")) for kind in KINDS]
+CHECKS = [(kind, Form(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}(?:[？?]{D}{COLON}?|{COLON}|$)(.*)")) for kind in KINDS]
 TOTAL_OF = r"(相关性|真实性|准确性|relevance|truthfulness|accuracy)\s?总?(?:得分|分数|评分|score)"
 IS = r"(?:[:：为是]|is\b)?"
-IN_BRACES = rf"{TOTAL_OF}{D}{IS}{D}\{{{{1,2}}\s*+([^{{}}\s]{{1,12}})\s*+\}}{{1,2}}分?[\s*_`。.]*+"
-UNBRACED = rf"{TOTAL_OF}{D}{IS}{D}[【\[（(]?\s?(-?[\d.]{{1,4}})\s?[】\]）)]?{D}分?[\s*_`。.]*+"
+IN_BRACES = rf"{TOTAL_OF}{D}{IS}{D}\{{{{1,2}}\s*+([^{{}}\s]{{1,12}})\s*+\}}{{1,2}}分?[\s*_`。.，,；;]*+"
+UNBRACED = rf"{TOTAL_OF}{D}{IS}{D}[【\[（(]?\s?(-?[01])(?![\d.]\d)\s?[】\]）)]?{D}分?[\s*_`。.，,；;]*+"
 TOTAL = Form(rf"{LEAD}(?:(?:因此|so|therefore){D}[，,]?{D})?(?:the\s)?{IN_BRACES}")
 # Without braces it may as well be the score of the check it follows.
 PLAIN_TOTAL = Form(rf"{LEAD}(?:the\s)?{UNBRACED}")
@@ -169,6 +169,7 @@ class Reader:
         self.own_answer: list[str] = []
         self.flags: tuple[str, ...] = ()
         self._section: str | None = None
+        self._group: Group | None = None
         self._check: Said | None = None
         self._ended = False
 
@@ -195,7 +196,7 @@ class Reader:
             else:
                 self._take_table(part)
         elif (heading := heading_of(part)) and self._isheading_of(part, *heading):
-            self._section, self._check = heading[0], None
+            self._section, self._check, self._group = heading[0], None, None
             if heading[1]:
                 self.own_answer.append(heading[1])
         elif self._section == "own_answer":
@@ -225,11 +226,11 @@ class Reader:
 
     def _takes_check(self, line: str) -> bool:
         for kind, pattern in CHECKS:
-            # The fallback check has the same words in both groups; the section tells which one is meant.
-            if kind.name == "not_fallback" and kind.group != self._section:
+            # The fallback check has the same words in both groups; the section or the check before tells which it is.
+            if kind.name == "not_fallback" and kind.group != (self._group or self._section):
                 continue
             if match := pattern.fullmatch(line):
-                self._check = Said([match.last])
+                self._check, self._group = Said([match.last]), kind.group
                 if not RULE.match(match.last):
                     self.said.setdefault((kind.group, kind.name), []).append(self._check)
                 return True
@@ -246,7 +247,7 @@ class Reader:
                 self.totals.add(TOTALS[total.word(1).lower()], {"0": 0, "1": 1}.get(points))
                 continue
             group = next((name for name, form in GROUPS if form.fullmatch(row["group"])), None)
-            self._section = group or self._section
+            self._group = group or self._group
             if self._takes_check(row["check"]) and self._check:
                 self._check.cell = row["reason"], points
             self._check = None
