@@ -26,6 +26,9 @@ ATOMIC: dict[str, tuple[list[str], list[int | None], int | None, dict[str, float
     "atomic-bold-headings": ([C, W], [1, 2], 0, {}, "judged"),
     "atomic-brace-scores": ([C, W], [None, None], 0, {}, "judged"),
     "atomic-broken-row": ([C, OPEN], [None, None], 0, {}, "partial"),
+    "atomic-bullets": ([C, U], [1, 3], 0, {}, "judged"),
+    "atomic-corner-headings": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
+    "atomic-english-translated": ([C, C], [2, 1], 0, {}, "judged"),
     "atomic-english": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
     "atomic-english-headings": ([C, U], [1, 3], 0, {}, "judged"),
     "atomic-english-table": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
@@ -47,6 +50,7 @@ GROUNDED: dict[str, tuple[list[Any], list[int | None], dict[str, float], str]] =
     "grounded-english": ([1, 1, 1, 0, 1, 1, 1, 1], [0, 1, 0], {}, "judged"),
     "grounded-english-bold": ([1] * 8, [1, 1, 1], {}, "judged"),
     "grounded-english-table": ([1, 1, 1, 1, OPEN, 0, 1, OPEN], [None, 0, 0], {"relevance": 1}, "partial"),
+    "grounded-english-translated": ([0, 0, 0, 0, 1, 0, 1, 1], [0, 0, 0], {}, "judged"),
     "grounded-one-table": ([1, 1, 1, 1, 1, 0, 1, 1], [1, 0, 0], {}, "judged"),
     "grounded-plain-totals": ([1] * 8, [1, 1, 1], {}, "judged"),
     "grounded-table": ([1, 1, 1, 0, 1, 1, 1, 1], [0, 1, 0], {}, "judged"),
@@ -300,6 +304,15 @@ def test_cells_that_disagree_or_say_nothing(accuracy: str, score: str, label: st
     verdict = parse(f"{text}| 1 | 甲 | {accuracy} | {score} |\n| 2 | 乙 | 正确 | 1 |\n\n是否为兜底回复：0")
     assert (verdict.items[0].label, verdict.items[0].flags) == (label, flags)  # type: ignore[union-attr]
     assert verdict.flags == flags
+
+
+def test_a_table_under_each_level() -> None:
+    """The heading above a table gives its rows their level."""
+    head = "| 原子信息 | 准确性 |\n|---|---|\n"
+    verdict = parse(
+        f"准确性评估：\n### 等级1\n{head}| 甲 | 正确 |\n### 等级2\n{head}| 乙 | 错误 |\n\n是否为兜底回复：0"
+    )
+    assert [(atom.label, atom.level) for atom in verdict.items] == [(C, 1), (W, 2)]  # type: ignore[union-attr]
 
 
 def test_a_table_of_something_else_is_passed_over() -> None:

@@ -121,7 +121,8 @@ def _reading(found: Reader) -> Reading:
 def _atom(found: Reader, id: int, text: str) -> Atom:
     blocks = found.blocks.get(id, [])
     missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
-    said = agreed([block.judgement() for block in blocks]) or missing
+    # A block in which nothing is said only mentions its atom.
+    said = agreed([block.judgement() for block in blocks if block.says] or [b.judgement() for b in blocks]) or missing
     level, level_reason, level_flags = _level(found.levels.get(id, []), [block.group for block in blocks])
     stated = next((block.stated_flags for block in blocks if block.stated_flags), ())
     odd = (*found.listed.flags.get(id, ()), *level_flags, *(flag for b in blocks for flag in b.flags))

@@ -34,12 +34,17 @@ SECTIONS: dict[Section, str] = {
     "atoms": rf"(?:{ATOM}(?:生成|切分|拆分|提取|列表)?"
     r"|atom(?:s|ic\s(?:information|facts?|claims?|statements?))(?:\s(?:generation|extraction|split(?:ting)?|list))?)",
     "levels": rf"(?:{ATOM}?的?相关性(?:等级(?:划分)?|分级|划分)"
-    r"|relevance\s(?:levels?|grading|grades?|classification)(?:\s(?:classification|assignment|grading|division))?)",
-    "accuracy": rf"(?:{ATOM}?的?准确性(?:评估|评价|判断)|accuracy(?:\s(?:assessment|evaluation|judge?ment|check))?)",
+    r"|(?:atomic\sinformation\s)?relevance\s(?:levels?|grading|grades?|classification)"
+    r"(?:\s(?:classification|assignment|grading|division))?)",
+    "accuracy": rf"(?:{ATOM}?的?准确性(?:评估|评价|判断)"
+    r"|(?:atomic\sinformation\s)?accuracy(?:\s(?:assessment|evaluation|judge?ment|check))?)",
     "fallback": r"(?:兜底(?:回复)?(?:检测|判断|评估)?"
     r"|fall-?back(?:\s(?:reply|response|answer))?(?:\s(?:detection|check|judge?ment))?)",
 }
-HEADINGS = {name: Form(rf"{LEAD}{ORDINAL}{D}{words}{D}{COLON}?{D}") for name, words in SECTIONS.items()}
+HEADINGS = {
+    name: Form(rf"{LEAD}{ORDINAL}{D}[【\[]?{words}(?:结果|\sresults?)?[】\]]?{D}{COLON}?{D}")
+    for name, words in SECTIONS.items()
+}
 HINT = re.compile("原子|性|兜底|atom|relevan|accura|fall", re.IGNORECASE)
 FALLBACK_PROSE = Form(rf"{LEAD}(?:[四五]、)?{SECTIONS['fallback']}{D}{COLON}{D}(.*)")
 LB, RB = r"[【\[〖]", r"[】\]〗]"
@@ -50,7 +55,8 @@ IN_BRACES = r"\{{1,2}\s*+([^{}\s]{0,12})\s*+\}{1,2}"
 MARKED = rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|{IN_BRACES}|(-?\d{{1,4}}))"
 IS_FALLBACK = (
     r"(?:(?:是否)?(?:为|是|属于)?兜底(?:回复)?"
-    r"|(?:is\s(?:it|this|the\sanswer)\s(?:a\s)?)?fall-?back(?:\s(?:reply|response|answer))?)"
+    r"|(?:(?:is|whether)\s(?:it|this|the\s(?:answer|reply|content))\s(?:is\s)?(?:a\s)?)?"
+    r"fall-?back(?:\s(?:reply|response|answer))?)"
     r"(?:[（(][^（()）]{0,12}[）)])?[？?]?"
 )
 FALLBACK_SCORE = Form(
@@ -59,13 +65,14 @@ FALLBACK_SCORE = Form(
 )
 FALLBACK_VALUES = {"0": 0, "否": 0, "不是": 0, "no": 0, "1": 1, "是": 1, "yes": 1}
 GROUP = Form(
-    rf"{LEAD}(?:相关性(?:等级)?|等级|(?:relevance\s)?level)\s?{LB}?\s?([1-3一二三])\s?{RB}?\s?级?{D}"
+    rf"{LEAD}{LB}?(?:相关性(?:等级)?|等级|(?:relevance\s)?level)\s?{LB}?\s?([1-3一二三])\s?{RB}?\s?级?{RB}?{D}"
     rf"(?:[（(][^（()）]{{1,40}}[）)]{D})?{COLON}?{D}"
 )
 UNGRADED = Form(rf"{LEAD}(?:未划分等级|ungraded){COLON}?{D}")
 NEED = Form(
     rf"{LEAD}{NUMBER}?{D}(?:是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:准确性)?(?:判断|核查|评估)"
-    r"|(?:is\s)?(?:a\s)?factual\s(?:judge?ment|check|verification)(?:\s(?:needed|required|necessary))?"
+    r"|(?:is\s|whether\s(?:to\s(?:perform|make)\s)?)?(?:a\s)?factual\s(?:judge?ment|check|verification)"
+    r"(?:\s(?:is\s)?(?:needed|required|necessary))?"
     rf"|needs?\s(?:a\s)?(?:factual\s)?(?:check(?:ing)?|judge?ment|verification))[？?]?{D}{COLON}{D}(.*)",
     re.DOTALL,
 )
@@ -76,7 +83,7 @@ STATED = Form(
     rf"{D}(?:为|是|is|{COLON}){D}\{{{{0,2}}(?:(\d{{1,6}})\s?/\s?(\d{{1,6}})|(\d{{1,3}}(?:\.\d{{1,6}})?)(\s?%)?)\}}{{0,2}}[\s。.*_`]*+"
 )
 
-LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level"
+LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level(?:\s(?:classification|assignment|division))?"
 LEVEL_NOTE = Form(
     rf"(?:[（(]|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
     rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|([1-3一二三])(?![\d.]))"
@@ -85,7 +92,7 @@ LEVEL_NOTE = Form(
 LEVEL_REASON = Form(rf"\s?级?\s?[，,；;。]?\s?(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
 
 PUNCTUATION = "，,。.；;、!！ \t\n*_`"
-SCORE_WORD = r"(?:准确性|accuracy\s)?(?:[打得评]分|\bscored?)"
+SCORE_WORD = r"(?:准确性|accuracy\s)?(?:[打得评]分|\bscor(?:ed?|ing))"
 GAP = r"[\s，,。.；;、*_`\-]*+"
 END = rf"{GAP}(?:评估|流程)?(?:结束|end(?:ed)?|done)?[\s。.！!*_`]*+"
 WORDED = rf"{SCORE_WORD}{D}(?:[:：为是]|is\b)?{D}{MARKED}{D}分?"
@@ -189,6 +196,24 @@ def read_need(value: str) -> Judgement | None:
     """Step （1）: exempt, or None where the atom goes on to step （2）."""
     word = UNNEEDED.match(value)
     return Judgement("exempt", _plain_reason(value[word.end :])) if word else None
+
+
+INLINE = Form(r"[\s:：—\-→=>|]*+(?:[（(](.*)[）)][。.]?|(.+))", re.DOTALL)
+ACCURACY_NAME = Form(rf"{D}(?:准确性(?:评估|判断)?|accuracy){D}{COLON}{D}")
+
+
+INLINE_EXEMPT = Form(r"不需要|无需|无须|(?:exempt|not\s(?:needed|required|applicable))\b")
+
+
+def read_inline(tail: str) -> tuple[Literal["need", "accuracy"], str] | None:
+    """What an item's own line says behind the atom's text, as one of the steps would say it; None if it is neither."""
+    match = INLINE.fullmatch(tail)
+    value = (match[1] or match[2]) if match else ""
+    if name := ACCURACY_NAME.match(value):
+        value = value[name.end :]
+    if INLINE_EXEMPT.match(value):
+        return "need", value
+    return ("accuracy", value) if value and "score_missing" not in read_accuracy(value).flags else None
 
 
 def read_accuracy(value: str) -> Judgement:

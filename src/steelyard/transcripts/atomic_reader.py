@@ -24,6 +24,7 @@ from steelyard.transcripts.atomic_lines import (
     note_start,
     ratio_of,
     read_accuracy,
+    read_inline,
     read_need,
     read_note,
 )
@@ -46,6 +47,8 @@ from steelyard.transcripts.matching import Listed, Match
 from steelyard.transcripts.tables import Row, Table, columns_of, rows_of
 
 BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
+# The number of an item that has only a bullet.
+UNNUMBERED = 0
 # What a log writes between two replies: from there on it is the next sample's own text, until a transcript begins.
 PROMPT = Form(
     rf"{LEAD}(?:用户)?(?:问题|参考答案|参考资料|生成内容|模型回答|question|references?|background|answer){D}\d{{0,9}}{D}{COLON}.*"
@@ -64,6 +67,10 @@ class Block:
     stated_flags: tuple[str, ...] = ()
     wraps: bool = False
     cells: Judgement | None = None
+
+    @property
+    def says(self) -> bool:
+        return bool(self.steps or self.cells)
 
     def judgement(self) -> Judgement:
         needs = [read_need("\n".join(lines)) for kind, lines in self.steps if kind == "need"]
@@ -102,6 +109,7 @@ class Reader:
         self._first: Section | None = None
         self._is_over = False
         self._tables_only = False
+        self._grades_by_group = False
         self._section: Section | None = None
         self._lister: Section | None = None
         self._numbered_headings = False
@@ -171,7 +179,12 @@ class Reader:
             self.fallback.append(score.first())
             return True
         if (group := GROUP.fullmatch(line)) or UNGRADED.fullmatch(line):
-            self._enter("accuracy")
+            if self._section == "levels" and (self._grades_by_group or not (self.levels or self._pending)):
+                # The section lists its atoms by level instead of noting the level of each.
+                self._finish()
+                self._grades_by_group = True
+            else:
+                self._enter("accuracy")
             self._group = level_of(group.word(1)) if group else None
             return True
         if stated := STATED.fullmatch(line):
@@ -186,9 +199,10 @@ class Reader:
     def _enter(self, section: Section, numbered: bool | None = None) -> None:
         self._finish()
         self._first = self._first or section
+        self._grades_by_group = False
         if section == "atoms" and numbered is not None:
             self._numbered_headings = numbered
-        self._section, self._block = section, None
+        self._section, self._block, self._group = section, None, None
 
     def _content(self, line: str) -> None:
         if self._section in ("atoms", "levels"):
@@ -204,8 +218,9 @@ class Reader:
     def _collect(self, line: str) -> None:
         """An item of the first two sections may run over several lines; it is read when it ends."""
         item = item_of(line)
-        if item is None and self._section == "atoms" and (bullet := BULLET.fullmatch(line)):
-            item = len(self.listed.texts) + 1 + (self._pending is not None), undecorated(bullet[1])
+        if item is None and (bullet := BULLET.fullmatch(line)):
+            next_id = len(self.listed.texts) + 1 + (self._pending is not None)
+            item = (next_id if self._lister in (None, self._section) else UNNUMBERED), undecorated(bullet[1])
         if item:
             self._finish()
             self._pending = item[0], [item[1]]
@@ -236,6 +251,8 @@ class Reader:
     def _grade(self, id: int, line: str) -> None:
         start = note_start(line, self.raw.get(id))
         note = read_note(line[start:] if start is not None else "")
+        if start is None and self._grades_by_group:
+            note = LevelNote(self._group, "", readable=True)
         if match := self._find_or_list(id, undecorated(line[:start])):
             self.levels.setdefault(match.id, []).append((note, match.flags))
 
@@ -246,10 +263,11 @@ class Reader:
         elif accuracy := ACCURACY.fullmatch(line):
             self._step("accuracy", accuracy.last)
         elif item := item_of(line):
-            match = self._find_or_list(*item)
             self._block = None
-            if match:
+            if not self._judge_inline(*item) and (match := self._find_or_list(*item)):
                 self._open_block(match)
+        elif (bullet := BULLET.fullmatch(line)) and (known := self._bulleted(bullet[1])):
+            self._open_block(known)
         elif block is None:
             return
         elif (evidence := read_evidence(line)) is not None:
@@ -260,6 +278,21 @@ class Reader:
             block.stated_flags, block.wraps = flags, False
         elif block.wraps:
             block.steps[-1][1].append(line)
+
+    def _judge_inline(self, id: int, text: str) -> bool:
+        """An item whose own line goes on behind the listed text, with its judgement."""
+        raw = self.raw.get(id)
+        if raw is None or self._lister == "accuracy" or not text.startswith(raw):
+            return False
+        if (step := read_inline(text[len(raw) :])) is None:
+            return False
+        self._open_block(Match(id))
+        self._step(*step)
+        return True
+
+    def _bulleted(self, text: str) -> Match | None:
+        match = self.listed.find(UNNUMBERED, unescape(undecorated(text)))
+        return match if match and not match.flags else None
 
     def _step(self, kind: Literal["need", "accuracy"], value: str) -> None:
         if self._block:
@@ -301,7 +334,9 @@ class Reader:
         if section is None:
             return
         self._tables_only = self._tables_only or self._section is None
+        group = self._group
         self._enter(section)
+        self._group = group
         for number, row in enumerate(rows_of(table, columns), start=1):
             if row is None:
                 self.broken_rows += 1

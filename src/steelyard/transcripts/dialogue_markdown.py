@@ -122,8 +122,8 @@ QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
 WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
 VALIDITY = Form(rf"{D}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
 RESULT = Form(
-    rf"{D}[\[【]?(符合|不符合|不确定|未判定|not\scompliant|non-?compliant|compliant|satisfied|violated|not\ssatisfied"
-    rf"|undetermined|uncertain){WORD_END}"
+    rf"{D}[\[【]?(符合|不符合|不确定|未判定|compliant|not\scompliant|non-?compliant|satisfied|not\ssatisfied|violated"
+    rf"|meets|does\snot\smeet|met|not\smet|undetermined|uncertain){WORD_END}"
 )
 OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)
 FOREIGN_QUOTE = re.compile(r"([^“「『\"]*)[“「『\"](.+)[”」』\"]", re.DOTALL)
@@ -278,8 +278,8 @@ VALIDITY_OF: dict[str, Validity] = {
 }
 LABEL_OF: dict[str, ComplianceLabel] = {
     **{word: label for label, word in RESULTS.items()},
-    **dict.fromkeys(("compliant", "satisfied"), "satisfied"),
-    **dict.fromkeys(("notcompliant", "noncompliant", "notsatisfied", "violated"), "violated"),
+    **dict.fromkeys(("compliant", "satisfied", "meets", "met"), "satisfied"),
+    **dict.fromkeys(("notcompliant", "noncompliant", "notsatisfied", "violated", "doesnotmeet", "notmet"), "violated"),
     **dict.fromkeys(("undetermined", "uncertain"), "undetermined"),
     OPEN: "unjudged",
 }

@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     pattern: str
 
 
-ASKED = r"(?:(?:is|does)\s(?:it|the\sanswer)\s)?"
+ASKED = r"(?:(?:is|does|whether)\s(?:(?:it|the\s(?:answer|reply)|there)\s)?(?:(?:is|are)\s)?)?"
 FALLBACK = rf"(?:是否(?:为|是|属于)?兜底(?:回复)?|{ASKED}(?:not\s)?(?:a\s)?fall-?back(?:\s(?:reply|response|answer))?)"
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -58,13 +58,13 @@ KINDS: tuple[Kind, ...] = (
         "truthfulness",
         "conclusion_correct",
         "是否结论正确",
-        r"(?:(?:是否)?结论(?:是否)?正确|(?:is\sthe\s)?conclusion\s(?:is\s)?correct(?:ness)?|correct\sconclusion)",
+        r"(?:(?:是否)?结论(?:是否)?正确|(?:(?:is|whether)\sthe\s)?conclusion\s(?:is\s)?correct(?:ness)?|correct\sconclusion)",
     ),
     Kind(
         "truthfulness",
         "no_fallacy",
         "是否逻辑谬误",
-        r"(?:(?:是否)?(?:存在|有|无)?逻辑谬误|(?:(?:any|no)\s)?logical\sfallac(?:y|ies))",
+        rf"(?:(?:是否)?(?:存在|有|无)?逻辑谬误|{ASKED}(?:(?:any|no|a)\s)?logical\sfallac(?:y|ies))",
     ),
     Kind("truthfulness", "not_fallback", "是否是兜底回复", FALLBACK),
 )
@@ -85,11 +85,13 @@ EVALUATION = r"(?:评价|检查|检测|评分|评估|判断)"
 EVALUATED = r"\s(?:evaluation|check|assessment|scoring|judge?ment)"
 HEADINGS: dict[str, Form] = {
     "own_answer": Form(
-        rf"{LEAD}{ORDINAL}{D}(?:回答问题|(?:my\s|own\s)?answer(?:ing)?(?:\sto)?\sthe\squestion|(?:my|own)\sanswer)"
-        rf"{D}(?:{COLON}{D}(.*))?"
+        rf"{LEAD}{ORDINAL}{D}[【\[]?(?:回答问题|(?:my\s|own\s)?answer(?:ing)?(?:\sto)?\sthe\squestion|(?:my|own)\sanswer)"
+        rf"[】\]]?{D}(?:{COLON}{D}(.*))?"
     ),
-    "relevance": Form(rf"{LEAD}{ORDINAL}{D}(?:相关性{EVALUATION}|relevance{EVALUATED}){D}{COLON}?{D}"),
-    "truthfulness": Form(rf"{LEAD}{ORDINAL}{D}(?:真实性{EVALUATION}|truthfulness(?:{EVALUATED})?){D}{COLON}?{D}"),
+    "relevance": Form(rf"{LEAD}{ORDINAL}{D}[【\[]?(?:相关性{EVALUATION}|relevance{EVALUATED})[】\]]?{D}{COLON}?{D}"),
+    "truthfulness": Form(
+        rf"{LEAD}{ORDINAL}{D}[【\[]?(?:真实性{EVALUATION}|truthfulness(?:{EVALUATED})?)[】\]]?{D}{COLON}?{D}"
+    ),
 }
 CHECKS = [(kind, Form(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}(?:[？?]{D}{COLON}?|{COLON}|$)(.*)")) for kind in KINDS]
 TOTAL_OF = r"(相关性|真实性|准确性|relevance|truthfulness|accuracy)\s?总?(?:得分|分数|评分|score)"
