@@ -337,14 +337,15 @@ class Reader:
         group = self._group
         self._enter(section)
         self._group = group
-        for number, row in enumerate(rows_of(table, columns), start=1):
+        for row in rows_of(table, columns):
             if row is None:
                 self.broken_rows += 1
-            elif match := self._row_atom(row, number):
+            elif match := self._row_atom(row):
                 self._take_row(row, match, judges=section == "accuracy")
 
-    def _row_atom(self, row: Row, number: int) -> Match | None:
-        id = id_of(row["id"]) or number
+    def _row_atom(self, row: Row) -> Match | None:
+        lists = self._lister in (None, self._section)
+        id = id_of(row["id"]) or (len(self.listed.texts) + 1 if lists else UNNUMBERED)
         if row["text"]:
             return self._find_or_list(id, row["text"])
         match = Match(id) if id in self.listed.texts and row.has("id") else None
