@@ -6,7 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from steelyard.records import AtomLabel
-from steelyard.transcripts.forms import Form, Hit, folded
+from steelyard.transcripts.forms import FormPattern, PatternMatch, folded
 from steelyard.transcripts.lines import (
     CLOSING,
     COLON,
@@ -42,11 +42,11 @@ SECTIONS: dict[Section, str] = {
     r"|fall-?back(?:\s(?:reply|response|answer))?(?:\s(?:detection|check|judge?ment))?)",
 }
 HEADINGS = {
-    name: Form(rf"{LEAD}{ORDINAL}{D}[【\[]?{words}(?:结果|\sresults?)?[】\]]?{D}{COLON}?{D}")
+    name: FormPattern(rf"{LEAD}{ORDINAL}{D}[【\[]?{words}(?:结果|\sresults?)?[】\]]?{D}{COLON}?{D}")
     for name, words in SECTIONS.items()
 }
 HINT = re.compile("原子|性|兜底|atom|relevan|accura|fall", re.IGNORECASE)
-FALLBACK_PROSE = Form(rf"{LEAD}(?:[四五]、)?{SECTIONS['fallback']}{D}{COLON}{D}(.*)")
+FALLBACK_PROSE = FormPattern(rf"{LEAD}(?:[四五]、)?{SECTIONS['fallback']}{D}{COLON}{D}(.*)")
 LB, RB = r"[【\[〖]", r"[】\]〗]"
 IN_BRACKETS = rf"{LB}\s*+([^】\]〗\s]{{0,12}})\s*+{RB}"
 IN_PARENTHESES = r"[（(]\s*+([^（()）\s]{0,12})\s*+[）)]"
@@ -59,63 +59,63 @@ IS_FALLBACK = (
     r"fall-?back(?:\s(?:reply|response|answer))?)"
     r"(?:[（(][^（()）]{0,12}[）)])?[？?]?"
 )
-FALLBACK_SCORE = Form(
+FALLBACK_SCORE = FormPattern(
     rf"{LEAD}{ORDINAL}{D}{IS_FALLBACK}{D}{COLON}{D}(?:(?:[打得]分|score){D}{COLON}?{D})?"
     rf"(?:{MARKED}|(不是|是|否|yes|no)){D}分?{D}(?:[。.，,；;（(—].*)?"
 )
 FALLBACK_VALUES = {"0": 0, "否": 0, "不是": 0, "no": 0, "1": 1, "是": 1, "yes": 1}
-GROUP = Form(
+GROUP = FormPattern(
     rf"{LEAD}{LB}?(?:相关性(?:等级)?|等级|(?:relevance\s)?level)\s?{LB}?\s?([1-3一二三])\s?{RB}?\s?级?{RB}?{D}"
     rf"(?:[（(][^（()）]{{1,40}}[）)]{D})?{COLON}?{D}"
 )
-UNGRADED = Form(rf"{LEAD}(?:未划分等级|ungraded){COLON}?{D}")
-NEED = Form(
+UNGRADED = FormPattern(rf"{LEAD}(?:未划分等级|ungraded){COLON}?{D}")
+NEED = FormPattern(
     rf"{LEAD}{NUMBER}?{D}(?:是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:准确性)?(?:判断|核查|评估)"
     r"|(?:is\s|whether\s(?:to\s(?:perform|make)\s)?)?(?:a\s)?factual\s(?:judge?ment|check|verification)"
     r"(?:\s(?:is\s)?(?:needed|required|necessary))?"
     rf"|needs?\s(?:a\s)?(?:factual\s)?(?:check(?:ing)?|judge?ment|verification))[？?]?{D}{COLON}{D}(.*)",
     re.DOTALL,
 )
-ACCURACY = Form(rf"{LEAD}{NUMBER}?{D}{SECTIONS['accuracy']}{D}{COLON}{D}(.+)", re.DOTALL)
+ACCURACY = FormPattern(rf"{LEAD}{NUMBER}?{D}{SECTIONS['accuracy']}{D}{COLON}{D}(.+)", re.DOTALL)
 # A ratio of the whole answer, not of an atom.
-STATED = Form(
+STATED = FormPattern(
     rf"{LEAD}(?:[总综]上[，,]?|(?:总体|整体|overall|total)\s?)?(?:准确率|准确性得分|accuracy(?:\s(?:rate|score))?)"
     rf"{D}(?:为|是|is|{COLON}){D}\{{{{0,2}}(?:(\d{{1,6}})\s?/\s?(\d{{1,6}})|(\d{{1,3}}(?:\.\d{{1,6}})?)(\s?%)?)\}}{{0,2}}[\s。.*_`]*+"
 )
 
 LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level(?:\s(?:classification|assignment|division))?"
-LEVEL_NOTE = Form(
+LEVEL_NOTE = FormPattern(
     rf"(?:[（(]|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
     rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|([1-3一二三])(?![\d.]))"
     rf"|[（(]{D}{LB}?([1-3]){RB}?\s?级|{LB}([1-3])\s?级{RB}"
 )
-LEVEL_REASON = Form(rf"\s?级?\s?[，,；;。]?\s?(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
+LEVEL_REASON = FormPattern(rf"\s?级?\s?[，,；;。]?\s?(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
 
 PUNCTUATION = "，,。.；;、!！ \t\n*_`"
 SCORE_WORD = r"(?:准确性|accuracy\s)?(?:[打得评]分|\bscor(?:ed?|ing))"
 GAP = r"[\s，,。.；;、*_`\-]*+"
 END = rf"{GAP}(?:评估|流程)?(?:结束|end(?:ed)?|done)?[\s。.！!*_`]*+"
 WORDED = rf"{SCORE_WORD}{D}(?:[:：为是]|is\b)?{D}{MARKED}{D}分?"
-SCORE = Form(rf"{GAP}{WORDED}{END}")
-BARE_SCORE = Form(rf"{GAP}(?:{IN_BRACKETS}{D}分?|(-?\d{{1,4}}){D}分){END}")
-FIRST_SCORE = Form(rf"{GAP}{WORDED}(?=[\s，,。.；;（(])")
-FIRST_BARE = Form(rf"{D}{IN_BRACKETS}{D}分?(?=[\s，,。.；;（(])")
-ENDING = Form(END)
-SCORE_START = Form(SCORE_WORD)
+SCORE = FormPattern(rf"{GAP}{WORDED}{END}")
+BARE_SCORE = FormPattern(rf"{GAP}(?:{IN_BRACKETS}{D}分?|(-?\d{{1,4}}){D}分){END}")
+FIRST_SCORE = FormPattern(rf"{GAP}{WORDED}(?=[\s，,。.；;（(])")
+FIRST_BARE = FormPattern(rf"{D}{IN_BRACKETS}{D}分?(?=[\s，,。.；;（(])")
+ENDING = FormPattern(END)
+SCORE_START = FormPattern(SCORE_WORD)
 SCORE_WINDOW = 60
-PROSE: tuple[tuple[Form, AtomLabel], ...] = (
-    (Form(OPEN), "unjudged"),
-    (Form(r"不正确|不准确|错误|(?:incorrect|inaccurate|wrong|false|not\s(?:correct|accurate))\b"), "wrong"),
+PROSE: tuple[tuple[FormPattern, AtomLabel], ...] = (
+    (FormPattern(OPEN), "unjudged"),
+    (FormPattern(r"不正确|不准确|错误|(?:incorrect|inaccurate|wrong|false|not\s(?:correct|accurate))\b"), "wrong"),
     (
-        Form(
+        FormPattern(
             r"无法(?:直接)?(?:判断|确定)|不确定|(?:undetermined|uncertain|unverifiable"
             r"|(?:cannot\sbe|can't\sbe)\s(?:determined|judged|verified)|unable\sto\s(?:determine|judge|verify))\b"
         ),
         "undetermined",
     ),
-    (Form(r"正确|准确|(?:correct|accurate|true)\b"), "correct"),
+    (FormPattern(r"正确|准确|(?:correct|accurate|true)\b"), "correct"),
 )
-UNNEEDED = Form(
+UNNEEDED = FormPattern(
     r"不需要|不需|无需要?|无须|不用|不必|否|(?:no(?:t\s(?:needed|required|necessary|applicable))?|n/a|unnecessary|exempt)\b"
 )
 NUMERALS = str.maketrans("一二三", "123")
@@ -136,7 +136,7 @@ def level_of(mark: str) -> Level | None:
     return {"1": 1, "2": 2, "3": 3}.get(digit)  # type: ignore[return-value]
 
 
-def ratio_of(stated: Hit) -> float | None:
+def ratio_of(stated: PatternMatch) -> float | None:
     """A stated total as a ratio: 2/3, 67% or 0.67."""
     part, whole, number, percent = (stated.word(group) for group in range(1, 5))
     if part:
@@ -198,11 +198,11 @@ def read_need(value: str) -> Judgement | None:
     return Judgement("exempt", _plain_reason(value[word.end :])) if word else None
 
 
-INLINE = Form(r"[\s:：—\-→=>|]*+(?:[（(](.*)[）)][。.]?|(.+))", re.DOTALL)
-ACCURACY_NAME = Form(rf"{D}(?:准确性(?:评估|判断)?|accuracy){D}{COLON}{D}")
+INLINE = FormPattern(r"[\s:：—\-→=>|]*+(?:[（(](.*)[）)][。.]?|(.+))", re.DOTALL)
+ACCURACY_NAME = FormPattern(rf"{D}(?:准确性(?:评估|判断)?|accuracy){D}{COLON}{D}")
 
 
-INLINE_EXEMPT = Form(r"不需要|无需|无须|(?:exempt|not\s(?:needed|required|applicable))\b")
+INLINE_EXEMPT = FormPattern(r"不需要|无需|无须|(?:exempt|not\s(?:needed|required|applicable))\b")
 
 
 def read_inline(tail: str) -> tuple[Literal["need", "accuracy"], str] | None:
@@ -275,8 +275,10 @@ def _plain_reason(text: str) -> str:
     return unescape(undecorated(text))
 
 
-FALLBACK_NO = Form(r"(?:不是|并非|不属于|不为|非|没有)兜底|正常回答|\bnot\s(?:an?\s)?fall-?back|\bnormal\sanswer")
-FALLBACK_YES = Form(r"(?:为|是|属于)兜底|\bis\s(?:an?\s)?fall-?back")
+FALLBACK_NO = FormPattern(
+    r"(?:不是|并非|不属于|不为|非|没有)兜底|正常回答|\bnot\s(?:an?\s)?fall-?back|\bnormal\sanswer"
+)
+FALLBACK_YES = FormPattern(r"(?:为|是|属于)兜底|\bis\s(?:an?\s)?fall-?back")
 
 
 def read_fallback_prose(prose: str) -> int | None:

@@ -29,7 +29,7 @@ from steelyard.transcripts.atomic_lines import (
     read_note,
 )
 from steelyard.transcripts.atomic_table import ATOM_TITLE, COLUMNS, id_of, judgement_of, note_of
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
@@ -44,13 +44,13 @@ from steelyard.transcripts.lines import (
     unescape,
 )
 from steelyard.transcripts.matching import Listed, Match
-from steelyard.transcripts.tables import Row, Table, columns_of, rows_of
+from steelyard.transcripts.tables import MarkdownTable, TableRow, columns_of, rows_of
 
 BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
 # The number of an item that has only a bullet.
 UNNUMBERED = 0
 # What a log writes between two replies: from there on it is the next sample's own text, until a transcript begins.
-PROMPT = Form(
+PROMPT = FormPattern(
     rf"{LEAD}(?:用户)?(?:问题|参考答案|参考资料|生成内容|模型回答|question|references?|background|answer){D}\d{{0,9}}{D}{COLON}.*"
 )
 
@@ -117,9 +117,9 @@ class Reader:
         self._block: Block | None = None
         self._pending: tuple[int, list[str]] | None = None
 
-    def begins_another(self, part: str | Table) -> bool:
+    def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: the first section again, after later ones were read."""
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             return bool(self.fallback) and self._is_another(part)
         if not (heading := heading_of(part)) or heading[0] == "fallback":
             return False
@@ -132,10 +132,10 @@ class Reader:
             return bool(self.blocks or self.fallback or self.listed.texts or self.levels or self._pending)
         return section == self._first and bool(self.fallback or (section == "levels" and self.blocks))
 
-    def take(self, part: str | Table) -> None:
+    def take(self, part: str | MarkdownTable) -> None:
         if self._is_over:
             return
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             self._finish()
             self._take_table(part)
         elif not part.strip():
@@ -305,7 +305,7 @@ class Reader:
 
     # --- tables ------------------------------------------------------------------------------------
 
-    def _is_another(self, table: Table) -> bool:
+    def _is_another(self, table: MarkdownTable) -> bool:
         """A whole transcript in a table, and not a summary of the atoms that were listed."""
         columns = columns_of(table, COLUMNS)
         named = any(ATOM_TITLE.fullmatch(title) for title in table.header)
@@ -315,7 +315,7 @@ class Reader:
         listed = any(self.listed.find(id_of(row["id"]) or 0, row["text"]) for row in rows)
         return self._tables_only or self._is_over or not listed
 
-    def _section_of(self, table: Table) -> Section | None:
+    def _section_of(self, table: MarkdownTable) -> Section | None:
         """What a table adds; before any heading, only one whose title names atoms is taken for a part of the form."""
         columns = columns_of(table, COLUMNS)
         if self._section is None and not any(ATOM_TITLE.fullmatch(title) for title in table.header):
@@ -328,7 +328,7 @@ class Reader:
             return "levels"
         return "atoms" if self._section == "atoms" and "text" in columns else None
 
-    def _take_table(self, table: Table) -> None:
+    def _take_table(self, table: MarkdownTable) -> None:
         """Rows list atoms, grade them, judge them, or all of it, by the columns there are."""
         section, columns = self._section_of(table), columns_of(table, COLUMNS)
         if section is None:
@@ -343,7 +343,7 @@ class Reader:
             elif match := self._row_atom(row):
                 self._take_row(row, match, judges=section == "accuracy")
 
-    def _row_atom(self, row: Row) -> Match | None:
+    def _row_atom(self, row: TableRow) -> Match | None:
         lists = self._lister in (None, self._section)
         id = id_of(row["id"]) or (len(self.listed.texts) + 1 if lists else UNNUMBERED)
         if row["text"]:
@@ -352,7 +352,7 @@ class Reader:
         self.unmatched += match is None
         return match
 
-    def _take_row(self, row: Row, match: Match, *, judges: bool) -> None:
+    def _take_row(self, row: TableRow, match: Match, *, judges: bool) -> None:
         if row.has("level"):
             self.levels.setdefault(match.id, []).append((note_of(row, judges), match.flags))
         if judges:

@@ -12,32 +12,34 @@ from steelyard.transcripts.atomic_lines import (
     read_accuracy,
     read_need,
 )
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import unescape
-from steelyard.transcripts.tables import Row
+from steelyard.transcripts.tables import TableRow
 
 ATOM = r"原子(?:信息|资讯|讯息|事实)"
-ATOM_TITLE = Form(rf"(?:{ATOM})(?:内容)?|atom|atomic\s(?:information|fact|claim)|claim")
+ATOM_TITLE = FormPattern(rf"(?:{ATOM})(?:内容)?|atom|atomic\s(?:information|fact|claim)|claim")
 COLUMNS = {
-    "id": Form(rf"(?:{ATOM})?(?:编号|序号)|#|no\.?|id|number"),
-    "text": Form(rf"(?:{ATOM})(?:内容)?|内容|信息|atom|atomic\s(?:information|fact|claim)|claim|statement|fact"),
-    "level": Form(r"(?:相关性)?(?:等级|级别)(?:划分)?|相关性|(?:relevance\s)?level|relevance"),
-    "level_reason": Form(r"(?:等级|划分|等级划分|相关性)(?:的)?理由|level\sreason|relevance\sreason"),
-    "need": Form(r"是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:判断|核查|评估)|(?:factual|needs?\scheck(?:ing)?)\??"),
-    "accuracy": Form(
+    "id": FormPattern(rf"(?:{ATOM})?(?:编号|序号)|#|no\.?|id|number"),
+    "text": FormPattern(rf"(?:{ATOM})(?:内容)?|内容|信息|atom|atomic\s(?:information|fact|claim)|claim|statement|fact"),
+    "level": FormPattern(r"(?:相关性)?(?:等级|级别)(?:划分)?|相关性|(?:relevance\s)?level|relevance"),
+    "level_reason": FormPattern(r"(?:等级|划分|等级划分|相关性)(?:的)?理由|level\sreason|relevance\sreason"),
+    "need": FormPattern(
+        r"是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:判断|核查|评估)|(?:factual|needs?\scheck(?:ing)?)\??"
+    ),
+    "accuracy": FormPattern(
         r"准确性(?:评估|判断|评价)?(?:结果)?|(?:判断|评估)?结[果论]|判定|判断"
         r"|accuracy(?:\s(?:assessment|label))?|label|verdict|result|judge?ment"
     ),
-    "score": Form(r"(?:准确性)?(?:打分|得分|评分|分数)|(?:accuracy\s)?score"),
-    "reason": Form(r"(?:准确性|评估|判断)?(?:理由|原因|依据|说明)|reason(?:ing)?|explanation|evidence"),
+    "score": FormPattern(r"(?:准确性)?(?:打分|得分|评分|分数)|(?:accuracy\s)?score"),
+    "reason": FormPattern(r"(?:准确性|评估|判断)?(?:理由|原因|依据|说明)|reason(?:ing)?|explanation|evidence"),
 }
-ID = Form(r"\D{0,12}(\d{1,9})\D{0,3}")
-LEVEL = Form(r"(?:相关性)?(?:等级|(?:relevance\s)?level)?\s?[【\[（(]?\s?([1-3一二三])\s?[】\]）)]?\s?级?")
-SCORE = Form(r"(?:打分|得分|score)?[:：]?\s?[【\[〖（({]{0,2}\s?(-?\d{1,4})\s?[】\]〗）)}]{0,2}\s?分?")
+ID = FormPattern(r"\D{0,12}(\d{1,9})\D{0,3}")
+LEVEL = FormPattern(r"(?:相关性)?(?:等级|(?:relevance\s)?level)?\s?[【\[（(]?\s?([1-3一二三])\s?[】\]）)]?\s?级?")
+SCORE = FormPattern(r"(?:打分|得分|score)?[:：]?\s?[【\[〖（({]{0,2}\s?(-?\d{1,4})\s?[】\]〗）)}]{0,2}\s?分?")
 # What decorates a word in a cell.
 SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
-NOTHING = Form(r"[-—–/]{0,4}|无|n/?a|none")
-EXEMPT = Form(
+NOTHING = FormPattern(r"[-—–/]{0,4}|无|n/?a|none")
+EXEMPT = FormPattern(
     r"(?:不需要|无需|不用|无须|不)(?:进行)?(?:准确性|事实性?)?(?:判断|评估|核查|打分)?|exempt|not\s(?:needed|required|applicable)"
 )
 
@@ -47,7 +49,7 @@ def id_of(cell: str) -> int | None:
     return int(match.word(1)) if match else None
 
 
-def note_of(row: Row, judges: bool) -> LevelNote:
+def note_of(row: TableRow, judges: bool) -> LevelNote:
     """The level of a row; its one reason belongs to the level where the table does not judge."""
     match = LEVEL.fullmatch(row["level"])
     level = level_of(match.word(1)) if match else None
@@ -55,7 +57,7 @@ def note_of(row: Row, judges: bool) -> LevelNote:
     return LevelNote(level, unescape(reason), readable=level is not None or row["level"] == OPEN)
 
 
-def judgement_of(row: Row) -> Judgement:
+def judgement_of(row: TableRow) -> Judgement:
     """What the cells of a row say: exempt by its own column, then the score, then the word."""
     reason = unescape(row["reason"])
     if row["need"] and (exempt := read_need(row["need"])):

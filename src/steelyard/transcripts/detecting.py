@@ -7,12 +7,12 @@ from collections import Counter
 
 from steelyard.transcripts import atomic_lines, atomic_table, dialogue_markdown, grounded_reader, scorecard_reader
 from steelyard.transcripts.dialogue_json import KEY
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import lines_of
-from steelyard.transcripts.tables import Table, columns_of, with_tables
+from steelyard.transcripts.tables import MarkdownTable, columns_of, with_tables
 
 # Most lines of a long text have none of the forms' words; they need not be tried against every pattern.
-HINT = Form(
+HINT = FormPattern(
     r"性|原子|兜底|是否|轮|细则|判定|等级|结论|逻辑|回答|完整|忠|relevan|complet|accura|faithful|truthful|atom|fall-?back"
     r"|level|round|turn|criterion|background|topic|conclusion|fallac|label|verdict|factual|question"
 )
@@ -23,7 +23,7 @@ def detect(text: str) -> str | None:
     """The protocol most of whose sections appear; the one that appears first wins a tie."""
     seen: dict[tuple[str, str], None] = {}
     for part in with_tables(lines_of(text)):
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             seen.update(dict.fromkeys(_table_signs(part)))
         elif HINT.search(part):
             seen.update(dict.fromkeys(_signs(part)))
@@ -65,7 +65,7 @@ def _signs(line: str) -> list[tuple[str, str]]:
     return signs
 
 
-def _table_signs(table: Table) -> list[tuple[str, str]]:
+def _table_signs(table: MarkdownTable) -> list[tuple[str, str]]:
     """The same of a table: which titles its columns have."""
     signs: list[tuple[str, str]] = []
     if any(atomic_table.ATOM_TITLE.fullmatch(title) for title in table.header):

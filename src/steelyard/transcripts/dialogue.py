@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from steelyard.records import Criterion, Validity, Verdict
 from steelyard.scoring import dialogue_scores
-from steelyard.transcripts.dialogue_json import Found, Report, Row, find_reports
+from steelyard.transcripts.dialogue_json import PlacedReport, Report, Row, find_reports
 from steelyard.transcripts.dialogue_markdown import (
     LABEL_OF,
     OPEN,
@@ -50,7 +50,7 @@ def render_json(verdict: Verdict) -> str:
 
 
 @dataclass
-class Pair:
+class ReportPair:
     """One transcript: report 1, report 2, or both."""
 
     report: Report | None = None
@@ -75,13 +75,13 @@ def _share(reader: Reader, report: Report) -> bool:
 def parse(text: str) -> list[Reading]:
     plain = after_thinking(text)
     own_line = any(reader.entries for reader in readers_of(lines_of(plain), Reader))
-    pairs = [Pair()]
+    pairs = [ReportPair()]
     for part in _parts(plain, find_reports(plain, own_line=own_line)):
         if isinstance(part, Report) and part == pairs[-1].report:
             # The same report again says nothing new.
             continue
         if not pairs[-1].takes(part):
-            pairs.append(Pair())
+            pairs.append(ReportPair())
         if isinstance(part, Reader):
             pairs[-1].reader = part
         else:
@@ -89,7 +89,7 @@ def parse(text: str) -> list[Reading]:
     return [_reading(pair.reader or Reader(), pair.report) for pair in pairs]
 
 
-def _parts(text: str, found: list[Found]) -> Iterator[Report | Reader]:
+def _parts(text: str, found: list[PlacedReport]) -> Iterator[Report | Reader]:
     """Both kinds of reports in the order of the text; what stands between them is passed over."""
     start = 0
     for report in (*found, None):

@@ -34,7 +34,7 @@ class Report(NamedTuple):
     repaired: bool = False
 
 
-class Found(NamedTuple):
+class PlacedReport(NamedTuple):
     """A report and where in the text it stands."""
 
     report: Report
@@ -42,12 +42,12 @@ class Found(NamedTuple):
     end: int
 
 
-def find_reports(text: str, *, own_line: bool) -> list[Found]:
+def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
     """The objects that hold an evaluation report; with `own_line`, only those that begin their line.
 
     Criteria may quote such an object. Beside report 2 it stands inside a line, so position tells them apart.
     """
-    found: list[Found] = []
+    found: list[PlacedReport] = []
     failures, end = 0, 0
     last: int | None = None
     for key in KEY.finditer(text):
@@ -61,14 +61,14 @@ def find_reports(text: str, *, own_line: bool) -> list[Found]:
             last = start
             value, stop = _decoded(text, start)
             if report := _report(value):
-                found.append(Found(report, start, stop))
+                found.append(PlacedReport(report, start, stop))
                 end = stop
                 break
             failures += 1
     if not found and last is not None:
         report = _report(_repaired(text[last : last + REPAIRABLE]))
         if report:
-            found.append(Found(report._replace(repaired=True), last, len(text)))
+            found.append(PlacedReport(report._replace(repaired=True), last, len(text)))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.records import ComplianceLabel, Criterion, Validity, Verdict
-from steelyard.transcripts.forms import Form, word_of
+from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
@@ -23,7 +23,7 @@ from steelyard.transcripts.lines import (
     unescape,
     with_flags,
 )
-from steelyard.transcripts.tables import Table, columns_of, rows_of
+from steelyard.transcripts.tables import MarkdownTable, columns_of, rows_of
 
 RESULTS: dict[ComplianceLabel, str] = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}
 VALIDITIES: dict[Validity, str] = {"valid": "有效", "invalid": "无效", "unjudged": "未判定"}
@@ -103,40 +103,42 @@ def _reason(criterion: Criterion) -> str:
 
 # --- reading report 2 ------------------------------------------------------------------------------
 
-ROUND = Form(
+ROUND = FormPattern(
     rf"{LEAD}(?:第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?轮(?:对话)?(?:分析)?"
     rf"|(?:analysis\sof\s)?(?:round|turn)\s(\d{{1,5}})(?:\s(?:dialogue\s|conversation\s)?analysis)?){D}{COLON}?{D}"
 )
-CRITERION = Form(
+CRITERION = FormPattern(
     rf"{LEAD}(?:\d{{1,9}}[.、)]\s?)?{D}(?:(?:评估)?细则|(?:evaluation\s)?criterion)\s?(\d{{1,9}}){D}{COLON}(.*)"
 )
 FIELDS = {
-    "validity": Form(rf"{LEAD}(?:有效性(?:分析|判断)?|validity(?:\sanalysis)?){D}{COLON}(.*)"),
-    "source": Form(rf"{LEAD}(?:依据(?:\s?[/／、]\s?出处)?|(?:basis|source)(?:\s?/\s?(?:basis|source))?){D}{COLON}(.*)"),
-    "result": Form(rf"{LEAD}(?:符合性(?:判断)?|compliance(?:\sjudge?ment)?){D}{COLON}(.*)"),
-    "reason": Form(rf"{LEAD}(?:理由|reason(?:ing)?){D}{COLON}(.*)"),
+    "validity": FormPattern(rf"{LEAD}(?:有效性(?:分析|判断)?|validity(?:\sanalysis)?){D}{COLON}(.*)"),
+    "source": FormPattern(
+        rf"{LEAD}(?:依据(?:\s?[/／、]\s?出处)?|(?:basis|source)(?:\s?/\s?(?:basis|source))?){D}{COLON}(.*)"
+    ),
+    "result": FormPattern(rf"{LEAD}(?:符合性(?:判断)?|compliance(?:\sjudge?ment)?){D}{COLON}(.*)"),
+    "reason": FormPattern(rf"{LEAD}(?:理由|reason(?:ing)?){D}{COLON}(.*)"),
 }
 END_OF_ROUND = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*")
 CHINESE_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}
 QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
 WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
-VALIDITY = Form(rf"{D}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
-RESULT = Form(
+VALIDITY = FormPattern(rf"{D}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
+RESULT = FormPattern(
     rf"{D}[\[【]?(符合|不符合|不确定|未判定|compliant|not\scompliant|non-?compliant|satisfied|not\ssatisfied|violated"
     rf"|meets|does\snot\smeet|met|not\smet|undetermined|uncertain){WORD_END}"
 )
 OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)
 FOREIGN_QUOTE = re.compile(r"([^“「『\"]*)[“「『\"](.+)[”」』\"]", re.DOTALL)
 COLUMNS = {
-    "turn": Form(r"轮次|轮|对话轮次|round|turn"),
-    "id": Form(r"(?:评估)?(?:细则)?(?:编号|序号)|#|no\.?|id|criterion\sid"),
-    "text": Form(r"(?:评估)?细则(?:内容)?|内容|(?:evaluation\s)?criterion|content"),
-    "validity": Form(r"有效性(?:分析|判断)?|validity(?:\sanalysis)?"),
-    "source": Form(r"依据(?:\s?[/／、]\s?出处)?|出处|basis|source|basis\s?/\s?source"),
-    "result": Form(r"符合性(?:判断)?|判断|结果|状态|compliance(?:\sjudge?ment)?|result"),
-    "reason": Form(r"理由|原因|说明|reason(?:ing)?|explanation"),
+    "turn": FormPattern(r"轮次|轮|对话轮次|round|turn"),
+    "id": FormPattern(r"(?:评估)?(?:细则)?(?:编号|序号)|#|no\.?|id|criterion\sid"),
+    "text": FormPattern(r"(?:评估)?细则(?:内容)?|内容|(?:evaluation\s)?criterion|content"),
+    "validity": FormPattern(r"有效性(?:分析|判断)?|validity(?:\sanalysis)?"),
+    "source": FormPattern(r"依据(?:\s?[/／、]\s?出处)?|出处|basis|source|basis\s?/\s?source"),
+    "result": FormPattern(r"符合性(?:判断)?|判断|结果|状态|compliance(?:\sjudge?ment)?|result"),
+    "reason": FormPattern(r"理由|原因|说明|reason(?:ing)?|explanation"),
 }
-TURN_CELL = Form(r"第?\s?(?:round\s|turn\s)?(\d{1,5}|[一二三四五六七八九十]{1,3})\s?轮?")
+TURN_CELL = FormPattern(r"第?\s?(?:round\s|turn\s)?(\d{1,5}|[一二三四五六七八九十]{1,3})\s?轮?")
 
 
 class Entry:
@@ -163,9 +165,9 @@ class Reader:
         self._field: list[str] | None = None
         self._open: Entry | None = None
 
-    def begins_another(self, part: str | Table) -> bool:
+    def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another report: a round that was left behind, or the same one from its start."""
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             return False
         number = round_of(part)
         if number:
@@ -175,8 +177,8 @@ class Reader:
     def _has_criteria(self, number: int) -> bool:
         return any(turn == number for turn, _ in self._seen)
 
-    def take(self, part: str | Table) -> None:
-        if isinstance(part, Table):
+    def take(self, part: str | MarkdownTable) -> None:
+        if isinstance(part, MarkdownTable):
             self._take_table(part)
         elif number := round_of(part):
             self.rounds[number], self._round = None, number
@@ -197,7 +199,7 @@ class Reader:
         self._seen.add((entry.turn, entry.id))
         self._open, self._field = entry, None
 
-    def _take_table(self, table: Table) -> None:
+    def _take_table(self, table: MarkdownTable) -> None:
         """A row is a criterion; its round is its own cell or the heading above. Criteria hold bars themselves."""
         columns = columns_of(table, COLUMNS)
         if not {"text", "result"} <= columns.keys() or not (self.rounds or "turn" in columns):
@@ -285,7 +287,7 @@ LABEL_OF: dict[str, ComplianceLabel] = {
 }
 
 
-def _one_of(form: Form, values: list[str], words: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+def _one_of(form: FormPattern, values: list[str], words: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     """The one thing a field says; nothing, an unknown word or two different ones leave it open."""
     found = {words[word_of(match[1])] if (match := form.match(value)) else None for value in values}
     if not found:

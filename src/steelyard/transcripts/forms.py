@@ -36,26 +36,26 @@ def word_of(text: str) -> str:
     return re.sub(r"[\s*_`\-–—]", "", folded(text)).casefold()
 
 
-class Form:
+class FormPattern:
     """A compiled pattern whose matches give the text as it was written."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self.pattern = re.compile(pattern, flags | re.IGNORECASE)
 
-    def fullmatch(self, text: str, start: int = 0) -> Hit | None:
+    def fullmatch(self, text: str, start: int = 0) -> PatternMatch | None:
         return _hit(self.pattern.fullmatch(folded(text), start), text)
 
-    def match(self, text: str, start: int = 0) -> Hit | None:
+    def match(self, text: str, start: int = 0) -> PatternMatch | None:
         return _hit(self.pattern.match(folded(text), start), text)
 
-    def search(self, text: str, start: int = 0) -> Hit | None:
+    def search(self, text: str, start: int = 0) -> PatternMatch | None:
         return _hit(self.pattern.search(folded(text), start), text)
 
-    def finditer(self, text: str, start: int = 0) -> Iterator[Hit]:
-        return (Hit(match, text) for match in self.pattern.finditer(folded(text), start))
+    def finditer(self, text: str, start: int = 0) -> Iterator[PatternMatch]:
+        return (PatternMatch(match, text) for match in self.pattern.finditer(folded(text), start))
 
 
-class Hit:
+class PatternMatch:
     """What a form found: `hit[1]` is the first group as written, `hit.word(1)` as the pattern saw it."""
 
     __slots__ = ("_match", "_text")
@@ -94,5 +94,5 @@ class Hit:
         return any(self._match.groups())
 
 
-def _hit(match: re.Match[str] | None, text: str) -> Hit | None:
-    return Hit(match, text) if match else None
+def _hit(match: re.Match[str] | None, text: str) -> PatternMatch | None:
+    return PatternMatch(match, text) if match else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from steelyard.records import Part
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
@@ -19,7 +19,7 @@ from steelyard.transcripts.lines import (
     undecorated,
     unescape,
 )
-from steelyard.transcripts.tables import Row, Table, columns_of, rows_of
+from steelyard.transcripts.tables import MarkdownTable, TableRow, columns_of, rows_of
 
 Group = Literal["relevance", "truthfulness"]
 PartLabel = Literal["from_background", "benign_extension", "outside", "unjudged"]
@@ -83,51 +83,55 @@ OPEN = "，未判定。"
 ORDINAL = rf"(?:[一二三四五]、|{NUMBER}|step\s?\d\s?{COLON}?)?"
 EVALUATION = r"(?:评价|检查|检测|评分|评估|判断)"
 EVALUATED = r"\s(?:evaluation|check|assessment|scoring|judge?ment)"
-HEADINGS: dict[str, Form] = {
-    "own_answer": Form(
+HEADINGS: dict[str, FormPattern] = {
+    "own_answer": FormPattern(
         rf"{LEAD}{ORDINAL}{D}[【\[]?(?:回答问题|(?:my\s|own\s)?answer(?:ing)?(?:\sto)?\sthe\squestion|(?:my|own)\sanswer)"
         rf"[】\]]?{D}(?:{COLON}{D}(.*))?"
     ),
-    "relevance": Form(rf"{LEAD}{ORDINAL}{D}[【\[]?(?:相关性{EVALUATION}|relevance{EVALUATED})[】\]]?{D}{COLON}?{D}"),
-    "truthfulness": Form(
+    "relevance": FormPattern(
+        rf"{LEAD}{ORDINAL}{D}[【\[]?(?:相关性{EVALUATION}|relevance{EVALUATED})[】\]]?{D}{COLON}?{D}"
+    ),
+    "truthfulness": FormPattern(
         rf"{LEAD}{ORDINAL}{D}[【\[]?(?:真实性{EVALUATION}|truthfulness(?:{EVALUATED})?)[】\]]?{D}{COLON}?{D}"
     ),
 }
-CHECKS = [(kind, Form(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}(?:[？?]{D}{COLON}?|{COLON}|$)(.*)")) for kind in KINDS]
+CHECKS = [
+    (kind, FormPattern(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}(?:[？?]{D}{COLON}?|{COLON}|$)(.*)")) for kind in KINDS
+]
 TOTAL_OF = r"(相关性|真实性|准确性|relevance|truthfulness|accuracy)\s?总?(?:得分|分数|评分|score)"
 IS = r"(?:[:：为是]|is\b)?"
 IN_BRACES = rf"{TOTAL_OF}{D}{IS}{D}\{{{{1,2}}\s*+([^{{}}\s]{{1,12}})\s*+\}}{{1,2}}分?[\s*_`。.，,；;]*+"
 UNBRACED = rf"{TOTAL_OF}{D}{IS}{D}[【\[（(]?\s?(-?[01])(?![\d.]\d)\s?[】\]）)]?{D}分?[\s*_`。.，,；;]*+"
-TOTAL = Form(rf"{LEAD}(?:(?:因此|so|therefore){D}[，,]?{D})?(?:the\s)?{IN_BRACES}")
+TOTAL = FormPattern(rf"{LEAD}(?:(?:因此|so|therefore){D}[，,]?{D})?(?:the\s)?{IN_BRACES}")
 # Without braces it may as well be the score of the check it follows.
-PLAIN_TOTAL = Form(rf"{LEAD}(?:the\s)?{UNBRACED}")
+PLAIN_TOTAL = FormPattern(rf"{LEAD}(?:the\s)?{UNBRACED}")
 # A summary may talk before it states its total; stated in another way, it still ends the check above it.
-SUMMARY = Form(rf"{LEAD}(?:总(?:结|分|体)|综上|最终|(?:in\s)?summary|overall|in\sconclusion|final)")
-SUMMED = Form(rf"{IN_BRACES}$")
-PLAIN_SUMMED = Form(rf"{UNBRACED}$")
+SUMMARY = FormPattern(rf"{LEAD}(?:总(?:结|分|体)|综上|最终|(?:in\s)?summary|overall|in\sconclusion|final)")
+SUMMED = FormPattern(rf"{IN_BRACES}$")
+PLAIN_SUMMED = FormPattern(rf"{UNBRACED}$")
 TOTALS = {
     "相关性": "relevance", "真实性": "truthfulness", "准确性": "accuracy",
     "relevance": "relevance", "truthfulness": "truthfulness", "accuracy": "accuracy",
 }  # fmt: skip
 POINTS = r"(-?[0-9.]{1,4}?)"
-SCORE = Form(
+SCORE = FormPattern(
     rf"(?:(?:相关性|真实性|relevance\s|truthfulness\s){D})?(?:得分|分数|[打评]分|得|\bscored?|\bscores|\bgets){D}{IS}{D}"
     rf"(?:[{{【\[]{{1,2}}\s?{POINTS}\s?[}}】\]]{{1,2}}|（\s?{POINTS}\s?）|{POINTS}){D}(?:分|points?)?[\s*_`。.；;！!]*+"
     rf"|([01])\s?分[\s*_`。.；;！!]*+"
 )
-SCORE_START = Form(
+SCORE_START = FormPattern(
     r"(?:(?:相关性|真实性|relevance\s|truthfulness\s)[\s*_`]*+)?(?:得分|分数|[打评]分|得|\bscored?|\bscores|\bgets)|(?<![\d.])[01]\s?分"
 )
 SCORE_WINDOW = 60
-GROUP_SCORE = Form(rf"{LEAD}(?:the\s)?{TOTAL_OF}")
+GROUP_SCORE = FormPattern(rf"{LEAD}(?:the\s)?{TOTAL_OF}")
 # What the instructions say of a check: a rule for judging, not a judgement.
-RULE = Form(r"\s*(?:检查|判断)\s?(?:答案|回答|回复|\$?answer)|\s*check\s(?:whether|if|that)\b")
+RULE = FormPattern(r"\s*(?:检查|判断)\s?(?:答案|回答|回复|\$?answer)|\s*check\s(?:whether|if|that)\b")
 BULLET = re.compile(r"^[-*•·+]\s+")
-LINK = Form(r"[，,；;。]?\s?(?:因此|所以|故|因而|(?:so|hence|thus|therefore)\b)?[，,]?\s?(?:the\s)?")
+LINK = FormPattern(r"[，,；;。]?\s?(?:因此|所以|故|因而|(?:so|hence|thus|therefore)\b)?[，,]?\s?(?:the\s)?")
 LONGEST_LINK = 18
-NAME = Form(r"\s+名称[:：](.*)")
-PART = Form(rf"\s+句子·({'|'.join(PARTS.values())})[:：](.*)")
-PART_REASON = Form(r"\s+句子理由[:：](.*)")
+NAME = FormPattern(r"\s+名称[:：](.*)")
+PART = FormPattern(rf"\s+句子·({'|'.join(PARTS.values())})[:：](.*)")
+PART_REASON = FormPattern(r"\s+句子理由[:：](.*)")
 PART_LABELS: dict[str, PartLabel] = {word: label for label, word in PARTS.items()}
 
 
@@ -175,9 +179,9 @@ class Reader:
         self._check: Said | None = None
         self._ended = False
 
-    def begins_another(self, part: str | Table) -> bool:
+    def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: an earlier section, after the last total or a later section."""
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             return False
         if self._section == "own_answer":
             return False
@@ -191,8 +195,8 @@ class Reader:
         total = self._total(part) if not self.said else None
         return total is not None and total[0] in self.totals.values
 
-    def take(self, part: str | Table) -> None:
-        if isinstance(part, Table):
+    def take(self, part: str | MarkdownTable) -> None:
+        if isinstance(part, MarkdownTable):
             if self._section == "own_answer":
                 self.own_answer += [line.strip() for line in part.lines]
             else:
@@ -238,7 +242,7 @@ class Reader:
                 return True
         return False
 
-    def _take_table(self, table: Table) -> None:
+    def _take_table(self, table: MarkdownTable) -> None:
         """Each row is a check, or one of the totals."""
         for row in table_rows(table):
             score = CELL_SCORE.fullmatch(row["score"]) if row else None
@@ -306,20 +310,20 @@ def _without_link(reason: str) -> str:
 # --- tables ----------------------------------------------------------------------------------------
 
 COLUMNS = {
-    "check": Form(r"(?:检查|评价|评分|评估)?(?:项目?|内容|维度|细则|点)|check(?:\sitem)?|item|criterion|aspect"),
-    "score": Form(r"得分|分数|打分|评分|结果|score|result"),
-    "reason": Form(r"(?:评价)?(?:理由|说明|分析|原因|依据)|reason(?:ing)?|explanation|analysis"),
-    "group": Form(r"类别|维度类别|分类|group|category|dimension"),
+    "check": FormPattern(r"(?:检查|评价|评分|评估)?(?:项目?|内容|维度|细则|点)|check(?:\sitem)?|item|criterion|aspect"),
+    "score": FormPattern(r"得分|分数|打分|评分|结果|score|result"),
+    "reason": FormPattern(r"(?:评价)?(?:理由|说明|分析|原因|依据)|reason(?:ing)?|explanation|analysis"),
+    "group": FormPattern(r"类别|维度类别|分类|group|category|dimension"),
 }
-GROUPS: tuple[tuple[Group, Form], ...] = (
-    ("relevance", Form(rf"相关性(?:{EVALUATION})?|relevance")),
-    ("truthfulness", Form(rf"真实性(?:{EVALUATION})?|truthfulness")),
+GROUPS: tuple[tuple[Group, FormPattern], ...] = (
+    ("relevance", FormPattern(rf"相关性(?:{EVALUATION})?|relevance")),
+    ("truthfulness", FormPattern(rf"真实性(?:{EVALUATION})?|truthfulness")),
 )
-CELL_SCORE = Form(r"(?:得分?|score)?[:：]?\s?[【\[（({]{0,2}\s?(-?[\d.]{1,4})\s?[】\]）)}]{0,2}\s?分?")
-CELL_TOTAL = Form(rf"(?:总结|summary)?{D}{COLON}?{D}{TOTAL_OF}")
+CELL_SCORE = FormPattern(r"(?:得分?|score)?[:：]?\s?[【\[（({]{0,2}\s?(-?[\d.]{1,4})\s?[】\]）)}]{0,2}\s?分?")
+CELL_TOTAL = FormPattern(rf"(?:总结|summary)?{D}{COLON}?{D}{TOTAL_OF}")
 
 
-def table_rows(table: Table) -> Iterator[Row | None]:
+def table_rows(table: MarkdownTable) -> Iterator[TableRow | None]:
     """The rows of a table of checks; nothing for any other table."""
     columns = columns_of(table, COLUMNS)
     if {"check", "score"} <= columns.keys():

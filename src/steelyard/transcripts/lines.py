@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steelyard.records import AnyItem, Evidence, Scores, Source, Status, Verdict
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 
 # --- escaping --------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 THOUGHT = ("<think>", "</think>")
 NAMED = rf"(?:原子(?:信息|资讯)|atom(?:ic\s(?:information|fact))?)\s?(\d{{1,9}})\s?{D}{COLON}"
-ITEM = Form(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)
+ITEM = FormPattern(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)
 MARKS = ("**", "__", "*", "_", "`")
 
 
@@ -180,9 +180,9 @@ def item_of(line: str) -> tuple[int, str] | None:
 # --- lines the seeds do not have -------------------------------------------------------------------
 
 SOURCES: dict[Source, str] = {"reference": "参考", "inference": "推理", "own_knowledge": "自身知识"}
-EVIDENCE = Form(r"\s*依据[:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核对）")
-CAUSE = Form(r"\s*因果[:：]本条是第(-?\d{1,9})条的原因")
-FLAGS = Form(r"\s*标记[:：](.*)")
+EVIDENCE = FormPattern(r"\s*依据[:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核对）")
+CAUSE = FormPattern(r"\s*因果[:：]本条是第(-?\d{1,9})条的原因")
+FLAGS = FormPattern(r"\s*标记[:：](.*)")
 LIST_MARK = "、"
 TRADITIONAL = str.maketrans("据参识对条标记", "據參識對條標記")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from steelyard.records import Depth, Evidence
-from steelyard.transcripts.forms import Form, word_of
+from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
@@ -21,7 +21,7 @@ from steelyard.transcripts.lines import (
     unescape,
 )
 from steelyard.transcripts.matching import Listed, Match
-from steelyard.transcripts.tables import Row, Table, columns_of, rows_of
+from steelyard.transcripts.tables import MarkdownTable, TableRow, columns_of, rows_of
 
 # --- the form --------------------------------------------------------------------------------------
 
@@ -84,26 +84,28 @@ NAMED = {
     metric: rf"{LEAD}{MARK}{D}(?:{words})(?:评估|评分|评价|\sevaluation)?{D}(?:[（(]{D}[A-Za-z]{{1,20}}{D}[）)])?{D}"
     for metric, words in TITLES.items()
 }
-HEADINGS = {metric: Form(rf"{named}{COLON}?{D}") for metric, named in NAMED.items()}
+HEADINGS = {metric: FormPattern(rf"{named}{COLON}?{D}") for metric, named in NAMED.items()}
 POINTS = rf"[【\[（({{]{{0,2}}\s?(\d{{1,3}})\s?[】\]）)}}]{{0,2}}{D}"
 OUT_OF = r"(?:分|/\s?100|points?)"
 # A whole section in one line: the metric and its score.
 METRIC_SCORE = {
-    metric: Form(
+    metric: FormPattern(
         rf"(?:[1-4][.、]\s?)?{named}(?:得分|分数|score)?{D}(?:{COLON}|为|is\b){D}{POINTS}{OUT_OF}?(?:[（(，,].*|[\s。.*_`]*+)"
     )
     for metric, named in NAMED.items()
 }
-LABEL = Form(
+LABEL = FormPattern(
     rf"{LEAD}(?:判定|label|verdict|judge?ment){D}{COLON}{D}[【\[]?\s*+([^【】\[\]，,（(。]{{1,24}})[】\]]?{D}"
     rf"(?:[，,]\s?(?:深度|depth){COLON}\s?[【\[]?\s*+([^【】\[\]（(。]{{1,8}})[】\]]?)?(（推导）|\(derived\))?[\s。.*_`]*+"
 )
-DEPTH = Form(rf"{LEAD}(?:深度|depth){D}{COLON}{D}[【\[]?\s*+([^【】\[\]。.]{{1,8}})[】\]]?[\s。.*_`]*+")
-REASON = Form(rf"{LEAD}(?:理由|reason){D}{COLON}(.*)")
-STATED = Form(rf"{LEAD}(?:分数|得分|score){D}{COLON}{D}{POINTS}(?:{OUT_OF}.*|[\s。.*_`]*+)")
-STATED_SOFT = Form(rf"{LEAD}计入部分支撑的分数{D}{COLON}{D}(\d{{1,3}}){D}分.*")
-SUMMARY = Form(rf"{LEAD}(?:总结|summary){D}{COLON}(.*)")
-RATIO = Form(rf"{LEAD}(?:贴题比例|命中率|正确率|支撑比例)\b.*|{LEAD}(?:分数|得分|score){D}{COLON}.*|{LEAD}[pqrf]\s?=.*")
+DEPTH = FormPattern(rf"{LEAD}(?:深度|depth){D}{COLON}{D}[【\[]?\s*+([^【】\[\]。.]{{1,8}})[】\]]?[\s。.*_`]*+")
+REASON = FormPattern(rf"{LEAD}(?:理由|reason){D}{COLON}(.*)")
+STATED = FormPattern(rf"{LEAD}(?:分数|得分|score){D}{COLON}{D}{POINTS}(?:{OUT_OF}.*|[\s。.*_`]*+)")
+STATED_SOFT = FormPattern(rf"{LEAD}计入部分支撑的分数{D}{COLON}{D}(\d{{1,3}}){D}分.*")
+SUMMARY = FormPattern(rf"{LEAD}(?:总结|summary){D}{COLON}(.*)")
+RATIO = FormPattern(
+    rf"{LEAD}(?:贴题比例|命中率|正确率|支撑比例)\b.*|{LEAD}(?:分数|得分|score){D}{COLON}.*|{LEAD}[pqrf]\s?=.*"
+)
 WORDS = {
     metric: {
         **{word_of(word): label for label, word in section.labels.items()},
@@ -125,20 +127,20 @@ KIND_OF = {
     "faithfulness": "sentence",
 }
 COLUMNS = {
-    "id": Form(r"编号|序号|#|no\.?|id|number"),
-    "text": Form(
+    "id": FormPattern(r"编号|序号|#|no\.?|id|number"),
+    "text": FormPattern(
         r"句子|回答句子|内容|关键(?:要点|信息|资讯)|要点|原子(?:事实|信息|资讯)|陈述"
         r"|sentence|key\spoint|atom|atomic\sfact|claim|statement|fact"
     ),
-    "label": Form(r"判定|标记|标注|判断|结果|label|verdict|result|judge?ment"),
-    "depth": Form(r"深度(?:分析)?|depth"),
-    "reason": Form(r"理由|说明|原因|依据|reason(?:ing)?|explanation"),
+    "label": FormPattern(r"判定|标记|标注|判断|结果|label|verdict|result|judge?ment"),
+    "depth": FormPattern(r"深度(?:分析)?|depth"),
+    "reason": FormPattern(r"理由|说明|原因|依据|reason(?:ing)?|explanation"),
 }
 METRIC_COLUMNS = {
-    "metric": Form(r"指标|评分项目?|项目|维度|metric|dimension"),
-    "score": Form(r"分数|得分|评分|score"),
+    "metric": FormPattern(r"指标|评分项目?|项目|维度|metric|dimension"),
+    "score": FormPattern(r"分数|得分|评分|score"),
 }
-CELL_SCORE = Form(rf"{POINTS}{OUT_OF}?")
+CELL_SCORE = FormPattern(rf"{POINTS}{OUT_OF}?")
 
 
 @dataclass
@@ -180,9 +182,9 @@ class Reader:
         self._scores_only = False
         self._entry: Entry | None = None
 
-    def begins_another(self, part: str | Table) -> bool:
+    def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: a section that was there already."""
-        if isinstance(part, Table):
+        if isinstance(part, MarkdownTable):
             return self._metric is None and bool(self.totals.values) and bool(metric_scores(part))
         if opened := heading_of(part):
             seen = bool(self.entries[opened] or opened in self.totals.values)
@@ -190,8 +192,8 @@ class Reader:
         scored = score_of(part) if not any(self.entries.values()) else None
         return scored is not None and scored[0] in self.totals.values
 
-    def take(self, part: str | Table) -> None:
-        if isinstance(part, Table):
+    def take(self, part: str | MarkdownTable) -> None:
+        if isinstance(part, MarkdownTable):
             self._take_table(part)
         elif opened := heading_of(part):
             self._metric, self._entry, self._scores_only = opened, None, False
@@ -247,7 +249,7 @@ class Reader:
 
     # --- tables ------------------------------------------------------------------------------------
 
-    def _take_table(self, table: Table) -> None:
+    def _take_table(self, table: MarkdownTable) -> None:
         """The items of a section, or the scores of all four."""
         self._entry = None
         for metric, value in metric_scores(table):
@@ -262,7 +264,7 @@ class Reader:
                 self._take_row(self._metric, row, number)
         self._entry = None
 
-    def _take_row(self, metric: str, row: Row, number: int) -> None:
+    def _take_row(self, metric: str, row: TableRow, number: int) -> None:
         stated = row["id"].strip(" .、")
         self._open(metric, int(stated) if stated.isdecimal() and len(stated) < 10 else number, row["text"])
         if self._entry:
@@ -271,7 +273,7 @@ class Reader:
             self._entry.reason = unescape(row["reason"]) or None
 
 
-def metric_scores(table: Table) -> list[tuple[str, int]]:
+def metric_scores(table: MarkdownTable) -> list[tuple[str, int]]:
     columns = columns_of(table, METRIC_COLUMNS)
     if len(columns) < len(METRIC_COLUMNS):
         return []

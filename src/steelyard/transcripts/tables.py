@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
-from steelyard.transcripts.forms import Form
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import undecorated
 
 RULE = re.compile(r":?-+:?")
@@ -14,7 +14,7 @@ BREAK = re.compile(r"<br\s?/?>", re.IGNORECASE)
 MOST_COLUMNS = 20
 
 
-class Table(NamedTuple):
+class MarkdownTable(NamedTuple):
     """The header of a table and its rows, all cells undecorated; and the lines it was read from."""
 
     header: tuple[str, ...]
@@ -31,7 +31,7 @@ def cells_of(line: str) -> tuple[str, ...]:
     return tuple(undecorated(BREAK.sub("\n", cell.replace("\\|", "|"))) for cell in cells)
 
 
-def with_tables(lines: list[str]) -> Iterator[str | Table]:
+def with_tables(lines: list[str]) -> Iterator[str | MarkdownTable]:
     """The lines in order, with every table as one element."""
     index = 0
     while index < len(lines):
@@ -41,7 +41,7 @@ def with_tables(lines: list[str]) -> Iterator[str | Table]:
             index += 1
         else:
             header, _, *rows = lines[index:end]
-            yield Table(cells_of(header), tuple(cells_of(row) for row in rows), tuple(lines[index:end]))
+            yield MarkdownTable(cells_of(header), tuple(cells_of(row) for row in rows), tuple(lines[index:end]))
             index = end
 
 
@@ -65,9 +65,9 @@ def _end(lines: list[str], start: int) -> int:
 class LineReader(Protocol):
     """Goes through a transcript part by part, and knows when another one begins."""
 
-    def begins_another(self, part: str | Table) -> bool: ...
+    def begins_another(self, part: str | MarkdownTable) -> bool: ...
 
-    def take(self, part: str | Table) -> None: ...
+    def take(self, part: str | MarkdownTable) -> None: ...
 
 
 AnyReader = TypeVar("AnyReader", bound=LineReader)
@@ -83,7 +83,7 @@ def readers_of(lines: list[str], new: Callable[[], AnyReader]) -> list[AnyReader
     return readers
 
 
-def columns_of(table: Table, names: Mapping[str, Form]) -> dict[str, int]:
+def columns_of(table: MarkdownTable, names: Mapping[str, FormPattern]) -> dict[str, int]:
     """Which column holds what; the first column of a name has it."""
     found: dict[str, int] = {}
     for index, title in enumerate(table.header):
@@ -93,7 +93,7 @@ def columns_of(table: Table, names: Mapping[str, Form]) -> dict[str, int]:
     return found
 
 
-class Row:
+class TableRow:
     """One row of a table, by the names of its columns."""
 
     def __init__(self, cells: tuple[str, ...], columns: Mapping[str, int]) -> None:
@@ -106,7 +106,7 @@ class Row:
         return name in self._columns
 
 
-def rows_of(table: Table, columns: Mapping[str, int], spare: str | None = None) -> Iterable[Row | None]:
+def rows_of(table: MarkdownTable, columns: Mapping[str, int], spare: str | None = None) -> Iterable[TableRow | None]:
     """The rows; None for one that has not the header's number of cells.
 
     `spare` names the column that takes cells too many: a bar in its text was not escaped.
@@ -117,4 +117,4 @@ def rows_of(table: Table, columns: Mapping[str, int], spare: str | None = None) 
         if extra > 0 and spare in columns:
             at = columns[str(spare)]
             cells = (*cells[:at], " | ".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :])
-        yield Row(cells, columns) if len(cells) == width else None
+        yield TableRow(cells, columns) if len(cells) == width else None
