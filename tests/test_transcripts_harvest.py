@@ -29,6 +29,8 @@ ATOMIC: dict[str, tuple[list[str], list[int | None], int | None, dict[str, float
     "atomic-bullets": ([C, U], [1, 3], 0, {}, "judged"),
     "atomic-corner-headings": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
     "atomic-english-translated": ([C, C], [2, 1], 0, {}, "judged"),
+    "atomic-english-fields": ([C, W], [1, 2], 0, {}, "judged"),
+    "atomic-fields": ([W, C], [1, 2], 0, {}, "judged"),
     "atomic-english": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
     "atomic-english-headings": ([C, U], [1, 3], 0, {}, "judged"),
     "atomic-english-table": ([C, W, X], [1, 2, 3], 0, {}, "judged"),
@@ -47,6 +49,7 @@ ATOMIC: dict[str, tuple[list[str], list[int | None], int | None, dict[str, float
 GROUNDED: dict[str, tuple[list[Any], list[int | None], dict[str, float], str]] = {
     "grounded-accuracy-total-only": ([OPEN] * 8, [None] * 3, {"accuracy": 1}, "failed"),
     "grounded-bold-sections": ([1, 1, 1, 1, 1, 0, 1, 1], [1, 0, 0], {}, "judged"),
+    "grounded-braces": ([OPEN] * 8, [None] * 3, {"relevance": 1, "truthfulness": 0, "accuracy": 0}, "failed"),
     "grounded-english": ([1, 1, 1, 0, 1, 1, 1, 1], [0, 1, 0], {}, "judged"),
     "grounded-english-bold": ([1] * 8, [1, 1, 1], {}, "judged"),
     "grounded-english-table": ([1, 1, 1, 1, OPEN, 0, 1, OPEN], [None, 0, 0], {"relevance": 1}, "partial"),
@@ -61,6 +64,7 @@ SCORECARD: dict[str, tuple[list[str], list[str], list[str], list[str], dict[str,
     "scorecard-english": (
         ["on_topic", "off_topic"], ["supported", "no_claim"], ["covered", "partial"], [C], {}, "judged"
     ),
+    "scorecard-signs": (["on_topic"], ["unsupported"], [], [], {}, "judged"),
     "scorecard-simplified": (["on_topic"], ["unsupported"], ["partial"], [W], {}, "judged"),
     "scorecard-tables": (
         ["on_topic", "off_topic"], ["supported", "unsupported"], ["covered", "missing"], [C], {}, "judged"
@@ -84,6 +88,7 @@ DIALOGUE: dict[str, tuple[list[tuple[int, str, str]], str]] = {
     "dialogue-nothing-read": ([], "failed"),
     "dialogue-one-table": ([(1, "satisfied", "先问候用户"), (2, "violated", "给出链接")], "judged"),
     "dialogue-plain-headings": ([(1, "satisfied", "称呼用户为老板"), (2, "violated", "结尾附上免责声明")], "judged"),
+    "dialogue-signs": ([(1, "violated", "用英文回答")], "judged"),
     "dialogue-table": (
         [(1, "satisfied", "用文言文回答 | 风格约束"), (1, "violated", "不超过三句 | 数量约束"),
          (2, U, "使用英文 | 语言约束")],

@@ -14,6 +14,7 @@ from steelyard.transcripts.lines import (
     LEAD,
     NUMBER,
     OPENING,
+    SIGNS,
     D,
     closing,
     nesting,
@@ -70,13 +71,15 @@ GROUP = FormPattern(
 )
 UNGRADED = FormPattern(rf"{LEAD}(?:未划分等级|ungraded){COLON}?{D}")
 NEED = FormPattern(
-    rf"{LEAD}{NUMBER}?{D}(?:是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:准确性)?(?:判断|核查|评估)"
+    rf"{LEAD}{NUMBER}?{D}(?:是否(?:需要|需|要)?(?:进行)?(?:事实性?)?(?:准确性)?(?:判断|核查|评估)|事实性判断"
     r"|(?:is\s|whether\s(?:to\s(?:perform|make)\s)?)?(?:a\s)?factual\s(?:judge?ment|check|verification)"
     r"(?:\s(?:is\s)?(?:needed|required|necessary))?"
     rf"|needs?\s(?:a\s)?(?:factual\s)?(?:check(?:ing)?|judge?ment|verification))[？?]?{D}{COLON}{D}(.*)",
     re.DOTALL,
 )
-ACCURACY = FormPattern(rf"{LEAD}{NUMBER}?{D}{SECTIONS['accuracy']}{D}{COLON}{D}(.+)", re.DOTALL)
+ACCURACY = FormPattern(
+    rf"{LEAD}{NUMBER}?{D}(?:{SECTIONS['accuracy']}|准确性|verdict|label){D}{COLON}{D}(.+)", re.DOTALL
+)
 # A ratio of the whole answer, not of an atom.
 STATED = FormPattern(
     rf"{LEAD}(?:[总综]上[，,]?|(?:总体|整体|overall|total)\s?)?(?:准确率|准确性得分|accuracy(?:\s(?:rate|score))?)"
@@ -85,11 +88,12 @@ STATED = FormPattern(
 
 LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level(?:\s(?:classification|assignment|division))?"
 LEVEL_NOTE = FormPattern(
-    rf"(?:[（(]|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
+    rf"(?:[（(]|\n[\s•\-]*+|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
     rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|([1-3一二三])(?![\d.]))"
     rf"|[（(]{D}{LB}?([1-3]){RB}?\s?级|{LB}([1-3])\s?级{RB}"
 )
-LEVEL_REASON = FormPattern(rf"\s?级?\s?[，,；;。]?\s?(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
+LEVEL_FIELD = FormPattern(rf"{D}(?:{LEVEL_WORD}|(?:划分)?理由|reason){D}{COLON}.*")
+LEVEL_REASON = FormPattern(rf"\s?级?\s?[，,；;。]?(?:\s?|\n[\s•\-*]*+)(?:(?:(?:划分)?理由|reason){D}{COLON}{D})?")
 
 PUNCTUATION = "，,。.；;、!！ \t\n*_`"
 SCORE_WORD = r"(?:准确性|accuracy\s)?(?:[打得评]分|\bscor(?:ed?|ing))"
@@ -98,7 +102,7 @@ END = rf"{GAP}(?:评估|流程)?(?:结束|end(?:ed)?|done)?[\s。.！!*_`]*+"
 WORDED = rf"{SCORE_WORD}{D}(?:[:：为是]|is\b)?{D}{MARKED}{D}分?"
 SCORE = FormPattern(rf"{GAP}{WORDED}{END}")
 BARE_SCORE = FormPattern(rf"{GAP}(?:{IN_BRACKETS}{D}分?|(-?\d{{1,4}}){D}分){END}")
-FIRST_SCORE = FormPattern(rf"{GAP}{WORDED}(?=[\s，,。.；;（(])")
+FIRST_SCORE = FormPattern(rf"{GAP}{WORDED}(?:(?=[\s，,。.；;（(])|(?<=\s))")
 FIRST_BARE = FormPattern(rf"{D}{IN_BRACKETS}{D}分?(?=[\s，,。.；;（(])")
 ENDING = FormPattern(END)
 SCORE_START = FormPattern(SCORE_WORD)
@@ -218,6 +222,7 @@ def read_inline(tail: str) -> tuple[Literal["need", "accuracy"], str] | None:
 
 def read_accuracy(value: str) -> Judgement:
     """Step （2）: the score behind the reason's closing parenthesis; without one, what the word before it says."""
+    value = value.lstrip(SIGNS)
     said, word = next(((label, match.end) for pattern, label in PROSE if (match := pattern.match(value))), (None, 0))
     rest = value[word:].lstrip(" \t*_`")
     score, reason, unclosed = _score_of(rest)

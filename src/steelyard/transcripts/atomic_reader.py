@@ -12,6 +12,7 @@ from steelyard.transcripts.atomic_lines import (
     FALLBACK_PROSE,
     FALLBACK_SCORE,
     GROUP,
+    LEVEL_FIELD,
     NEED,
     STATED,
     UNGRADED,
@@ -218,7 +219,8 @@ class Reader:
     def _collect(self, line: str) -> None:
         """An item of the first two sections may run over several lines; it is read when it ends."""
         item = item_of(line)
-        if item is None and (bullet := BULLET.fullmatch(line)):
+        bullet = BULLET.fullmatch(line) if item is None else None
+        if bullet and not (self._pending and self._section == "levels" and LEVEL_FIELD.fullmatch(bullet[1])):
             next_id = len(self.listed.texts) + 1 + (self._pending is not None)
             item = (next_id if self._lister in (None, self._section) else UNNUMBERED), undecorated(bullet[1])
         if item:

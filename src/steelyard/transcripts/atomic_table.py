@@ -13,7 +13,7 @@ from steelyard.transcripts.atomic_lines import (
     read_need,
 )
 from steelyard.transcripts.forms import FormPattern
-from steelyard.transcripts.lines import unescape
+from steelyard.transcripts.lines import SIGNS, unescape
 from steelyard.transcripts.tables import TableRow
 
 ATOM = r"原子(?:信息|资讯|讯息|事实)"
@@ -36,8 +36,6 @@ COLUMNS = {
 ID = FormPattern(r"\D{0,12}(\d{1,9})\D{0,3}")
 LEVEL = FormPattern(r"(?:相关性)?(?:等级|(?:relevance\s)?level)?\s?[【\[（(]?\s?([1-3一二三])\s?[】\]）)]?\s?级?")
 SCORE = FormPattern(r"(?:打分|得分|score)?[:：]?\s?[【\[〖（({]{0,2}\s?(-?\d{1,4})\s?[】\]〗）)}]{0,2}\s?分?")
-# What decorates a word in a cell.
-SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
 NOTHING = FormPattern(r"[-—–/]{0,4}|无|n/?a|none")
 EXEMPT = FormPattern(
     r"(?:不需要|无需|不用|无须|不)(?:进行)?(?:准确性|事实性?)?(?:判断|评估|核查|打分)?|exempt|not\s(?:needed|required|applicable)"

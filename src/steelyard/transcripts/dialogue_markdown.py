@@ -11,6 +11,7 @@ from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
+    SIGN,
     D,
     code,
     escape,
@@ -122,9 +123,9 @@ END_OF_ROUND = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*")
 CHINESE_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}
 QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
 WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
-VALIDITY = FormPattern(rf"{D}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
+VALIDITY = FormPattern(rf"{D}{SIGN}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
 RESULT = FormPattern(
-    rf"{D}[\[【]?(符合|不符合|不确定|未判定|compliant|not\scompliant|non-?compliant|satisfied|not\ssatisfied|violated"
+    rf"{D}{SIGN}[\[【]?(符合|不符合|不确定|未判定|compliant|not\scompliant|non-?compliant|satisfied|not\ssatisfied|violated"
     rf"|meets|does\snot\smeet|met|not\smet|undetermined|uncertain){WORD_END}"
 )
 OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)

@@ -41,9 +41,9 @@ KINDS: tuple[Kind, ...] = (
         "relevance",
         "from_background",
         "是否来自Background",
-        rf"(?:是否来自于?\s?\$?(?:background|背景(?:信息|资料|知识)?)\$?|{ASKED}(?:comes?\s)?from\s(?:the\s)?\$?background\$?)",
+        rf"(?:(?:是否)?来自于?\s?\$?(?:background|背景(?:信息|资料|知识)?)\$?|{ASKED}(?:comes?\s)?from\s(?:the\s)?\$?background\$?)",
     ),
-    Kind("relevance", "on_topic", "是否偏题", rf"(?:是否(?:偏|离|跑)题|{ASKED}o(?:n|ff)[-\s]topic)"),
+    Kind("relevance", "on_topic", "是否偏题", rf"(?:(?:是否)?(?:偏|离|跑)题|{ASKED}o(?:n|ff)[-\s]topic)"),
     Kind(
         "relevance",
         "answers_question",
@@ -98,9 +98,13 @@ HEADINGS: dict[str, FormPattern] = {
 CHECKS = [
     (kind, FormPattern(rf"{LEAD}{NUMBER}?{D}{kind.pattern}{D}(?:[？?]{D}{COLON}?|{COLON}|$)(.*)")) for kind in KINDS
 ]
-TOTAL_OF = r"(相关性|真实性|准确性|relevance|truthfulness|accuracy)\s?总?(?:得分|分数|评分|score)"
+GROUP_NAME = r"(相关性|真实性|准确性|relevance|truthfulness|accuracy)"
+SCORE_NAME = r"\s?总?(?:得分|分数|评分|score)"
+TOTAL_OF = GROUP_NAME + SCORE_NAME
 IS = r"(?:[:：为是]|is\b)?"
-IN_BRACES = rf"{TOTAL_OF}{D}{IS}{D}\{{{{1,2}}\s*+([^{{}}\s]{{1,12}})\s*+\}}{{1,2}}分?[\s*_`。.，,；;]*+"
+IN_BRACES = (
+    rf"{GROUP_NAME}(?:{SCORE_NAME})?{D}{IS}{D}\{{{{1,2}}\s*+([^{{}}\s]{{1,12}})\s*+\}}{{1,2}}分?[\s*_`。.，,；;]*+"
+)
 UNBRACED = rf"{TOTAL_OF}{D}{IS}{D}[【\[（(]?\s?(-?[01])(?![\d.]\d)\s?[】\]）)]?{D}分?[\s*_`。.，,；;]*+"
 TOTAL = FormPattern(rf"{LEAD}(?:(?:因此|so|therefore){D}[，,]?{D})?(?:the\s)?{IN_BRACES}")
 # Without braces it may as well be the score of the check it follows.

@@ -120,6 +120,9 @@ def nesting(text: str) -> int:
 D = r"[\s*_`]*+"
 LEAD = r"[\s#>*_`•·+\-]*+"
 COLON = r"[:：]"
+# What decorates a label: 正确 is as often ✅ 正确.
+SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
+SIGN = rf"[{SIGNS}]*+"
 NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
 FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)

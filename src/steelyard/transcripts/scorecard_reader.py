@@ -11,6 +11,7 @@ from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
+    SIGN,
     D,
     Totals,
     item_of,
@@ -95,7 +96,7 @@ METRIC_SCORE = {
     for metric, named in NAMED.items()
 }
 LABEL = FormPattern(
-    rf"{LEAD}(?:判定|label|verdict|judge?ment){D}{COLON}{D}[【\[]?\s*+([^【】\[\]，,（(。]{{1,24}})[】\]]?{D}"
+    rf"{LEAD}(?:判定|label|verdict|judge?ment){D}{COLON}{D}{SIGN}[【\[]?\s*+([^【】\[\]，,（(。]{{1,24}})[】\]]?{D}"
     rf"(?:[，,]\s?(?:深度|depth){COLON}\s?[【\[]?\s*+([^【】\[\]（(。]{{1,8}})[】\]]?)?(（推导）|\(derived\))?[\s。.*_`]*+"
 )
 DEPTH = FormPattern(rf"{LEAD}(?:深度|depth){D}{COLON}{D}[【\[]?\s*+([^【】\[\]。.]{{1,8}})[】\]]?[\s。.*_`]*+")
