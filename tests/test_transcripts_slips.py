@@ -516,6 +516,17 @@ def test_ids_that_repeat_in_a_round() -> None:
     assert (second.text, second.id, "id_mismatch" in second.flags) == ("乙", 2, True)
 
 
+@pytest.mark.parametrize("end", ["", "\n```\n"])
+def test_a_long_report_that_was_cut_off(end: str) -> None:
+    """However long it is, what stands before the cut is read; the criterion in which it was cut is unjudged."""
+    rows = [{"criterion_id": n, "content": f"第{n}条细则 | 约束", "result": "符合"} for n in range(1, 500)]
+    whole = json.dumps({"evaluation_report": [{"round": 1, "criteria_results": rows}]}, ensure_ascii=False, indent=1)
+    verdict = parse(whole[: whole.rindex("合")] + end)
+    assert [c.label for c in verdict.items] == ["satisfied"] * 498 + ["unjudged"]  # type: ignore[union-attr]
+    assert verdict.flags[0] == "json_repaired"
+    assert len(parse(whole[: whole.rindex("{")] + end).items) == 498
+
+
 def test_empty_rounds() -> None:
     """A round without criteria is in both reports, and no rounds at all is not an error."""
     empty = Verdict(id="x", protocol="dialogue", status="judged", scores={}, notes={"turns": 2})

@@ -11,7 +11,11 @@ KEY = re.compile(r'"evaluation_report"')
 ATTEMPTS = 8
 # Each attempt that fails may read to the end of the text, so there is an end to them.
 FAILURES = 64
-REPAIRABLE = 200_000
+# Mending anything else than a cut-off end takes quadratic time.
+REPAIRABLE = 10_000
+LONGEST = 1_000_000
+FENCED = "`~ \t\r\n"
+TOKEN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 LAST_TURN = 99_999
 
 
@@ -66,7 +70,7 @@ def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
                 break
             failures += 1
     if not found and last is not None:
-        report = _report(_repaired(text[last : last + REPAIRABLE]))
+        report = _report(_repaired(text[last : last + LONGEST]))
         if report:
             found.append(PlacedReport(report._replace(repaired=True), last, len(text)))
     return found
@@ -95,13 +99,34 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
 
 
 def _repaired(text: str) -> Any:
+    """What the text would be if its end had not been cut off; short texts are mended further."""
     from json_repair import repair_json
 
     try:
-        return repair_json(text, return_objects=True)
+        return json.loads(_closed(text.rstrip(FENCED)), strict=False)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return repair_json(text, return_objects=True) if len(text) <= REPAIRABLE else None
     except Exception:
         # The library promises nothing about text that is not JSON at all; then there is no report.
         return None
+
+
+def _closed(text: str) -> str:
+    """The text with every string, list and object closed that is open at its end."""
+    ends: list[str] = []
+    quoted = False
+    for token in TOKEN.finditer(text):
+        mark = token.group()
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "{[":
+            ends.append("}" if mark == "{" else "]")
+        elif not quoted and mark in "}]" and ends:
+            ends.pop()
+    whole = text + ('"' if quoted else "")
+    return whole.removesuffix(",") + "".join(reversed(ends))
 
 
 def _report(found: Any) -> Report | None:
