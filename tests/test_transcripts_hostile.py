@@ -119,6 +119,19 @@ FLOODS: dict[str, Callable[[int], str]] = {
     "backslashes": lambda n: HEAD + "（2）准确性评估：正确（" + "\\u{" * (n // 3),
     "combining marks": lambda n: "原子信息生成：\n1. a" + "\u0315\u0327" * (n // 2),
     "thinking": lambda n: "<think>" * (n // 7),
+    "thoughts": lambda n: "<think>\n" * (n // 8) + "</think>\n",
+    "table rows": lambda n: HEAD + "| 编号 | 原子信息 | 准确性 |\n|---|---|---|\n" + "| 1 | 甲 | 正确 |\n" * (n // 14),
+    "wide table": lambda n: HEAD + "|" * n + "\n" + "-|" * n,
+    "tables": lambda n: HEAD + "是否为兜底回复：0\n" + "| 原子信息 | 准确性 |\n|-|-|\n| 甲 | 错 |\n\n" * (n // 40),
+    "ruled cells": lambda n: "|a|\n|" + "-" * n + "x|\n",
+    "transcripts": lambda n: "原子信息生成：\n1. 甲\n准确性评估：\n1. 甲\n准确性评估：正确\n" * (n // 40),
+    "rules": lambda n: "- 相关性评分:\n(1).是否偏题：检查答案，如果偏题得0分。\n" * (n // 35),
+    "totals": lambda n: "准确性得分：{{1}}\n" * (n // 12),
+    "inline": lambda n: HEAD + "1. 甲：" + "（打分【1】）" * (n // 8),
+    "level leads": lambda n: "相关性等级划分：\n1. 甲" + "，等级" * (n // 3),
+    "english": lambda n: "Accuracy assessment:\n" + "Relevance level 1 (" * (n // 19),
+    "closed reports": lambda n: '{"evaluation_report": []}\n' * (n // 26),
+    "open reports": lambda n: '{"evaluation_report": ["\n' * (n // 26),
 }  # fmt: skip
 
 

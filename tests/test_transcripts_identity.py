@@ -140,8 +140,10 @@ def numbered(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[st
     return st.lists(item, max_size=4, unique_by=lambda fields: fields["id"])
 
 
-def verdict(protocol: str, items: Any, scores: Any, **more: Any) -> Verdict:
-    return Verdict(id="x", protocol=protocol, status="judged", scores=scores, items=tuple(items), **more)
+def verdict(protocol: str, items: Any, scores: Any, flags: tuple[str, ...], **more: Any) -> Verdict:
+    """As protocols make them: the sample carries the flags of its items."""
+    flags = (*flags, *(flag for item in items for flag in item.flags))
+    return Verdict(id="x", protocol=protocol, status="judged", scores=scores, items=tuple(items), flags=flags, **more)
 
 
 @st.composite

@@ -87,7 +87,7 @@ def test_fallback_prose_against_its_bracket(name: str) -> None:
     """Where the prose says 兜底 and the bracket 【0】, the bracket stands and the sample is flagged."""
     verdict = parse(transcript(name))
     assert verdict.scores["fallback"] == 0
-    assert verdict.flags == ("prose_contradicts_score",)
+    assert verdict.flags[0] == "prose_contradicts_score"
 
 
 def test_skipped_numbering_is_read_by_label() -> None:
@@ -97,11 +97,11 @@ def test_skipped_numbering_is_read_by_label() -> None:
     assert verdict.notes["own_answer"].startswith("大灯贴膜会使其照明亮度下降")
 
 
-def test_stated_totals_are_kept_beside_the_computed_ones() -> None:
-    """The three {{}} are noted; as they agree, nothing is flagged."""
+def test_stated_totals_that_agree_say_nothing_new() -> None:
+    """The three {{}} are what the labels give: nothing is flagged, and nothing stands beside the scores."""
     verdict = parse(transcript("grounded-tray-table"))
-    assert verdict.notes["stated"] == {"relevance": 0, "truthfulness": 0, "accuracy": 0}
-    assert verdict.flags == ()
+    assert (verdict.stated, verdict.flags) == ({}, ())
+    assert "stated" not in verdict.line()
 
 
 # --- the dialogue ----------------------------------------------------------------------------------

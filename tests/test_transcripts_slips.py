@@ -199,7 +199,7 @@ def test_a_block_for_no_listed_atom_is_dropped_and_counted() -> None:
     )
     verdict = parse(text)
     assert len(verdict.items) == 3
-    assert verdict.flags == ("unmatched_blocks",)
+    assert verdict.flags == ("unmatched_blocks", "id_mismatch")
     assert verdict.notes["unmatched"] == 1
 
 
@@ -313,8 +313,8 @@ def test_a_check_without_a_score_is_not_taken_from_the_total() -> None:
     check: Any = verdict.items[1]
     assert (check.label, check.flags) == ("unjudged", ("score_missing",))
     assert verdict.scores == {"relevance": None, "truthfulness": 1, "accuracy": None}
-    assert verdict.notes["stated"]["relevance"] == 1
-    assert (verdict.status, verdict.flags) == ("partial", ())
+    assert verdict.stated == {"relevance": 1, "accuracy": 1}
+    assert (verdict.status, verdict.flags) == ("partial", ("score_missing",))
 
 
 def test_a_missing_check_is_unjudged() -> None:
@@ -329,8 +329,8 @@ def test_stated_totals_that_differ(total: str) -> None:
     """A stated total that labels contradict is flagged and the computed one stands."""
     verdict = parse(TRAY.replace("准确性得分: {{0}}", f"准确性得分: {total}"))
     assert verdict.scores["accuracy"] == 0
-    assert verdict.flags == ("stated_total_differs",)
-    assert verdict.notes["stated"]["accuracy"] == 1
+    assert verdict.flags[0] == "stated_total_differs"
+    assert verdict.stated == {"accuracy": 1}
 
 
 @pytest.mark.parametrize(
@@ -427,8 +427,8 @@ def test_scorecard_by_another_hand() -> None:
     assert (unknown.label, unknown.flags) == ("unjudged", ("label_unknown",))  # type: ignore[union-attr]
     assert (both.label, both.flags) == ("unjudged", ("blocks_conflict",))  # type: ignore[union-attr]
     assert verdict.scores["relevance"] == 50
-    assert verdict.flags == ("stated_total_differs",)
-    assert verdict.notes["stated"] == {"relevance": 90, "completeness": 50, "faithfulness": 0}
+    assert verdict.flags[0] == "stated_total_differs"
+    assert verdict.stated == {"relevance": 90}
 
 
 def test_scorecard_names_its_bands() -> None:
@@ -489,7 +489,7 @@ def test_report_one_in_prose(wrap: str) -> None:
 def test_report_one_with_broken_json() -> None:
     """A missing end is mended, and the sample says so; the criterion that was cut off is unjudged."""
     verdict = parse(report("符合", "不符合")[:-20])
-    assert verdict.flags == ("json_repaired",)
+    assert verdict.flags == ("json_repaired", "validity_inferred", "result_unknown")
     assert [c.label for c in verdict.items] == ["satisfied", "unjudged"]  # type: ignore[union-attr]
 
 
@@ -514,6 +514,17 @@ def test_ids_that_repeat_in_a_round() -> None:
     first, second = parse(text).items
     assert (first.label, first.id) == ("unjudged", 1)  # type: ignore[union-attr]
     assert (second.text, second.id, "id_mismatch" in second.flags) == ("乙", 2, True)
+
+
+@pytest.mark.parametrize("end", ["", "\n```\n"])
+def test_a_long_report_that_was_cut_off(end: str) -> None:
+    """However long it is, what stands before the cut is read; the criterion in which it was cut is unjudged."""
+    rows = [{"criterion_id": n, "content": f"第{n}条细则 | 约束", "result": "符合"} for n in range(1, 500)]
+    whole = json.dumps({"evaluation_report": [{"round": 1, "criteria_results": rows}]}, ensure_ascii=False, indent=1)
+    verdict = parse(whole[: whole.rindex("合")] + end)
+    assert [c.label for c in verdict.items] == ["satisfied"] * 498 + ["unjudged"]  # type: ignore[union-attr]
+    assert verdict.flags[0] == "json_repaired"
+    assert len(parse(whole[: whole.rindex("{")] + end).items) == 498
 
 
 def test_empty_rounds() -> None:

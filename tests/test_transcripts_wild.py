@@ -140,14 +140,15 @@ def test_totals_alone_are_no_labels() -> None:
     """Three {{}} without checks: every check is open, no score is taken over, what was stated is noted."""
     verdict = parse(text_of("grounded-totals-only"))
     assert {item.reason for item in verdict.items} == {"not_in_transcript"}
-    assert verdict.notes["stated"] == {"relevance": 1, "truthfulness": 0, "accuracy": 0}
+    assert set(verdict.scores.values()) == {None}
+    assert verdict.stated == verdict.line()["stated"] == {"relevance": 1, "truthfulness": 0, "accuracy": 0}
 
 
 def test_a_total_after_some_talk() -> None:
     """A summary that argues before it states its total is compared too."""
     verdict = parse(text_of("grounded-wrong-total"))
     assert verdict.flags == ("stated_total_differs",)
-    assert verdict.notes["stated"]["relevance"] == 1
+    assert verdict.stated == {"relevance": 1}
 
 
 def test_drafts_in_a_thought_are_not_read() -> None:

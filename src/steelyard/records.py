@@ -237,6 +237,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_empty(value: Mapping[str, object]) -> bool:
+    return not value
+
+
 class Item(Record):
     """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn).
 
@@ -328,6 +332,7 @@ AnyItem = Annotated[Atom | Check | Sentence | KeyPoint | Criterion, Field(discri
 class Verdict(Record):
     """The labelled items of one sample, the scores counted from them, and what it cost.
 
+    `stated` holds totals that a transcript states and its labels do not give; lines have it only where there are some.
     `notes` holds what is neither label nor score: the judge's summary, its own answer, how many invented
     items were dropped, why a sample failed. It is kept in stores and reports; result lines leave it out.
     """
@@ -336,6 +341,7 @@ class Verdict(Record):
     protocol: str
     status: Status
     scores: Mapping[str, float | int | None]
+    stated: Mapping[str, float | int] = Field(default_factory=dict, exclude_if=_is_empty)
     items: tuple[AnyItem, ...] = ()
     flags: tuple[str, ...] = ()
     judge: str = ""

@@ -79,12 +79,14 @@ def parse(
 ) -> None:
     """Harvest labels and scores from transcripts that any model wrote in the documents' forms.
 
+    A text may hold several transcripts; their ids are then NAME#1, NAME#2 and so on.
+
     Example:  steelyard parse replies.jsonl --column output -p atomic -o results.jsonl
     """
     from steelyard.errors import TranscriptError
     from steelyard.reports import ReportBuilder
     from steelyard.reports.terminal import render
-    from steelyard.transcripts import parse as parse_transcript
+    from steelyard.transcripts import parse_all
 
     _check_sources(sources)
     check_out(out, sources)
@@ -99,14 +101,17 @@ def parse(
                 continue
             name, text, place = found
             try:
-                verdict: Verdict = parse_transcript(text, protocol, id=name)
+                verdicts: list[Verdict] = parse_all(text, protocol, id=name)
             except TranscriptError as error:
                 gaps = True
                 print(f"steelyard: {place}: {error.problem}", file=sys.stderr)
                 continue
-            gaps = gaps or verdict.status != "judged"
-            target.write(json.dumps(verdict.line(), ensure_ascii=False) + "\n")
-            builders.setdefault(verdict.protocol, ReportBuilder(verdict.protocol, language(lang))).add(verdict, None)
+            for verdict in verdicts:
+                gaps = gaps or verdict.status != "judged"
+                target.write(json.dumps(verdict.line(), ensure_ascii=False) + "\n")
+                if verdict.protocol not in builders:
+                    builders[verdict.protocol] = ReportBuilder(verdict.protocol, language(lang))
+                builders[verdict.protocol].add(verdict, None)
     finally:
         if out:
             target.close()

@@ -12,7 +12,7 @@ from steelyard.records import Verdict
 from steelyard.transcripts import atomic, detecting, dialogue, grounded, scorecard
 from steelyard.transcripts.lines import Reading, verdict_of
 
-__all__ = ["detect", "parse", "render"]
+__all__ = ["detect", "parse", "parse_all", "render"]
 
 Form = Literal["text", "json", "markdown"]
 
@@ -24,7 +24,7 @@ WRITERS: dict[tuple[str, str], Callable[[Verdict], str]] = {
     ("dialogue", "json"): dialogue.render_json,
     ("dialogue", "markdown"): dialogue.render_markdown,
 }
-READERS: dict[str, Callable[[str], Reading]] = {
+READERS: dict[str, Callable[[str], list[Reading]]] = {
     "atomic": atomic.parse,
     "grounded": grounded.parse,
     "scorecard": scorecard.parse,
@@ -46,10 +46,23 @@ def detect(text: str) -> str | None:
 
 
 def parse(text: str, protocol: str | None = None, *, id: str = "transcript") -> Verdict:
-    """The labels a transcript states, as a verdict whose scores are counted here."""
+    """The labels of the one transcript in the text, as a verdict whose scores are counted here."""
+    found = parse_all(text, protocol, id=id)
+    if len(found) > 1:
+        raise TranscriptError("the text holds more than one transcript: read them with parse_all")
+    return found[0]
+
+
+def parse_all(text: str, protocol: str | None = None, *, id: str = "transcript") -> list[Verdict]:
+    """A verdict for each transcript in the text; where there are several, their ids are `id#1`, `id#2` and so on.
+
+    What stands around them is passed over. A text of a named protocol without a transcript is one failed verdict.
+    """
     if protocol is not None and protocol not in READERS:
         raise ConfigError(f"there is no transcript form for protocol {protocol!r}; known: {', '.join(READERS)}")
     known = protocol or detect(text)
     if known is None:
         raise TranscriptError(f"the text has none of the known forms ({', '.join(READERS)}): name its protocol")
-    return verdict_of(READERS[known](text), id=id, protocol=known)
+    found = READERS[known](text)
+    ids = [f"{id}#{number}" for number in range(1, len(found) + 1)] if len(found) > 1 else [id]
+    return [verdict_of(reading, id=name, protocol=known) for name, reading in zip(ids, found, strict=True)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from steelyard.records import Atom, AtomLabel, Verdict
 from steelyard.scoring import atomic_scores
 from steelyard.transcripts.atomic_lines import (
+    FALLBACK_VALUES,
     OPEN,
     POINTS,
     Judgement,
@@ -28,6 +29,7 @@ from steelyard.transcripts.lines import (
     lines_of,
     with_flags,
 )
+from steelyard.transcripts.tables import readers_of
 
 # --- writing ---------------------------------------------------------------------------------------
 
@@ -91,26 +93,36 @@ def _block(atom: Atom) -> Iterator[str]:
 # --- reading ---------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> Reading:
-    found = Reader().read(lines_of(text))
+def parse(text: str) -> list[Reading]:
+    return [_reading(reader.finish()) for reader in readers_of(lines_of(text), Reader)]
+
+
+def _reading(found: Reader) -> Reading:
     atoms = tuple(_atom(found, id, text) for id, text in found.listed.texts.items())
     fallback, flags = _fallback(found)
-    if found.unmatched:
+    unmatched = found.unmatched + found.broken_rows
+    if unmatched:
         flags = (*flags, "unmatched_blocks")
+    scores = atomic_scores(atoms, fallback)
+    stated, differs = found.totals.beside(scores)
+    flags = with_flags(found.flags, *flags, *differs)
     return Reading(
         atoms,
-        atomic_scores(atoms, fallback),
-        with_flags(found.flags, *flags),
-        {"unmatched": found.unmatched} if found.unmatched else {},
-        read_anything=bool(atoms) or fallback is not None,
-        incomplete=fallback is None,
+        scores,
+        flags,
+        {"unmatched": unmatched} if unmatched else {},
+        stated,
+        # Only an answer that declines, or an empty one, has no atoms.
+        read_anything=bool(atoms) or fallback == 1 or (fallback == 0 and "empty_answer" in flags),
+        incomplete=fallback is None or found.broken_rows > 0,
     )
 
 
 def _atom(found: Reader, id: int, text: str) -> Atom:
     blocks = found.blocks.get(id, [])
     missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
-    said = agreed([block.judgement() for block in blocks]) or missing
+    # A block in which nothing is said only mentions its atom.
+    said = agreed([block.judgement() for block in blocks if block.says] or [b.judgement() for b in blocks]) or missing
     level, level_reason, level_flags = _level(found.levels.get(id, []), [block.group for block in blocks])
     stated = next((block.stated_flags for block in blocks if block.stated_flags), ())
     odd = (*found.listed.flags.get(id, ()), *level_flags, *(flag for b in blocks for flag in b.flags))
@@ -149,8 +161,7 @@ def _fallback(found: Reader) -> tuple[int | None, tuple[str, ...]]:
     said = read_fallback_prose("".join(found.prose))
     if not found.fallback:
         return said, ("fallback_inferred",) if said is not None else ()
-    values = {"0": 0, "1": 1, "０": 0, "１": 1}
-    stated = {values.get(value) for value in found.fallback}
+    stated = {FALLBACK_VALUES.get(value.casefold()) for value in found.fallback}
     value = stated.pop() if len(stated) == 1 else None
     if value is None:
         return None, () if found.fallback == ["-"] else ("fallback_unreadable",)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from steelyard.transcripts import atomic_lines, dialogue_markdown, grounded, scorecard
+from steelyard.transcripts import atomic_lines, atomic_table, dialogue_markdown, grounded_reader, scorecard_reader
 from steelyard.transcripts.dialogue_json import KEY
+from steelyard.transcripts.forms import FormPattern
 from steelyard.transcripts.lines import lines_of
+from steelyard.transcripts.tables import MarkdownTable, columns_of, with_tables
 
 # Most lines of a long text have none of the forms' words; they need not be tried against every pattern.
-HINT = re.compile(
-    r"性|原子|兜底|是否|[轮輪]|[细細][则則]|判定|等[级級]|[结結][论論]|[逻邏][辑輯]|回答|完整|忠|[A-Z][a-z]+(?:ness|nce|cy)"
+HINT = FormPattern(
+    r"性|原子|兜底|是否|轮|细则|判定|等级|结论|逻辑|回答|完整|忠|relevan|complet|accura|faithful|truthful|atom|fall-?back"
+    r"|level|round|turn|criterion|background|topic|conclusion|fallac|label|verdict|factual|question"
 )
 MARKED = re.compile(r"\s*(?:#|[1-4]\ufe0f?\u20e3)")
 
@@ -19,9 +22,11 @@ MARKED = re.compile(r"\s*(?:#|[1-4]\ufe0f?\u20e3)")
 def detect(text: str) -> str | None:
     """The protocol most of whose sections appear; the one that appears first wins a tie."""
     seen: dict[tuple[str, str], None] = {}
-    for line in lines_of(text):
-        if HINT.search(line):
-            seen.update(dict.fromkeys(_signs(line)))
+    for part in with_tables(lines_of(text)):
+        if isinstance(part, MarkdownTable):
+            seen.update(dict.fromkeys(_table_signs(part)))
+        elif HINT.search(part):
+            seen.update(dict.fromkeys(_signs(part)))
     if KEY.search(text):
         seen.setdefault(("dialogue", "json"))
     counts = Counter(protocol for protocol, _ in seen)
@@ -37,18 +42,38 @@ def _signs(line: str) -> list[tuple[str, str]]:
         signs.append(("atomic", "group"))
     if atomic_lines.NEED.fullmatch(line):
         signs.append(("atomic", "need"))
-    if grounded.TOTAL.fullmatch(line):
+    if atomic_lines.FALLBACK_SCORE.fullmatch(line):
+        signs.append(("atomic", "fallback"))
+    if total := grounded_reader.TOTAL.fullmatch(line) or grounded_reader.PLAIN_TOTAL.fullmatch(line):
+        signs.append(("grounded", f"total {total.word(1)}"))
+    elif grounded_reader.SUMMARY.match(line) and grounded_reader.SUMMED.search(line):
         signs.append(("grounded", "total"))
+    elif scored := scorecard_reader.score_of(line):
+        signs.append(("scorecard", scored[0]))
     for name in ("relevance", "truthfulness"):
-        if grounded.HEADINGS[name].fullmatch(line):
+        if grounded_reader.HEADINGS[name].fullmatch(line):
             signs.append(("grounded", name))
-    signs += [("grounded", kind.name) for kind, pattern in grounded.CHECKS if pattern.fullmatch(line)]
-    if MARKED.match(line) and (metric := scorecard.heading_of(line)):
+    signs += [("grounded", kind.name) for kind, form in grounded_reader.CHECKS if form.fullmatch(line)]
+    if MARKED.match(line) and (metric := scorecard_reader.heading_of(line)):
         signs.append(("scorecard", metric))
-    if scorecard.LABEL.fullmatch(line):
+    if scorecard_reader.LABEL.fullmatch(line):
         signs.append(("scorecard", "label"))
     if dialogue_markdown.ROUND.fullmatch(line):
         signs.append(("dialogue", "round"))
     if dialogue_markdown.CRITERION.fullmatch(line):
         signs.append(("dialogue", "criterion"))
+    return signs
+
+
+def _table_signs(table: MarkdownTable) -> list[tuple[str, str]]:
+    """The same of a table: which titles its columns have."""
+    signs: list[tuple[str, str]] = []
+    if any(atomic_table.ATOM_TITLE.fullmatch(title) for title in table.header):
+        signs += [("atomic", f"column {name}") for name in columns_of(table, atomic_table.COLUMNS)]
+    if any(grounded_reader.check_of(cell) for row in table.rows for cell in row[:2]):
+        signs += [("grounded", f"column {name}") for name in columns_of(table, grounded_reader.COLUMNS)]
+    signs += [("scorecard", metric) for metric, _ in scorecard_reader.metric_scores(table)]
+    dialogue = columns_of(table, dialogue_markdown.COLUMNS)
+    if {"text", "result"} <= dialogue.keys() and ({"turn", "validity"} & dialogue.keys()):
+        signs += [("dialogue", f"column {name}") for name in dialogue]
     return signs

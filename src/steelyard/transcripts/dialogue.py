@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from steelyard.records import Criterion, Validity, Verdict
 from steelyard.scoring import dialogue_scores
-from steelyard.transcripts.dialogue_json import Row, find_report
+from steelyard.transcripts.dialogue_json import PlacedReport, Report, Row, find_reports
 from steelyard.transcripts.dialogue_markdown import (
     LABEL_OF,
     OPEN,
@@ -22,8 +23,10 @@ from steelyard.transcripts.dialogue_markdown import (
     rounds_of,
     type_of,
 )
+from steelyard.transcripts.forms import word_of
 from steelyard.transcripts.lines import Reading, after_thinking, lines_of, with_flags
 from steelyard.transcripts.matching import Listed
+from steelyard.transcripts.tables import readers_of
 
 __all__ = ["parse", "render_json", "render_markdown"]
 
@@ -46,27 +49,75 @@ def render_json(verdict: Verdict) -> str:
 # --- both reports ----------------------------------------------------------------------------------
 
 
-def parse(text: str) -> Reading:
-    reader = Reader()
-    for line in lines_of(text):
-        reader.take(line)
-    report = find_report(after_thinking(text), own_line=bool(reader.entries))
+@dataclass
+class ReportPair:
+    """One transcript: report 1, report 2, or both."""
+
+    report: Report | None = None
+    reader: Reader | None = None
+
+    def takes(self, part: Report | Reader) -> bool:
+        """Whether this report belongs to the same dialogue as the other one."""
+        if isinstance(part, Reader):
+            return self.reader is None and (self.report is None or _share(part, self.report))
+        return self.report is None and (self.reader is None or _share(self.reader, part))
+
+
+def _share(reader: Reader, report: Report) -> bool:
+    """Whether the two reports speak of the same criteria; one that has none is no stranger."""
+    listed: dict[int, Listed] = {}
+    for entry in reader.entries:
+        listed.setdefault(entry.turn, Listed()).add(entry.id, entry.text)
+    known = any(row.turn in listed and listed[row.turn].find(row.id, row.content) for row in report.rows)
+    return known or not listed or not report.rows
+
+
+def parse(text: str) -> list[Reading]:
+    plain = after_thinking(text)
+    own_line = any(reader.entries for reader in readers_of(lines_of(plain), Reader))
+    pairs = [ReportPair()]
+    for part in _parts(plain, find_reports(plain, own_line=own_line)):
+        if isinstance(part, Report) and part == pairs[-1].report:
+            # The same report again says nothing new.
+            continue
+        if not pairs[-1].takes(part):
+            pairs.append(ReportPair())
+        if isinstance(part, Reader):
+            pairs[-1].reader = part
+        else:
+            pairs[-1].report = part
+    return [_reading(pair.reader or Reader(), pair.report) for pair in pairs]
+
+
+def _parts(text: str, found: list[PlacedReport]) -> Iterator[Report | Reader]:
+    """Both kinds of reports in the order of the text; what stands between them is passed over."""
+    start = 0
+    for report in (*found, None):
+        between = text[start : report.start if report else len(text)]
+        yield from (reader for reader in readers_of(lines_of(between), Reader) if reader.rounds or reader.flags)
+        if report:
+            yield report.report
+            start = report.end
+
+
+def _reading(reader: Reader, report: Report | None) -> Reading:
     detailed = _numbered(criterion_of(entry) for entry in reader.entries)
     brief = _numbered(_from_row(row) for row in report.rows) if report else []
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief
     rounds = [*reader.rounds, *(report.rounds if report else [])]
+    unread = reader.unread + (report.unread if report else 0)
     return Reading(
         tuple(criteria),
         dialogue_scores(criteria),
         with_flags(reader.flags, *(["json_repaired"] if report and report.repaired else [])),
         {"turns": max(rounds, default=0)},
-        read_anything=bool(rounds) or (report is not None and not report.repaired),
+        # A report without criteria is a report; one whose criteria could not be read is not.
+        read_anything=bool(criteria) or (not unread and (bool(rounds) or (report is not None and not report.repaired))),
     )
 
 
 def _from_row(row: Row) -> Criterion:
-    word = (row.result or "").replace(" ", "").strip("。.*\u3000")
-    label = LABEL_OF.get(word)
+    label = LABEL_OF.get(word_of(row.result or "").strip("。."))
     validity: Validity = "unjudged"
     if label in RESULTS:
         validity = "invalid" if label == "undetermined" else "valid"

@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from steelyard.transcripts.lines import more_than_one
-
 KEY = re.compile(r'"evaluation_report"')
 ATTEMPTS = 8
-REPAIRABLE = 200_000
+# Each attempt that fails may read to the end of the text, so there is an end to them.
+FAILURES = 64
+# Mending anything else than a cut-off end takes quadratic time.
+REPAIRABLE = 10_000
+LONGEST = 1_000_000
+FENCED = "`~ \t\r\n"
+TOKEN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 LAST_TURN = 99_999
 
 
@@ -25,45 +29,61 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The rows of report 1, the rounds it names (also empty ones), and whether its JSON had to be mended."""
+    """The rows of report 1, the rounds it names (also empty ones), how many entries of it could not be read, and
+    whether its JSON had to be mended."""
 
     rows: list[Row]
     rounds: list[int]
+    unread: int = 0
     repaired: bool = False
 
 
-def find_report(text: str, *, own_line: bool) -> Report | None:
-    """The object that holds an evaluation report; with `own_line`, only one that begins its line.
+class PlacedReport(NamedTuple):
+    """A report and where in the text it stands."""
+
+    report: Report
+    start: int
+    end: int
+
+
+def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
+    """The objects that hold an evaluation report; with `own_line`, only those that begin their line.
 
     Criteria may quote such an object. Beside report 2 it stands inside a line, so position tells them apart.
     """
-    starts = [start for start in _starts(text) if not own_line or _begins_line(text, start)]
-    found: Report | None = None
-    end = 0
-    for start in sorted(set(starts)):
-        value, stop = _decoded(text, start) if start >= end else (None, 0)
-        if report := _report(value):
-            if found and report != found:
-                raise more_than_one()
-            found, end = report, stop
-    if found:
-        return found
-    for start in starts[-1:]:
-        report = _report(_repaired(text[start : start + REPAIRABLE]))
-        if report:
-            return report._replace(repaired=True)
-    return None
-
-
-def _starts(text: str) -> Iterator[int]:
-    """Braces that may open the object: the nearest few before each of the first few mentions of its key."""
-    for _, key in zip(range(ATTEMPTS), KEY.finditer(text), strict=False):
-        start = key.start()
-        for _ in range(ATTEMPTS):
-            start = text.rfind("{", 0, start)
-            if start < 0:
+    found: list[PlacedReport] = []
+    failures, end = 0, 0
+    last: int | None = None
+    for key in KEY.finditer(text):
+        if key.start() < end:
+            continue
+        if failures >= FAILURES:
+            break
+        for start in _starts(text, key.start(), end):
+            if own_line and not _begins_line(text, start):
+                continue
+            last = start
+            value, stop = _decoded(text, start)
+            if report := _report(value):
+                found.append(PlacedReport(report, start, stop))
+                end = stop
                 break
-            yield start
+            failures += 1
+    if not found and last is not None:
+        report = _report(_repaired(text[last : last + LONGEST]))
+        if report:
+            found.append(PlacedReport(report._replace(repaired=True), last, len(text)))
+    return found
+
+
+def _starts(text: str, key: int, end: int) -> Iterator[int]:
+    """Braces that may open the object: the nearest few before its key, the outermost of them last."""
+    start = key
+    for _ in range(ATTEMPTS):
+        start = text.rfind("{", end, start)
+        if start < 0:
+            return
+        yield start
 
 
 def _begins_line(text: str, start: int) -> bool:
@@ -79,13 +99,34 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
 
 
 def _repaired(text: str) -> Any:
+    """What the text would be if its end had not been cut off; short texts are mended further."""
     from json_repair import repair_json
 
     try:
-        return repair_json(text, return_objects=True)
+        return json.loads(_closed(text.rstrip(FENCED)), strict=False)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return repair_json(text, return_objects=True) if len(text) <= REPAIRABLE else None
     except Exception:
         # The library promises nothing about text that is not JSON at all; then there is no report.
         return None
+
+
+def _closed(text: str) -> str:
+    """The text with every string, list and object closed that is open at its end."""
+    ends: list[str] = []
+    quoted = False
+    for token in TOKEN.finditer(text):
+        mark = token.group()
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "{[":
+            ends.append("}" if mark == "{" else "]")
+        elif not quoted and mark in "}]" and ends:
+            ends.pop()
+    whole = text + ('"' if quoted else "")
+    return whole.removesuffix(",") + "".join(reversed(ends))
 
 
 def _report(found: Any) -> Report | None:
@@ -95,6 +136,7 @@ def _report(found: Any) -> Report | None:
     report = Report([], [])
     for position, entry in enumerate(rounds, start=1):
         if not isinstance(entry, dict):
+            report = report._replace(unread=report.unread + 1)
             continue
         turn = _number(entry.get("round"), position)
         report.rounds.append(turn)
@@ -104,6 +146,8 @@ def _report(found: Any) -> Report | None:
                 stated = result.get("result")
                 number = _number(result.get("criterion_id"), place)
                 report.rows.append(Row(turn, number, content, stated if isinstance(stated, str) else None))
+            else:
+                report = report._replace(unread=report.unread + 1)
     return report
 
 

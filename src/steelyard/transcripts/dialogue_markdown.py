@@ -7,22 +7,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.records import ComplianceLabel, Criterion, Validity, Verdict
+from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
     LEAD,
+    SIGN,
     D,
     code,
     escape,
     escape_first,
     flags_line,
     flags_text,
-    more_than_one,
     read_flags,
     split_flags,
     undecorated,
     unescape,
     with_flags,
 )
+from steelyard.transcripts.tables import MarkdownTable, columns_of, rows_of
 
 RESULTS: dict[ComplianceLabel, str] = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}
 VALIDITIES: dict[Validity, str] = {"valid": "有效", "invalid": "无效", "unjudged": "未判定"}
@@ -102,24 +104,42 @@ def _reason(criterion: Criterion) -> str:
 
 # --- reading report 2 ------------------------------------------------------------------------------
 
-ROUND = re.compile(
-    rf"{LEAD}第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?[轮輪](?:[对對][话話])?(?:分析)?{D}{COLON}?{D}"
+ROUND = FormPattern(
+    rf"{LEAD}(?:第\s?(\d{{1,5}}|[一二三四五六七八九十]{{1,3}})\s?轮(?:对话)?(?:分析)?"
+    rf"|(?:analysis\sof\s)?(?:round|turn)\s(\d{{1,5}})(?:\s(?:dialogue\s|conversation\s)?analysis)?){D}{COLON}?{D}"
 )
-CRITERION = re.compile(rf"{LEAD}(?:[评評]估)?[细細][则則]\s?(\d{{1,9}}){D}{COLON}(.*)")
+CRITERION = FormPattern(
+    rf"{LEAD}(?:\d{{1,9}}[.、)]\s?)?{D}(?:(?:评估)?细则|(?:evaluation\s)?criterion)\s?(\d{{1,9}}){D}{COLON}(.*)"
+)
 FIELDS = {
-    "validity": re.compile(rf"{LEAD}有效性(?:分析|判[断斷])?{D}{COLON}(.*)"),
-    "source": re.compile(rf"{LEAD}依[据據](?:\s?[/／、]\s?出[处處])?{D}{COLON}(.*)"),
-    "result": re.compile(rf"{LEAD}符合性(?:判[断斷])?{D}{COLON}(.*)"),
-    "reason": re.compile(rf"{LEAD}理由{D}{COLON}(.*)"),
+    "validity": FormPattern(rf"{LEAD}(?:有效性(?:分析|判断)?|validity(?:\sanalysis)?){D}{COLON}(.*)"),
+    "source": FormPattern(
+        rf"{LEAD}(?:依据(?:\s?[/／、]\s?出处)?|(?:basis|source)(?:\s?/\s?(?:basis|source))?){D}{COLON}(.*)"
+    ),
+    "result": FormPattern(rf"{LEAD}(?:符合性(?:判断)?|compliance(?:\sjudge?ment)?){D}{COLON}(.*)"),
+    "reason": FormPattern(rf"{LEAD}(?:理由|reason(?:ing)?){D}{COLON}(.*)"),
 }
 END_OF_ROUND = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*")
 CHINESE_DIGITS = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)}
 QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
 WORD_END = r"(?=[\s。．.，,；;：:（(*_`\]】]|$)"
-VALIDITY = re.compile(rf"{D}[\[【]?(有效|[无無]效|未判定){WORD_END}")
-RESULT = re.compile(rf"{D}[\[【]?(符合|不符合|不[确確]定|未判定){WORD_END}")
+VALIDITY = FormPattern(rf"{D}{SIGN}[\[【]?(有效|无效|未判定|valid|invalid){WORD_END}")
+RESULT = FormPattern(
+    rf"{D}{SIGN}[\[【]?(符合|不符合|不确定|未判定|compliant|not\scompliant|non-?compliant|satisfied|not\ssatisfied|violated"
+    rf"|meets|does\snot\smeet|met|not\smet|undetermined|uncertain){WORD_END}"
+)
 OWN_SOURCE = re.compile(r"([^“]*)“(.*)”（([已未])核对）", re.DOTALL)
 FOREIGN_QUOTE = re.compile(r"([^“「『\"]*)[“「『\"](.+)[”」』\"]", re.DOTALL)
+COLUMNS = {
+    "turn": FormPattern(r"轮次|轮|对话轮次|round|turn"),
+    "id": FormPattern(r"(?:评估)?(?:细则)?(?:编号|序号)|#|no\.?|id|criterion\sid"),
+    "text": FormPattern(r"(?:评估)?细则(?:内容)?|内容|(?:evaluation\s)?criterion|content"),
+    "validity": FormPattern(r"有效性(?:分析|判断)?|validity(?:\sanalysis)?"),
+    "source": FormPattern(r"依据(?:\s?[/／、]\s?出处)?|出处|basis|source|basis\s?/\s?source"),
+    "result": FormPattern(r"符合性(?:判断)?|判断|结果|状态|compliance(?:\sjudge?ment)?|result"),
+    "reason": FormPattern(r"理由|原因|说明|reason(?:ing)?|explanation"),
+}
+TURN_CELL = FormPattern(r"第?\s?(?:round\s|turn\s)?(\d{1,5}|[一二三四五六七八九十]{1,3})\s?轮?")
 
 
 class Entry:
@@ -140,30 +160,69 @@ class Reader:
         self.entries: list[Entry] = []
         self.rounds: dict[int, None] = {}
         self.flags: tuple[str, ...] = ()
+        self.unread = 0
         self._round = 0
+        self._seen: set[tuple[int, int]] = set()
         self._field: list[str] | None = None
         self._open: Entry | None = None
 
-    def take(self, line: str) -> None:
-        if (turn := ROUND.fullmatch(line)) and (number := _turn(turn[1])):
-            if number in self.rounds and number != self._round:
-                raise more_than_one()
+    def begins_another(self, part: str | MarkdownTable) -> bool:
+        """Whether this line opens another report: a round that was left behind, or the same one from its start."""
+        if isinstance(part, MarkdownTable):
+            return False
+        number = round_of(part)
+        if number:
+            return number in self.rounds and (number < self._round or self._has_criteria(number))
+        return False
+
+    def _has_criteria(self, number: int) -> bool:
+        return any(turn == number for turn, _ in self._seen)
+
+    def take(self, part: str | MarkdownTable) -> None:
+        if isinstance(part, MarkdownTable):
+            self._take_table(part)
+        elif number := round_of(part):
             self.rounds[number], self._round = None, number
             self._open = self._field = None
-        elif END_OF_ROUND.fullmatch(line):
+        elif END_OF_ROUND.fullmatch(part):
             self._open = self._field = None
-        elif self.rounds and (criterion := CRITERION.fullmatch(line)):
-            self._open = Entry(self._round, int(criterion[1]), unescape(_unquoted(criterion[2])))
-            self.entries.append(self._open)
-            self._field = None
+        elif self.rounds and (criterion := CRITERION.fullmatch(part)):
+            self._add(Entry(self._round, int(criterion.word(1)), unescape(_unquoted(criterion[2]))))
         elif self._open:
-            self._take_field(self._open, line)
-        elif (flags := read_flags(line)) is not None:
+            self._take_field(self._open, part)
+        elif (flags := read_flags(part)) is not None:
             self.flags = flags
+        elif part.strip() and self.rounds:
+            self.unread += 1
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._seen.add((entry.turn, entry.id))
+        self._open, self._field = entry, None
+
+    def _take_table(self, table: MarkdownTable) -> None:
+        """A row is a criterion; its round is its own cell or the heading above. Criteria hold bars themselves."""
+        columns = columns_of(table, COLUMNS)
+        if not {"text", "result"} <= columns.keys() or not (self.rounds or "turn" in columns):
+            return
+        for number, row in enumerate(rows_of(table, columns, spare="text"), start=1):
+            turn = TURN_CELL.fullmatch(row["turn"]) if row else None
+            if row is None:
+                self.unread += 1
+                continue
+            if turn:
+                self._round = _turn(turn.word(1))
+                self.rounds[self._round] = None
+            id = row["id"].strip(" .、")
+            self._add(Entry(self._round, int(id) if id.isdecimal() and len(id) < 6 else number, _unquoted(row["text"])))
+            for name in FIELDS:
+                if row[name] and self._open:
+                    self._open.fields.setdefault(name, []).append([row[name]])
+        self._open = self._field = None
 
     def _take_field(self, entry: Entry, line: str) -> None:
-        for name, pattern in FIELDS.items():
-            if match := pattern.fullmatch(line):
+        for name, form in FIELDS.items():
+            if match := form.fullmatch(line):
                 self._field = [match[1]]
                 entry.fields.setdefault(name, []).append(self._field)
                 return
@@ -171,6 +230,12 @@ class Reader:
             self._field = None
         elif self._field:
             self._field.append(line.strip())
+
+
+def round_of(line: str) -> int:
+    """The number of the round that the line opens; 0 where it opens none."""
+    match = ROUND.fullmatch(line)
+    return _turn(match.first()) if match else 0
 
 
 def _turn(numeral: str) -> int:
@@ -209,17 +274,23 @@ def criterion_of(entry: Entry) -> Criterion:
 
 # The document leaves 不确定 to invalid criteria and judges valid ones; a report that says otherwise is not believed.
 CONTRADICTIONS = {("invalid", "satisfied"), ("invalid", "violated"), ("valid", "undetermined")}
-VALIDITY_OF: dict[str, Validity] = {"有效": "valid", "无效": "invalid", "無效": "invalid", OPEN: "unjudged"}
+VALIDITY_OF: dict[str, Validity] = {
+    **{word: name for name, word in VALIDITIES.items()},
+    "valid": "valid",
+    "invalid": "invalid",
+}
 LABEL_OF: dict[str, ComplianceLabel] = {
     **{word: label for label, word in RESULTS.items()},
-    "不確定": "undetermined",
+    **dict.fromkeys(("compliant", "satisfied", "meets", "met"), "satisfied"),
+    **dict.fromkeys(("notcompliant", "noncompliant", "notsatisfied", "violated", "doesnotmeet", "notmet"), "violated"),
+    **dict.fromkeys(("undetermined", "uncertain"), "undetermined"),
     OPEN: "unjudged",
 }
 
 
-def _one_of(pattern: re.Pattern[str], values: list[str], words: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+def _one_of(form: FormPattern, values: list[str], words: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     """The one thing a field says; nothing, an unknown word or two different ones leave it open."""
-    found = {words[match[1]] if (match := pattern.match(value)) else None for value in values}
+    found = {words[word_of(match[1])] if (match := form.match(value)) else None for value in values}
     if not found:
         return "unjudged", ("field_missing",)
     if len(found) > 1:

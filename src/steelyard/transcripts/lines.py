@@ -7,11 +7,12 @@ and leaves the rest as it is; reading looks for scores only in the places the fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steelyard.errors import TranscriptError
 from steelyard.records import AnyItem, Evidence, Scores, Source, Status, Verdict
+from steelyard.transcripts.forms import FormPattern
 
 # --- escaping --------------------------------------------------------------------------------------
 
@@ -119,11 +120,15 @@ def nesting(text: str) -> int:
 D = r"[\s*_`]*+"
 LEAD = r"[\s#>*_`•·+\-]*+"
 COLON = r"[:：]"
+# What decorates a label: 正确 is as often ✅ 正确.
+SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
+SIGN = rf"[{SIGNS}]*+"
 NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
 FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-NAMED = r"原子(?:信息|資訊)\s?(\d{1,9})\s?[:：]"
-ITEM = re.compile(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)
+THOUGHT = ("<think>", "</think>")
+NAMED = rf"(?:原子(?:信息|资讯)|atom(?:ic\s(?:information|fact))?)\s?(\d{{1,9}})\s?{D}{COLON}"
+ITEM = FormPattern(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)
 MARKS = ("**", "__", "*", "_", "`")
 
 
@@ -134,14 +139,21 @@ def after_thinking(text: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that may carry structure: no fences, no thinking aloud before them, one kind of line end."""
+    """The lines that may carry structure: no fences, no thinking aloud, one kind of line end."""
     text = after_thinking(text).replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
-    return [line.rstrip() for line in text.split("\n") if not FENCE.fullmatch(line)]
+    return [line.rstrip() for line in _without_thoughts(text.split("\n")) if not FENCE.fullmatch(line)]
 
 
-def last_group(match: re.Match[str]) -> str:
-    """The value of a field: patterns put it in their last group."""
-    return match[match.re.groups] or ""
+def _without_thoughts(lines: list[str]) -> Iterator[str]:
+    """Where a text holds several transcripts, each may have thoughts before it; one that never ends hides nothing."""
+    ends = [index for index, line in enumerate(lines) if line.strip() == THOUGHT[1]]
+    hidden = -1
+    for index, line in enumerate(lines):
+        if index > hidden and ends and line.strip() == THOUGHT[0]:
+            later = bisect_right(ends, index)
+            hidden = ends[later] if later < len(ends) else hidden
+        if index > hidden:
+            yield line
 
 
 def undecorated(value: str) -> str:
@@ -165,18 +177,17 @@ def item_of(line: str) -> tuple[int, str] | None:
     match = ITEM.fullmatch(line)
     if not match:
         return None
-    return int(match[1] or match[2] or match[3]), undecorated(match[4])
+    return int(match.word(1) or match.word(2) or match.word(3)), undecorated(match[4])
 
 
 # --- lines the seeds do not have -------------------------------------------------------------------
 
 SOURCES: dict[Source, str] = {"reference": "参考", "inference": "推理", "own_knowledge": "自身知识"}
-EVIDENCE = re.compile(r"\s*依[据據][:：]([参參]考|推理|自身知[识識])(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核[对對]）")
-CAUSE = re.compile(r"\s*因果[:：]本[条條]是第(-?\d{1,9})[条條]的原因")
-FLAGS = re.compile(r"\s*[标標][记記][:：](.*)")
+EVIDENCE = FormPattern(r"\s*依据[:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核对）")
+CAUSE = FormPattern(r"\s*因果[:：]本条是第(-?\d{1,9})条的原因")
+FLAGS = FormPattern(r"\s*标记[:：](.*)")
 LIST_MARK = "、"
 TRADITIONAL = str.maketrans("据参识对条标记", "據參識對條標記")
-SIMPLIFIED = str.maketrans("據參識對條標記", "据参识对条标记")
 
 
 def evidence_line(evidence: Evidence, script: Mapping[int, int] | None = None) -> str:
@@ -192,12 +203,11 @@ def read_evidence(line: str) -> Evidence | None:
     match = EVIDENCE.fullmatch(line)
     if not match:
         return None
-    word, number, quote, mark = match.groups()
     return Evidence(
-        reference=None if number is None else int(number) - 1,
-        quote=unescape(quote),
-        verified=mark == "已",
-        source=next(source for source, name in SOURCES.items() if name == word.translate(SIMPLIFIED)),
+        reference=int(match.word(2)) - 1 if match.has(2) else None,
+        quote=unescape(match[3]),
+        verified=match.word(4) == "已",
+        source=next(source for source, name in SOURCES.items() if name == match.word(1)),
     )
 
 
@@ -207,7 +217,7 @@ def cause_line(effect: int) -> str:
 
 def read_cause(line: str) -> int | None:
     match = CAUSE.fullmatch(line)
-    return int(match.group(1)) if match else None
+    return int(match.word(1)) if match else None
 
 
 def flags_text(flags: Iterable[str]) -> str:
@@ -224,7 +234,7 @@ def split_flags(text: str) -> tuple[str, ...]:
 
 def read_flags(line: str) -> tuple[str, ...] | None:
     match = FLAGS.fullmatch(line)
-    return split_flags(match.group(1)) if match else None
+    return split_flags(match[1]) if match else None
 
 
 # --- verdicts --------------------------------------------------------------------------------------
@@ -235,10 +245,6 @@ def with_flags(flags: Sequence[str], *more: str) -> tuple[str, ...]:
     return (*flags, *(flag for flag in dict.fromkeys(more) if flag not in flags))
 
 
-def more_than_one() -> TranscriptError:
-    return TranscriptError("the text holds more than one transcript: give them one at a time")
-
-
 class Reading(NamedTuple):
     """What was found in a transcript, before it becomes a verdict."""
 
@@ -246,6 +252,7 @@ class Reading(NamedTuple):
     scores: Scores
     flags: tuple[str, ...] = ()
     notes: Mapping[str, Any] = {}
+    stated: Mapping[str, float] = {}
     read_anything: bool = True
     incomplete: bool = False
 
@@ -256,8 +263,9 @@ def verdict_of(reading: Reading, *, id: str, protocol: str) -> Verdict:
         protocol=protocol,
         status=_status(reading),
         scores=reading.scores,
+        stated=reading.stated,
         items=reading.items,
-        flags=reading.flags,
+        flags=with_flags(reading.flags, *(flag for item in reading.items for flag in item.flags)),
         judge="transcript",
         notes=reading.notes,
     )
@@ -275,11 +283,27 @@ def _is_open(item: AnyItem) -> bool:
     return "unjudged" in labels
 
 
-def compared(stated: Mapping[str, Sequence[int | None]], scores: Scores) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Totals the transcript states beside the computed ones: the flag if one differs, and the note of them."""
-    known = {name: [value for value in values if value is not None] for name, values in stated.items()}
-    differs = any(
-        value != scores.get(name) for name, values in known.items() for value in values if scores.get(name) is not None
-    )
-    note = {name: values[-1] for name, values in known.items() if values}
-    return (("stated_total_differs",) if differs else ()), ({"stated": note} if note else {})
+ROUNDED = 0.005
+
+
+class Totals:
+    """The totals a transcript states. They are compared with the computed ones and never replace them."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[float | None]] = {}
+
+    def add(self, name: str, value: float | None) -> None:
+        """One statement; None where what stands there is no number of the scale."""
+        self.values.setdefault(name, []).append(value)
+
+    def beside(self, scores: Scores) -> tuple[dict[str, float], tuple[str, ...]]:
+        """The totals that the labels do not give, and the flag where one contradicts what they do give."""
+        stated: dict[str, float] = {}
+        differs = False
+        for name, values in self.values.items():
+            computed = scores.get(name)
+            other = [v for v in values if v is not None and (computed is None or abs(v - computed) > ROUNDED)]
+            if other:
+                stated[name] = other[-1]
+                differs = differs or computed is not None
+        return stated, ("stated_total_differs",) if differs else ()

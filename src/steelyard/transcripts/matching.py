@@ -52,11 +52,12 @@ class Listed:
         return id
 
     def find(self, id: int, text: str) -> Match | None:
+        """The item with this text; 0 is the number of a mention that has none."""
         same = self._ids.get(_key(text), ())
         if id in self.texts and _key(self.texts[id]) == _key(text):
             return Match(id)
         if len(same) == 1:
-            return Match(same[0], ("id_mismatch",))
+            return Match(same[0], ("id_mismatch",) if id else ())
         if not same and id in self.texts and self._most_alike(id, text):
             return Match(id, ("text_differs",))
         return None
