@@ -46,6 +46,7 @@ class Estimate(Record):
     n: int = 0
     n_null: int = Field(default=0, description="where it does not apply")
     n_unjudged: int = 0
+    clusters: int | None = Field(default=None, description="independent ones of these: samples of one question are one")
 
 
 class Group(Record):
