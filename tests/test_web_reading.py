@@ -32,6 +32,7 @@ from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
 from steelyard.web.known import Known
 from steelyard.web.pages.samples import parameters, query_of
+from steelyard.wording import say
 from viewer import answer, viewing
 
 
@@ -357,13 +358,63 @@ def test_checks_and_criteria_are_paired_by_what_they_are() -> None:
 
 def test_comparison_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
     """The sentence, the metrics, and one page of those that moved."""
-    found = answer(client, "/compare.json", params={"a": runs["atomic"], "b": runs["other"], "moved": "improved"})
+    given = {"a": runs["atomic"], "b": runs["other"], "moved": "improved", "anyway": "true"}
+    found = answer(client, "/compare.json", params=given)
     assert found["comparison"]["n_improved"] == found["moved"]["n"] == 2
     assert {change["id"] for change in found["moved"]["samples"]} == {"car-seat", "library-friday"}
     assert all(change["why"] for change in found["moved"]["samples"])
     assert found["sentence"].startswith("Not decided")
+    assert found["comparison"]["marks"][0] == ["judge", "recorded:replies / strict:model"]
     none = client.get("/compare/sample.json", params={"a": runs["atomic"]}).json()
     assert none["error"]["message"].startswith("b is missing")
+
+
+def test_what_the_command_refuses_the_page_and_the_api_refuse(
+    client: httpx.Client, runs: dict[str, str], store: Path, steelyard: Steelyard
+) -> None:
+    """Another judge or protocol: no sentence, no figures, but the reasons, the same in all three; `anyway` compares."""
+    for other in ("other", "scorecard"):
+        pair = {"a": runs["atomic"], "b": runs[other]}
+        refused = steelyard("compare", *pair.values(), "--store", store)
+        assert refused.code == 2
+        page = client.get("/compare.json", params=pair)
+        told = page.json()
+        assert (page.status_code, told["comparison"], told["sentence"]) == (422, None, "")
+        api = client.get("/api/v1/compare", params=pair)
+        problem = api.json()["error"]
+        assert (api.status_code, problem["code"]) == (422, "not_comparable")
+        assert problem["reasons"] == told["refused"]["reasons"]
+        for code, detail in problem["reasons"]:
+            assert f"{code}: {detail}" in refused.err
+        html = client.get("/compare", params={**pair, "lang": "en"}).text
+        assert "These runs are not compared" in html
+        assert "anyway=true" in html
+        assert 'class="sentence' not in html
+        forced = answer(client, "/api/v1/compare", params={**pair, "anyway": "true"})
+        assert [mark for mark in forced["marks"] if mark in problem["reasons"]] == problem["reasons"]
+        assert steelyard("compare", *pair.values(), "--anyway", "--store", store).code == 0
+    assert {code for code, _ in problem["reasons"]} == {"protocol", "scale"}
+
+
+def test_runs_without_a_common_sample(client: httpx.Client, runs: dict[str, str]) -> None:
+    """A page that says so and follows nothing; `anyway` cannot help."""
+    pair = {"a": runs["atomic"], "b": runs["secret"], "anyway": "true", "lang": "en"}
+    page = client.get("/compare", params=pair)
+    assert (page.status_code, "These runs have no sample in common" in page.text) == (200, True)
+    assert "data-live" not in page.text
+    told = client.get("/compare.json", params=pair).json()["refused"]
+    assert told == {"reasons": [["no_common", "8 / 1"]], "can_be_forced": False}
+    assert client.get("/api/v1/compare", params=pair).json()["error"]["reasons"] == [["no_common", "8 / 1"]]
+
+
+def test_every_score_of_a_comparison_has_its_n(client: httpx.Client, runs: dict[str, str]) -> None:
+    """The samples a score is about stand beside it; they are not the same for all."""
+    pair = {"a": runs["atomic"], "b": runs["other"], "anyway": "true", "lang": "en"}
+    metrics = answer(client, "/api/v1/compare", params=pair)["metrics"]
+    html = client.get("/compare", params=pair).text
+    for change in metrics:
+        name = say("en", f"metric.{change['metric']}")
+        assert f'<th scope="row">{name}</th><td class="number">{change["n"]}</td>' in html
 
 
 # --- judges and prompts ----------------------------------------------------------------------------
