@@ -284,6 +284,7 @@ def test_json_keys_are_stable() -> None:
             "bad_rows",
             "usage",
             "run",
+            "failure",
             "manifest",
         ]
         assert data["language"] == "en"

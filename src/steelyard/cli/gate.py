@@ -99,7 +99,7 @@ def gate(
         calibration=calibration,
         only_significant=only_significant,
         max_unjudged=max_unjudged,
-        finished=found.file is not None or found.store.run(found.run).state == "complete",
+        finished=found.facts is None or found.facts.state in ("complete", "failed"),
     )
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
     if junit is not None:
