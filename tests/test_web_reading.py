@@ -24,7 +24,7 @@ from steelyard.config import Config, Settings
 from steelyard.errors import InputError
 from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
-from steelyard.records import Atom, Verdict
+from steelyard.records import Atom, Language, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.store import Store, Wording
@@ -32,7 +32,7 @@ from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
 from steelyard.web.known import Known
 from steelyard.web.pages.samples import parameters, query_of
-from steelyard.wording import say
+from steelyard.wording import LANGUAGES, say
 from viewer import answer, viewing
 
 
@@ -486,3 +486,38 @@ def test_a_run_keeps_the_words_it_was_judged_by(steelyard: Steelyard, tmp_path: 
     shipped = {prompt.sha256: prompt.text for prompt in Prompts.shipped()}
     assert {prompt["sha256"] for prompt in recorded.values()} == kept.keys()
     assert all(wording.text == shipped[sha256] for sha256, wording in kept.items())
+
+
+# --- a run whose judge labelled nothing ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_failed_run_on_its_pages(tmp_path: Path, language: Language) -> None:
+    """List, page, JSON and API say that it failed, why, and what to do; none of them reassures, nothing is followed."""
+    path = tmp_path / "store.db"
+    judged = [(rag(f"s{n}"), atomic(f"s{n}", ["unjudged"], status="failed")) for n in range(3)]
+    with Store.open(path) as store:
+        id = add_run(store, "20990101-000000-fail", "mine:m", judged, {"options": {}})
+    told = [say(language, "unjudged.timeout"), say(language, "failure.remedy.timeout")]
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for page in ("/runs", f"/runs/{id}"):
+            html = client.get(page, params={"lang": language}).text
+            assert say(language, "viewer.state.failed") in html
+            assert all(sentence.replace("'", "&#39;") in html for sentence in told)
+            assert say(language, "html.no_weak_spots") not in html
+            assert "data-live" not in html
+            assert ">…<" not in html
+        assert html.index(told[0]) < html.index('class="statuses"')
+        (listed,) = answer(client, "/runs.json")["runs"]
+        one = answer(client, f"/api/v1/runs/{id}")
+        for run in (listed["run"], one["run"], answer(client, "/api/v1/runs")["runs"][0]):
+            assert (run["state"], run["failure"]["reason"]) == ("failed", "timeout")
+        assert one["report"]["failure"] == {
+            "reason": "timeout", "n": 3, "of": 3, "detail": "", "remedy": say("zh-Hans", "failure.remedy.timeout"),
+        }  # fmt: skip
+        assert [
+            len(answer(client, "/runs.json", params={"state": state})["runs"]) for state in ("failed", "complete")
+        ] == [
+            1,
+            0,
+        ]

@@ -57,7 +57,7 @@ def list_(
     for run, _ in rows:
         if run.id in failures:
             _, reason, remedy = failures[run.id].told("en")
-            print(f"\n{run.number} failed. {reason} {remedy} steelyard retry {run.number}")
+            print(f"\n{run.number} failed. {reason} {remedy}")
 
 
 @app.command("show")

@@ -99,7 +99,7 @@ class Session:
             raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
         if report.failure:
             title, reason, remedy = report.failure.told(self.language or "en")
-            print(f"{title} {reason} {remedy} steelyard retry {run.row.id}", file=sys.stderr)
+            print(f"{title} {reason} {remedy}", file=sys.stderr)
             raise typer.Exit(JudgeError.exit_code)
         if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
             raise typer.Exit(GAPS)

@@ -108,6 +108,7 @@ class ComparisonPage:
     def marks(self) -> Iterator[str]:
         for code, detail in self.found.marks:
             told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            told += self.say("as_shares") if code == "scale" else ""
             yield self.say("beware") + self.report("colon") + told
 
     def unchanged(self) -> Iterator[str]:

@@ -159,8 +159,8 @@ class ReportPage:
 
     @property
     def is_measured(self) -> bool:
-        """Whether there is a score at all; without one, nothing that fails says nothing."""
-        return any(estimate.value is not None for estimate in self.report.scores.values())
+        """Whether a main score could be had; without one, that nothing fails says nothing."""
+        return any(self.report.scores[name].value is not None for name in self.words.main)
 
     def weak_spots(self) -> list[WeakSpot]:
         """The labels that most often count against an answer, and the lowest group of each breakdown: each by the share
