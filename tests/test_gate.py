@@ -119,7 +119,7 @@ def test_eighty_percent_of_ten_does_not_reach_ninety() -> None:
     assert (found.passed, first(found)) == (False, "missed_not_significant")
     text = document(blocks(found))
     assert "Failed · below threshold, not significant" in text
-    assert f"About {found.checks[0].n_to_decide} samples would decide it (now 10), if rate and spread stay" in text
+    assert f"about {found.checks[0].n_to_decide} samples would decide it (now 10), if rate and spread stay" in text
     assert "fails, significant or not" in text
 
 
@@ -146,7 +146,7 @@ def test_exactly_the_limit_holds() -> None:
     assert first(require(rights(9, 10), "accuracy>=0.9")) == "met_not_significant"
     found = require(rights(9, 10), "accuracy>0.9")
     assert (first(found), found.checks[0].n_to_decide) == ("missed_not_significant", None)
-    assert "No practical number of samples" in document(blocks(found))
+    assert "no practical number of samples" in document(blocks(found))
     assert state_of(0.1 + 0.2, (0.3, 0.3), "<=", 0.3) == "met"
 
 
@@ -273,7 +273,7 @@ def test_a_decided_fall_fails() -> None:
     text = document(blocks(one))
     assert "Passed · fell, not significant" in text
     assert "Against the baseline, only a significant fall fails" in text
-    assert f"About {one.checks[0].n_to_decide} samples like these (now 60)" in text
+    assert f"about {one.checks[0].n_to_decide} samples like these (now 60)" in text
 
 
 def test_a_fall_within_the_tolerance_passes() -> None:
@@ -357,7 +357,7 @@ def test_junit_skips_what_is_undecided() -> None:
         assert (suite.attrib["failures"], suite.attrib["skipped"]) == counts
         case = suite.findall("testcase")[0]
         assert case[0].tag == tag
-        assert "below threshold, not significant; About" in case[0].attrib["message"]
+        assert "below threshold, not significant; about" in case[0].attrib["message"]
 
 
 def test_junit_survives_hostile_names() -> None:

@@ -30,6 +30,7 @@ def list_(
     from rich.table import Table
 
     from steelyard.config import Config
+    from steelyard.reports.blocks import one_line
     from steelyard.runs import failure_of, state_of
     from steelyard.store import Store
 
@@ -57,7 +58,7 @@ def list_(
     for run, _ in rows:
         if run.id in failures:
             _, reason, remedy = failures[run.id].told("en")
-            print(f"\n{run.number} failed. {reason} {remedy}")
+            print(f"\n{run.number} failed. {one_line(reason)} {remedy}")
 
 
 @app.command("show")

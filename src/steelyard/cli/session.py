@@ -23,6 +23,7 @@ from steelyard.progress import Progress
 from steelyard.prompts import Prompts
 from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
+from steelyard.reports.blocks import one_line
 from steelyard.reports.model import RunFacts, self_judged_note
 from steelyard.reports.terminal import render
 from steelyard.runner import Budget, Tally, run_to_end
@@ -98,8 +99,7 @@ class Session:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
         if report.failure:
-            title, reason, remedy = report.failure.told(self.language or "en")
-            print(f"{title} {reason} {remedy}", file=sys.stderr)
+            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
             raise typer.Exit(JudgeError.exit_code)
         if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
             raise typer.Exit(GAPS)
