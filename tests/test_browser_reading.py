@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
 from reading_store import ODD_ID, add_run, filled
@@ -59,7 +59,7 @@ def named(page: Page, site: Site, name: str) -> None:
 
 
 def pages(site: Site) -> list[str]:
-    pair = f"a={site.runs['atomic']}&b={site.runs['other']}"
+    pair = f"a={site.runs['atomic']}&b={site.runs['other']}&anyway=true"
     return [
         site.at("atomic"),
         site.at("grounded"),
@@ -75,6 +75,8 @@ def pages(site: Site) -> list[str]:
         f"{site.address}/compare?a={site.runs['atomic']}",
         f"{site.address}/compare?{pair}",
         f"{site.address}/compare/sample?{pair}&id=car-seat",
+        f"{site.address}/compare?a={site.runs['atomic']}&b={site.runs['scorecard']}",
+        f"{site.address}/compare?a={site.runs['atomic']}&b={site.runs['secret']}",
         f"{site.address}/label",
         site.at("scorecard", "/label"),
         site.at("dialogue", "/label?n=0"),
@@ -204,11 +206,15 @@ def test_sorting_and_filters(browser: Browser, site: Site) -> None:
 
 
 def test_from_two_runs_to_a_changed_label(browser: Browser, site: Site) -> None:
-    """Chosen in a form; a sentence first, the other judge marked loudly, then who moved, then the label that did."""
+    """Chosen in a form; refused for another judge; compared anyway: a sentence first, the other judge marked loudly,
+    then who moved, then the label that did, and back without being refused again."""
     with tab(browser, f"{site.address}/compare?a={site.runs['atomic']}&lang=en") as opened:
         page = opened.page
         page.locator("select[name=b]").select_option(site.runs["other"])
         page.locator("button.main").click()
+        expect(page.locator("h1")).to_have_text("These runs are not compared")
+        expect(page.locator(".beware")).to_contain_text("different judges")
+        page.locator("a.button", has_text="Compare anyway").click()
         expect(page.locator("h1")).to_contain_text("Not decided")
         expect(page.locator(".beware")).to_contain_text("different judges")
         assert page.locator(".differences .point").count() == 4
@@ -217,7 +223,33 @@ def test_from_two_runs_to_a_changed_label(browser: Browser, site: Site) -> None:
         expect(page.locator("tr.changed")).to_have_count(3)
         expect(page.locator("tr.changed").first).to_contain_text("wrong")
         expect(page.locator(".side").nth(1)).to_contain_text("strict:model")
+        page.locator(".crumbs a").click()
+        expect(page.locator("h1")).to_contain_text("Not decided")
         assert opened.noises == []
+
+
+def test_a_comparison_that_fails_is_not_followed_for_ever(browser: Browser, site: Site) -> None:
+    """A page that still counts and then hears that it cannot be: it shows what the server says, and asks no more."""
+    pair = f"a={site.runs['atomic']}&b={site.runs['other']}&anyway=true"
+    with tab(browser, f"{site.address}/runs?lang=en") as opened:
+        page = opened.page
+        answers = iter((202, 422))
+        body = (
+            '<html><main id="main"><div id="live" data-live><h1>Compare</h1></div></main>'
+            '<script src="/static/reading.js"></script></html>'
+        )
+        refused = "<html><h1>no</h1></html>"
+
+        def answer(route: Route) -> None:
+            status = next(answers, 422)
+            route.fulfill(status=status, content_type="text/html", body=body if status == 202 else refused)
+
+        page.route("**/compare?**", answer)
+        page.goto(f"{site.address}/compare?{pair}")
+        expect(page.locator("h1")).to_have_text("no", timeout=10_000)
+        before = len(opened.requests)
+        page.wait_for_timeout(3000)
+        assert len(opened.requests) == before
 
 
 # --- label -----------------------------------------------------------------------------------------

@@ -109,9 +109,9 @@ def test_bad_rows_are_listed_and_the_good_ones_judged(steelyard: Steelyard) -> N
 def test_unjudged_items_exit_with_3(steelyard: Steelyard) -> None:
     """What no judge labelled is not hidden: the status says so, and so does the exit code."""
     write_lines(Path("new.jsonl"), [{"id": "new", "question": "新的问题？", "answer": "新的回答在这里。"}])
-    done = steelyard("run", "new.jsonl", "-p", "atomic", "-j", RECORDED, "-o", "out.jsonl")
+    done = steelyard("run", RAG, "new.jsonl", "-p", "atomic", "-j", RECORDED, "-o", "out.jsonl")
     assert done.code == 3
-    (line,) = lines_of("out.jsonl")
+    line = lines_of("out.jsonl")[-1]
     assert line["status"] == "failed"
     assert line["scores"]["accuracy"] is None
     assert "unjudged:atoms:not_recorded" in line["flags"]

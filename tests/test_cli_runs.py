@@ -43,8 +43,8 @@ def test_list_says_where_gaps_are(steelyard: Steelyard, tmp_path: Path, monkeypa
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Path("steelyard.toml").write_text(f'[judges.{"long-" * 8}judge]\nmodel = "m"\nretries = 0\n')
     file = facts(tmp_path / "facts.jsonl", 2)
-    assert steelyard("run", file, "-p", "atomic", "-j", "long-" * 8 + "judge", "--progress", "quiet").code == 3
-    (row,) = steelyard("runs", "list").out.splitlines()[1:]
+    assert steelyard("run", file, "-p", "atomic", "-j", "long-" * 8 + "judge", "--progress", "quiet").code == 4
+    row = steelyard("runs", "list").out.splitlines()[1]
     assert str(listed(steelyard)[0]["id"]) in row
     assert row.split()[-2:] == ["2", "2"]
     assert cell_len(row) <= 80

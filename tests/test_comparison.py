@@ -16,7 +16,7 @@ import report_fixtures as fixtures
 from command import Steelyard, write_lines
 from steelyard.comparison import Comparison, Judged, MetricChange, compare
 from steelyard.comparison.page import blocks, ends, signed
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, NotComparable
 from steelyard.reports.markdown import document
 from steelyard.wording import LANGUAGES
 from trust_fixtures import MANIFEST, judged, keep, simulate
@@ -200,6 +200,30 @@ def test_another_judge_is_refused() -> None:
         compare(Judged("a.jsonl", lambda: run), Judged("b.jsonl", lambda: other))
 
 
+def test_other_protocols_and_scales_are_refused() -> None:
+    """A share and points out of a hundred are not one scale: refused by name; `anyway` compares shares of both."""
+    made = [(sample, verdict) for verdict, sample in fixtures.some_of("scorecard") if verdict.status == "judged"]
+    shares = [
+        (sample, verdict.model_copy(update={"protocol": "atomic", "scores": {"accuracy": 0.5}}))
+        for sample, verdict in made
+    ]
+    points = [(s, v.model_copy(update={"scores": {"accuracy": 75}})) for s, v in made]
+    sides = Judged("A", lambda: shares), Judged("B", lambda: points)
+    with pytest.raises(NotComparable) as refused:
+        compare(*sides)
+    assert [code for code, _ in refused.value.reasons] == ["protocol", "scale"]
+    assert refused.value.can_be_forced
+    found = compare(*sides, anyway=True)
+    assert (found.scale, change_of(found).a, change_of(found).b) == ("ratio", 0.5, 0.75)
+
+
+def test_runs_without_a_score_in_both_are_not_called_undecided() -> None:
+    """Where nothing was measured on one side, the sentence says that, not that the samples do not tell."""
+    a = [judged("s1", ["correct"])]
+    found = against(a, [judged("s1", ["unjudged"], status="failed")], metrics=["accuracy"], language="en")
+    assert "Nothing to compare: no score was measured in both runs." in document(blocks(found))
+
+
 def test_the_day_and_the_cutting_up_do_not_matter() -> None:
     """Runs of different days, or with another number of items to an ask, are judged alike."""
     run, _ = simulate(5)
@@ -221,8 +245,9 @@ def test_other_questions_are_refused_other_passages_marked() -> None:
 def test_what_cannot_be_paired_is_refused() -> None:
     """No common sample, or one id twice: an error, not an empty table."""
     a = [judged("s1", ["correct"])]
-    with pytest.raises(ConfigError, match="no sample in common"):
-        against(a, [judged("s2", ["correct"])])
+    with pytest.raises(NotComparable, match="no sample in common") as refused:
+        against(a, [judged("s2", ["correct"])], anyway=True)
+    assert not refused.value.can_be_forced
     with pytest.raises(ConfigError, match="B has two samples 's1'"):
         against(a, a + a)
     with pytest.raises(ConfigError, match="there is no score 'acuracy' to compare; there are accuracy"):
@@ -238,6 +263,18 @@ def test_the_same_texts_are_noticed() -> None:
 
 
 # --- what is said ----------------------------------------------------------------------------------
+
+
+def test_each_score_with_its_n() -> None:
+    """Every score is told with the samples it is about: in the sentence, beside the number needed, in the table."""
+    a = [judged(f"s{n}", ["wrong"] if n else ["exempt"]) for n in range(12)]
+    b = [judged(f"s{n}", ["correct"] if n else ["exempt"], answer="new") for n in range(12)]
+    text = document(blocks(against(a, b, language="en")))
+    assert "Accuracy rose by" in text
+    assert "n = 11" in text
+    header, *rows = [line for line in text.splitlines() if line.startswith("| ")][:4]
+    assert [cell.strip() for cell in header.split("|")][1:4] == ["Score", "n", "A"]
+    assert any(row.split("|")[1].strip() == "Accuracy" and row.split("|")[2].strip() == "11" for row in rows)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -8,23 +8,26 @@ import json
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from command import RAG, RECORDED, Steelyard
 from html_page import Node, read_page
 from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
 from steelyard.errors import InputError
 from steelyard.records import Atom, DialogueSample, Evidence, Language, Sample, Turn, Verdict
-from steelyard.reports import ReportBuilder
+from steelyard.reports import ReportBuilder, markdown, terminal
 from steelyard.reports.html import Limits, Lowest, render
+from steelyard.reports.html.page import ReportPage
 from steelyard.reports.html.sample import kept, sample_view
-from steelyard.reports.model import Report, RunFacts
-from steelyard.wording import LANGUAGES, say
+from steelyard.reports.model import Report, RunFacts, in_language
+from steelyard.wording import LANGUAGES, say, words
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 Pairs = list[tuple[Verdict, Sample]] | list[tuple[Verdict, Sample | None]]
@@ -47,6 +50,13 @@ def text_of(pairs: Pairs, protocol: str = "", language: Language | None = "en", 
         lowest.add(verdict, sample)
     limits = given.pop("limits", None)
     return render(built(pairs, protocol, language, **given), lowest.chosen(), language, limits)
+
+
+def printed(report: Report) -> str:
+    console = Console(width=100, file=StringIO())
+    console.print(terminal.render(report))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
 
 
 def with_(verdict: Verdict, **fields: Any) -> Verdict:
@@ -170,8 +180,79 @@ def test_the_weakest_groups_are_named_first() -> None:
     pairs += [(atomic("c", ["wrong"]), rag("c", "s", tags=("tiny",)))]
     (weak,) = page_of(pairs).all("div", "weak")
     assert "wrong" in weak.text
+    assert say("en", "html.share_failing") in weak.text
     assert "weak" in [node.text for node in weak.all("span", "spot")]
     assert "tiny" not in [node.text for node in weak.all("span", "spot")]
+
+
+def test_where_it_fails_shows_one_quantity() -> None:
+    """Labels and groups alike show the share that fails, of what could be decided, the largest first: a group that
+    gets 1 of 4 right fails by 75 %, exempt and undetermined statements count for nothing."""
+    pairs: Pairs = [
+        (atomic(f"a{n}", ["correct", "wrong", "wrong", "wrong", "exempt"]), rag(f"a{n}", f"q{n}", tags=("weak",)))
+        for n in range(6)
+    ]
+    pairs += [(atomic(f"b{n}", ["correct", "undetermined"]), rag(f"b{n}", f"r{n}", tags=("strong",))) for n in range(6)]
+    (weak,) = page_of(pairs).all("div", "weak")
+    spots = [node.text for node in weak.all("span", "spot")]
+    values = [node.text.split("%")[0] for node in weak.all("span", "value")]
+    assert dict(zip(spots, values, strict=True))["weak"] == "75.0"
+    assert dict(zip(spots, values, strict=True))["wrong"] == "60.0"
+    assert values == sorted(values, key=float, reverse=True)
+
+
+@pytest.mark.parametrize(("protocol", "top"), [("scorecard", 100), ("grounded", 1)])
+def test_the_share_that_fails_on_every_scale(protocol: str, top: float) -> None:
+    """Points and yes-or-no scores are told as the same quantity: what is missing to full marks, as a share."""
+    page = ReportPage(built(some_of(protocol), protocol))
+    shares = {spot.name: spot.share for spot in page.weak_spots()}
+    assert shares
+    assert all(0 < share <= 1 for share in shares.values())
+    lowest = min(
+        (estimate.value, estimate.n)
+        for group in page.report.tags.values()
+        for name, estimate in group.scores.items()
+        if name in page.words.main and estimate.value is not None
+    )[0]
+    assert any(share == pytest.approx(1 - lowest / top) for share in shares.values())
+
+
+def test_nothing_measured_is_no_reassurance() -> None:
+    """Where no score could be had, the page does not say that nothing failed."""
+    (weak,) = page_of([(atomic(f"s{n}", ["exempt"]), rag(f"s{n}")) for n in range(3)]).all("div", "weak")
+    assert say("en", "html.no_weak_spots") not in weak.text
+    assert say("en", "html.not_measured") in weak.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_run_that_failed_says_so_first(language: Language) -> None:
+    """The reason, on how many samples, and the remedy stand before everything else; no score is shown, and nothing
+    reassures."""
+    pairs: Pairs = [(atomic(f"s{n}", ["unjudged"], status="failed"), rag(f"s{n}")) for n in range(3)]
+    report = in_language(built(pairs), language)
+    page = read_page(render(report))
+    assert_sound(page)
+    (told,) = page.all("section", "failure")
+    for sentence in (say(language, "failure.title"), say(language, "unjudged.timeout")):
+        assert sentence in told.text
+    assert say(language, "failure.remedy.timeout") in told.text
+    assert "3" in told.text
+    assert not list(page.all("div", "headlines"))
+    assert say(language, "html.no_weak_spots") not in page.text
+    for text in (markdown.render(report), printed(report)):
+        lines = [line for line in text.splitlines() if line.strip()]
+        assert say(language, "failure.title") in lines[1]
+    assert report.failure
+    assert (report.failure.reason, report.failure.n, report.failure.of) == ("timeout", 3, 3)
+    assert report.failure.remedy == say(language, "failure.remedy.timeout")
+
+
+def test_every_reason_has_a_remedy() -> None:
+    """Whatever keeps a run from being judged, its code has words on what to do, in each language."""
+    for language in LANGUAGES:
+        table = words(language)
+        missing = set(table["unjudged"]) - set(table["failure"]["remedy"]) - {"split", "not_confirmed", "cannot_tell"}
+        assert not missing
 
 
 def test_full_marks_have_no_weak_spot() -> None:

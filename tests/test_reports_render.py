@@ -284,11 +284,12 @@ def test_json_keys_are_stable() -> None:
             "bad_rows",
             "usage",
             "run",
+            "failure",
             "manifest",
         ]
         assert data["language"] == "en"
         for estimate in data["scores"].values():
-            assert list(estimate) == ["value", "interval", "n", "n_null", "n_unjudged"]
+            assert list(estimate) == ["value", "interval", "n", "n_null", "n_unjudged", "clusters"]
 
 
 def test_reports_do_not_load_rich() -> None:

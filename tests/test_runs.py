@@ -327,16 +327,6 @@ def test_retry_asks_again_for_items_left_out(steelyard: Steelyard, samples: Path
     assert accuracies() == [1.0] * 6
 
 
-def test_an_endpoint_that_is_down(steelyard: Steelyard, samples: Path) -> None:
-    """Without a server every sample fails, each says why, and nothing is scored."""
-    with fact_server() as server:
-        point_to(server)
-    done = steelyard("run", samples, *MINE, "-o", "out.jsonl")
-    assert done.code == 3
-    assert accuracies() == [None] * 6
-    assert all("unjudged:atoms:unreachable" in line["flags"] for line in lines_of("out.jsonl"))
-
-
 def test_a_key_that_is_revoked_midway(steelyard: Steelyard, samples: Path) -> None:
     """The run stops with exit code 4; what was judged until then is written out and not asked again."""
     with fact_server() as server:

@@ -24,7 +24,7 @@ from steelyard.config import Config, Settings
 from steelyard.errors import InputError
 from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
-from steelyard.records import Atom, Verdict
+from steelyard.records import Atom, Language, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.store import Store, Wording
@@ -32,6 +32,7 @@ from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
 from steelyard.web.known import Known
 from steelyard.web.pages.samples import parameters, query_of
+from steelyard.wording import LANGUAGES, say
 from viewer import answer, viewing
 
 
@@ -357,13 +358,63 @@ def test_checks_and_criteria_are_paired_by_what_they_are() -> None:
 
 def test_comparison_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
     """The sentence, the metrics, and one page of those that moved."""
-    found = answer(client, "/compare.json", params={"a": runs["atomic"], "b": runs["other"], "moved": "improved"})
+    given = {"a": runs["atomic"], "b": runs["other"], "moved": "improved", "anyway": "true"}
+    found = answer(client, "/compare.json", params=given)
     assert found["comparison"]["n_improved"] == found["moved"]["n"] == 2
     assert {change["id"] for change in found["moved"]["samples"]} == {"car-seat", "library-friday"}
     assert all(change["why"] for change in found["moved"]["samples"])
     assert found["sentence"].startswith("Not decided")
+    assert found["comparison"]["marks"][0] == ["judge", "recorded:replies / strict:model"]
     none = client.get("/compare/sample.json", params={"a": runs["atomic"]}).json()
     assert none["error"]["message"].startswith("b is missing")
+
+
+def test_what_the_command_refuses_the_page_and_the_api_refuse(
+    client: httpx.Client, runs: dict[str, str], store: Path, steelyard: Steelyard
+) -> None:
+    """Another judge or protocol: no sentence, no figures, but the reasons, the same in all three; `anyway` compares."""
+    for other in ("other", "scorecard"):
+        pair = {"a": runs["atomic"], "b": runs[other]}
+        refused = steelyard("compare", *pair.values(), "--store", store)
+        assert refused.code == 2
+        page = client.get("/compare.json", params=pair)
+        told = page.json()
+        assert (page.status_code, told["comparison"], told["sentence"]) == (422, None, "")
+        api = client.get("/api/v1/compare", params=pair)
+        problem = api.json()["error"]
+        assert (api.status_code, problem["code"]) == (422, "not_comparable")
+        assert problem["reasons"] == told["refused"]["reasons"]
+        for code, detail in problem["reasons"]:
+            assert f"{code}: {detail}" in refused.err
+        html = client.get("/compare", params={**pair, "lang": "en"}).text
+        assert "These runs are not compared" in html
+        assert "anyway=true" in html
+        assert 'class="sentence' not in html
+        forced = answer(client, "/api/v1/compare", params={**pair, "anyway": "true"})
+        assert [mark for mark in forced["marks"] if mark in problem["reasons"]] == problem["reasons"]
+        assert steelyard("compare", *pair.values(), "--anyway", "--store", store).code == 0
+    assert {code for code, _ in problem["reasons"]} == {"protocol", "scale"}
+
+
+def test_runs_without_a_common_sample(client: httpx.Client, runs: dict[str, str]) -> None:
+    """A page that says so and follows nothing; `anyway` cannot help."""
+    pair = {"a": runs["atomic"], "b": runs["secret"], "anyway": "true", "lang": "en"}
+    page = client.get("/compare", params=pair)
+    assert (page.status_code, "These runs have no sample in common" in page.text) == (200, True)
+    assert "data-live" not in page.text
+    told = client.get("/compare.json", params=pair).json()["refused"]
+    assert told == {"reasons": [["no_common", "8 / 1"]], "can_be_forced": False}
+    assert client.get("/api/v1/compare", params=pair).json()["error"]["reasons"] == [["no_common", "8 / 1"]]
+
+
+def test_every_score_of_a_comparison_has_its_n(client: httpx.Client, runs: dict[str, str]) -> None:
+    """The samples a score is about stand beside it; they are not the same for all."""
+    pair = {"a": runs["atomic"], "b": runs["other"], "anyway": "true", "lang": "en"}
+    metrics = answer(client, "/api/v1/compare", params=pair)["metrics"]
+    html = client.get("/compare", params=pair).text
+    for change in metrics:
+        name = say("en", f"metric.{change['metric']}")
+        assert f'<th scope="row">{name}</th><td class="number">{change["n"]}</td>' in html
 
 
 # --- judges and prompts ----------------------------------------------------------------------------
@@ -435,3 +486,38 @@ def test_a_run_keeps_the_words_it_was_judged_by(steelyard: Steelyard, tmp_path: 
     shipped = {prompt.sha256: prompt.text for prompt in Prompts.shipped()}
     assert {prompt["sha256"] for prompt in recorded.values()} == kept.keys()
     assert all(wording.text == shipped[sha256] for sha256, wording in kept.items())
+
+
+# --- a run whose judge labelled nothing ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_failed_run_on_its_pages(tmp_path: Path, language: Language) -> None:
+    """List, page, JSON and API say that it failed, why, and what to do; none of them reassures, nothing is followed."""
+    path = tmp_path / "store.db"
+    judged = [(rag(f"s{n}"), atomic(f"s{n}", ["unjudged"], status="failed")) for n in range(3)]
+    with Store.open(path) as store:
+        id = add_run(store, "20990101-000000-fail", "mine:m", judged, {"options": {}})
+    told = [say(language, "unjudged.timeout"), say(language, "failure.remedy.timeout")]
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for page in ("/runs", f"/runs/{id}"):
+            html = client.get(page, params={"lang": language}).text
+            assert say(language, "viewer.state.failed") in html
+            assert all(sentence.replace("'", "&#39;") in html for sentence in told)
+            assert say(language, "html.no_weak_spots") not in html
+            assert "data-live" not in html
+            assert ">…<" not in html
+        assert html.index(told[0]) < html.index('class="statuses"')
+        (listed,) = answer(client, "/runs.json")["runs"]
+        one = answer(client, f"/api/v1/runs/{id}")
+        for run in (listed["run"], one["run"], answer(client, "/api/v1/runs")["runs"][0]):
+            assert (run["state"], run["failure"]["reason"]) == ("failed", "timeout")
+        assert one["report"]["failure"] == {
+            "reason": "timeout", "n": 3, "of": 3, "detail": "", "remedy": say("zh-Hans", "failure.remedy.timeout"),
+        }  # fmt: skip
+        assert [
+            len(answer(client, "/runs.json", params={"state": state})["runs"]) for state in ("failed", "complete")
+        ] == [
+            1,
+            0,
+        ]

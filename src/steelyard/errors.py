@@ -4,6 +4,7 @@ SteelyardError
 ├── InputError            a file, row or field that cannot be read: names the place
 │   └── TranscriptError   a transcript that has none of the known forms
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
+│   └── NotComparable     two runs whose difference would mean nothing: names the reasons
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
@@ -16,6 +17,8 @@ A single ask that fails is not an exception: it is an `Unjudged` value (records.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class SteelyardError(Exception):
@@ -60,6 +63,22 @@ class ConfigError(SteelyardError):
     """The user asked for something that does not exist or does not fit together."""
 
     exit_code = 2
+
+
+class NotComparable(ConfigError):
+    """Two runs that differ in more than the answers. `reasons` are codes of the wording (`compare.mark.*`), each with
+    its detail; where `can_be_forced`, the user may ask for the comparison all the same."""
+
+    def __init__(self, a: str, b: str, reasons: Sequence[tuple[str, str]], *, can_be_forced: bool = True) -> None:
+        self.reasons, self.can_be_forced = tuple(reasons), can_be_forced
+        if can_be_forced:
+            told = "; ".join(f"{code}: {detail}" for code, detail in reasons)
+            super().__init__(
+                f"{a} and {b} cannot be compared fairly; they differ in {told}. "
+                "--anyway (over HTTP: anyway=true) compares them and marks it"
+            )
+        else:
+            super().__init__(f"{a} and {b} have no sample in common (samples are paired by id)")
 
 
 class PromptError(SteelyardError):

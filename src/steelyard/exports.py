@@ -113,7 +113,7 @@ class _Head(BaseModel):
     id: str = Field(pattern=r"^[\w-]+$")
     protocol: str
     judge: str
-    state: Literal["running", "stopped", "complete"]
+    state: Literal["running", "stopped", "complete", "failed"]
     started: str
     finished: str | None
     manifest: dict[str, Any]

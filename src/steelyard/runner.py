@@ -54,7 +54,9 @@ class Tally:
     skipped: int = 0
     bad_rows: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
+    answered: int = 0
     errors: Counter[str] = field(default_factory=Counter)
+    details: dict[str, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     self_judged: int = 0
     stopped: str | None = None
@@ -229,6 +231,9 @@ class Runner:
         self.tally.usage += reply.usage
         if isinstance(reply, Unjudged):
             self.tally.errors[reply.reason] += 1
+            self.tally.details.setdefault(reply.reason, reply.detail)
+        else:
+            self.tally.answered += 1
         if self.gate and self._asking > self.gate.in_flight:
             # Those who wait at the gate were let go when there was money left; there may be none by now.
             self._mind_budget()

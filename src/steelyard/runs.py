@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import ConfigError, InputError, StoreError
+from steelyard.errors import ConfigError, InputError, JudgeError, StoreError
 from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import described, voices_of
@@ -21,10 +23,13 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
+from steelyard.reports.build import main_reason
+from steelyard.reports.model import UNUSABLE, RunFailure, remedy
 from steelyard.runner import Budget, Row, Runner, Tally
 from steelyard.samples import read_samples
 from steelyard.store import RunRow, Store, Wording
 
+ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
 # What a judge says of itself that shapes its answers; time limits and prices do not.
 SHAPING = ("base_url", "model", "body", "structured")
@@ -103,6 +108,8 @@ class Run:
             in_order=False,
         )
         self.tally = self.runner.tally
+        self._answered_before = continued and row.state != "failed"
+        self._gaps = Counter[str]()
 
     async def drive(
         self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], *, retry: bool = False
@@ -131,13 +138,15 @@ class Run:
 
         def keep(seq: int, sample: Sample, verdict: Verdict) -> None:
             kept.add(seq, sample, verdict)
+            if verdict.status != "judged":
+                self._gaps[main_reason(verdict)] += 1
             on_verdict(sample, verdict)
 
         def keep_bad(bad: InputError) -> None:
             self.store.add_bad_row(self.row.id, bad)
             on_bad_row(bad)
 
-        state = "stopped"
+        state, refusal = "stopped", ""
         try:
             try:
                 tally = await self.runner.run(open_rows(), keep, keep_bad)
@@ -145,14 +154,60 @@ class Run:
                 kept.write()
             state = "stopped" if tally.stopped else "complete"
             return tally
+        except JudgeError as error:
+            refusal = str(error)
+            raise
         finally:
             manifest = {**self.row.manifest, "stopped": self.tally.stopped}
+            manifest.pop("failure", None)
+            if failure := self._failure(state, refusal):
+                state, manifest["failure"] = "failed", failure
             if self.tally.self_judged or "self_judged" in manifest:
                 manifest["self_judged"] = self.store.count_flagged(self.row.id, "self_judged")
             if len(self.memory.voices) > 1:
                 spent = self.store.spent_by_judge(self.row.id)
                 manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
             self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
+
+    def _failure(self, state: str, refusal: str) -> dict[str, Any] | None:
+        """Why the judge labelled nothing in this run; None where it labelled something, or may still do so."""
+        if self.row.state == "failed" and not self.tally.done and not refusal:
+            return self.row.manifest.get("failure")
+        counts = self.store.judged(self.row.id)
+        labelled = counts.get("judged", 0) + counts.get("partial", 0)
+        # Empty answers and rules need no judge: with every call failed, what they gave is not the run's result.
+        silent = not self.tally.answered and not (labelled and self._answered_before)
+        if silent and refusal:
+            return {"reason": UNUSABLE, "detail": refusal}
+        if state != "complete" or not ((silent and self.tally.errors) or (counts and not labelled)):
+            return None
+        reason, n = next(iter(self._gaps.most_common(1)), ("unknown", 0))
+        return {"reason": reason, "n": n, "of": sum(counts.values()), "detail": self.tally.details.get(reason, "")}
+
+
+def state_of(row: RunRow, store: Store) -> str:
+    """running, stopped, complete or failed. A run that was killed still says `running`, but nobody is at work on it;
+    one of an earlier version says `complete` although every sample failed."""
+    if row.state == "running" and not store.in_use(row.id):
+        return "stopped"
+    if row.state == "complete":
+        failed, judged = (
+            list(store.query(f"SELECT 1 FROM samples WHERE run = ? AND status {test} 'failed' LIMIT 1", row.id))
+            for test in ("=", "<>")
+        )
+        return "failed" if failed and not judged else "complete"
+    return row.state
+
+
+def failure_of(row: RunRow, store: Store) -> RunFailure | None:
+    """Why a run failed; None for one that did not. One of an earlier version noted none: its first samples tell."""
+    if state_of(row, store) != "failed":
+        return None
+    noted = row.manifest.get("failure")
+    if not noted:
+        gaps = Counter(main_reason(verdict) for _, verdict in islice(store.verdicts(row.id), ENOUGH_FOR_A_REASON))
+        noted = {"reason": gaps.most_common(1)[0][0]}
+    return RunFailure(**noted, remedy=remedy(noted["reason"], "en"))
 
 
 class _Verdicts:

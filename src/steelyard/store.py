@@ -37,7 +37,7 @@ SHORTEST_DATE = 8
 
 
 class RunRow(NamedTuple):
-    """One run as the list shows it. `state` is running, stopped or complete."""
+    """One run as the list shows it. `state` is running, stopped, complete or failed."""
 
     id: str
     number: int

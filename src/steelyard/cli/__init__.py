@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Heavy imports wait until a command runs.
 
 Exit codes: 0 all is well; 1 a bug or an unexpected failure; 2 wrong usage, configuration or unreadable
-input; 3 finished, but with bad rows or items that no judge labelled; 4 the judge is unusable; 5 the store
-is; 6 the gate failed; 130 interrupted.
+input; 3 finished, but with bad rows or items that no judge labelled; 4 the judge is unusable or the run failed;
+5 the store is unusable; 6 the gate failed; 7 it is undecided; 130 interrupted.
 """
 
 from __future__ import annotations

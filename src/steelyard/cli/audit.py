@@ -19,7 +19,7 @@ from steelyard.cli.common import (
     console,
     pairs,
 )
-from steelyard.cli.gate import CLOSED, FailOn
+from steelyard.cli.gate import FAILED, UNDECIDED, OnlySignificantOption
 from steelyard.cli.run import (
     ConcurrencyOption,
     MaxCost,
@@ -76,9 +76,7 @@ def audit(
     require: Annotated[
         list[str] | None, typer.Option("--require", help="E.g. 'injection<=0.05'; exit code 6 where it is missed.")
     ] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="When --require counts as missed, as for steelyard gate.")
-    ] = FailOn.decided,
+    only_significant: OnlySignificantOption = False,
     prompts: PromptsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
@@ -143,7 +141,7 @@ def audit(
             check_comparable(work.card("en", "", "", data_hash(mine)), other, name)
         card = _judged(work, session, data_hash(mine))
     _emit(card, [other for _, other in others], session, out, html, markdown)
-    _leave(card, bars, fail_on)
+    _leave(card, bars, only_significant)
 
 
 def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
@@ -200,24 +198,26 @@ def _bars(texts: list[str]) -> list[Bar]:
     return bars
 
 
-def _leave(card: Card, bars: list[Bar], fail_on: FailOn) -> None:
+def _leave(card: Card, bars: list[Bar], only_significant: bool) -> None:
     """Hold the card against what was required of it, and leave with the right code."""
     from steelyard.cli.session import GAPS, INTERRUPTED
-    from steelyard.gating import FAILS, state_of
+    from steelyard.gating import outcome_of, state_of
     from steelyard.reports.blocks import number
     from steelyard.reports.model import Estimate
 
-    missed = False
+    outcomes = set[str]()
     for bar in bars:
         found = {str(name): estimate for name, estimate in card.measures().items()}.get(bar.metric, Estimate())
         state = state_of(found.value, found.interval, bar.sign, bar.limit)
-        failed = state in FAILS[fail_on.value]
-        missed = missed or failed
-        outcome, value = "failed" if failed else "passed", number(found.value, "ratio")
-        print(f"{outcome}: {bar.metric} {bar.sign} {bar.limit:g} ({value})")
+        outcome = outcome_of("require", state, only_significant)
+        outcomes.add(outcome)
+        doubt = ", not significant" if state == "missed_not_significant" else ""
+        print(f"{outcome}: {bar.metric} {bar.sign} {bar.limit:g} ({number(found.value, 'ratio')}{doubt})")
     if card.stopped:
         raise typer.Exit(INTERRUPTED if card.stopped == "interrupted" else GAPS)
-    if missed:
-        raise typer.Exit(CLOSED)
+    if "failed" in outcomes:
+        raise typer.Exit(FAILED)
     if card.n_failed:
         raise typer.Exit(GAPS)
+    if "undecided" in outcomes:
+        raise typer.Exit(UNDECIDED)

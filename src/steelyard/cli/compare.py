@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steelyard.comparison import Judged
 
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help="Compare runs of different judges, prompts, options or questions, and say so.")
+    bool, typer.Option("--anyway", help="Compare runs of different protocols, judges, prompts, options or questions.")
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +12,17 @@ from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
 from steelyard.cli.compare import AnywayOption, judged
 from steelyard.cli.results import SourceArgument
 
-CLOSED = 6
-"""The exit code of a gate that failed; the other codes say that it could not be tried."""
+FAILED = 6
+UNDECIDED = 7
+"""The exit codes of a gate that did not pass; the other codes say that it could not be tried."""
 
-
-class FailOn(StrEnum):
-    """When a bar counts as missed."""
-
-    decided = "decided"
-    value = "value"
-    doubt = "doubt"
+OnlySignificantOption = Annotated[
+    bool,
+    typer.Option(
+        "--only-significant",
+        help="A threshold fails only if the whole 95 % interval is on the wrong side; else it is undecided (code 7).",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,20 +35,13 @@ def gate(
         list[str] | None, typer.Option("--require", help="E.g. 'accuracy>=0.9'; may be repeated.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="The run or file that it must not fall behind.")
+        str | None, typer.Option("--baseline", help="The run or file that it must not fall behind significantly.")
     ] = None,
     max_drop: Annotated[
         list[str] | None,
-        typer.Option("--max-drop", metavar="METRIC=NUMBER", help="How far a score may fall; default: none may at all."),
+        typer.Option("--max-drop", metavar="METRIC=NUMBER", help="How far a score may fall; default: none at all."),
     ] = None,
-    fail_on: Annotated[
-        FailOn,
-        typer.Option(
-            "--fail-on",
-            help="decided: the whole interval is on the wrong side; value: the number is; "
-            "doubt: not the whole interval is on the right side.",
-        ),
-    ] = FailOn.decided,
+    only_significant: OnlySignificantOption = False,
     corrected: Annotated[
         bool, typer.Option("--corrected", help="--require is about scores corrected by people's labels.")
     ] = False,
@@ -65,7 +58,9 @@ def gate(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Pass or fail a run. Exit code 6 where it fails.
+    """Pass or fail a run. Exit code 6 if it fails, 7 if it is undecided (only with --only-significant).
+
+    A score on the wrong side of --require fails. A fall behind --baseline fails only if it is significant.
 
     Example:  steelyard gate last --require 'accuracy>=0.9' --baseline 1 --max-drop accuracy=0.02
     """
@@ -102,12 +97,12 @@ def gate(
         drops=drops,
         comparison=comparison,
         calibration=calibration,
-        fail_on=fail_on.value,
+        only_significant=only_significant,
         max_unjudged=max_unjudged,
-        finished=found.file is not None or found.store.run(found.run).state == "complete",
+        finished=found.facts is None or found.facts.state in ("complete", "failed"),
     )
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
     if junit is not None:
         junit.write_text(as_junit(measured), encoding="utf-8")
-    if not measured.passed:
-        raise typer.Exit(CLOSED)
+    if measured.outcome != "passed":
+        raise typer.Exit(FAILED if measured.outcome == "failed" else UNDECIDED)

@@ -158,6 +158,7 @@ class Source:
     def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
         from steelyard.config import Config
         from steelyard.reports.model import RunFacts
+        from steelyard.runs import state_of
         from steelyard.store import Store, is_run_name
 
         self.file = Path(name) if Path(name).is_file() else None
@@ -170,7 +171,7 @@ class Source:
             finalize(self, self.store.close)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
-            self.facts = RunFacts.of(row.id, row.state, row.started, row.finished)
+            self.facts = RunFacts.of(row.id, state_of(row, self.store), row.started, row.finished)
             return
         first = next(self.verdicts(), None)
         if first is None:

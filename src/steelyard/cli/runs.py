@@ -30,13 +30,18 @@ def list_(
     from rich.table import Table
 
     from steelyard.config import Config
+    from steelyard.reports.blocks import one_line
+    from steelyard.runs import failure_of, state_of
     from steelyard.store import Store
 
     with Store.open(Config.load(config).store_path(store), create=False) as opened:
-        rows = [(run, opened.judged(run.id)) for run in opened.runs()]
+        found = [run._replace(state=state_of(run, opened)) for run in opened.runs()]
+        rows = [(run, opened.judged(run.id)) for run in found]
+        failures = {run.id: failure for run in found if (failure := failure_of(run, opened))}
     if as_json:
         for run, counts in rows:
-            print(json.dumps({**run._asdict(), "samples": counts}, ensure_ascii=False))
+            why = failures[run.id].model_dump() if run.id in failures else None
+            print(json.dumps({**run._asdict(), "samples": counts, "failure": why}, ensure_ascii=False))
         return
     table = Table("#", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     # The id is what people copy: others may be cut short, it never is.
@@ -50,6 +55,10 @@ def list_(
         shown = (run.id, run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
         table.add_row(str(run.number), *shown)
     console().print(table)
+    for run, _ in rows:
+        if run.id in failures:
+            _, reason, remedy = failures[run.id].told("en")
+            print(f"\n{run.number} failed. {one_line(reason)} {remedy}")
 
 
 @app.command("show")
@@ -59,10 +68,12 @@ def show(name: RunArgument = "last", config: ConfigOption = None, store: StoreOp
     Example:  steelyard runs show last
     """
     from steelyard.config import Config
+    from steelyard.runs import state_of
     from steelyard.store import Store
 
     with Store.open(Config.load(config).store_path(store), create=False) as opened:
         run = opened.run(name)
+        run = run._replace(state=state_of(run, opened))
         shown = {**run._asdict(), "samples": opened.judged(run.id), "bad_rows": len(opened.bad_rows(run.id))}
     print(json.dumps(shown, ensure_ascii=False, indent=2))
 

@@ -15,7 +15,7 @@ import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
-from steelyard.errors import SteelyardError
+from steelyard.errors import JudgeError, SteelyardError
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import voices_of
 from steelyard.judges.gate import Limits
@@ -23,7 +23,8 @@ from steelyard.progress import Progress
 from steelyard.prompts import Prompts
 from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
-from steelyard.reports.model import self_judged_note
+from steelyard.reports.blocks import one_line
+from steelyard.reports.model import RunFacts, self_judged_note
 from steelyard.reports.terminal import render
 from steelyard.runner import Budget, Tally, run_to_end
 from steelyard.runs import How, Run, check_affordable
@@ -86,7 +87,7 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            if run.memory.spent.calls:
+            if run.memory.spent.calls and run.tally.answered:
                 print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise
         self._write_lines(run)
@@ -97,6 +98,9 @@ class Session:
         if tally.stopped:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
+        if report.failure:
+            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
+            raise typer.Exit(JudgeError.exit_code)
         if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
             raise typer.Exit(GAPS)
 
@@ -115,7 +119,8 @@ class Session:
                 builder.add(verdict, sample)
             for bad in run.store.bad_rows(run.row.id):
                 builder.add_bad_row(bad)
-        return builder.build(run.store.run(run.row.id).manifest)
+        row = run.store.run(run.row.id)
+        return builder.build(row.manifest, RunFacts.of(row.id, row.state, row.started, row.finished))
 
 
 async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from steelyard.comparison.marks import GRAVE, marks_of
+from steelyard.comparison.marks import check_comparable
 from steelyard.comparison.model import Change, Comparison, MetricChange, Outcome, Overall
 from steelyard.comparison.rows import Judged, Row, rows_of
 from steelyard.errors import ConfigError
@@ -49,18 +49,10 @@ def compare(
     Runs of different judges, prompts, options or questions are refused unless `anyway`, and then marked.
     """
     before, after = rows_of(a), rows_of(b)
+    marks = check_comparable(a, b, before, after, anyway=anyway)
     pairs = [Pair(row, after[id]) for id, row in before.items() if id in after]
-    if not pairs:
-        raise ConfigError(f"{a.name} and {b.name} have no sample in common (samples are paired by id)")
-    marks = tuple(marks_of(a, b, before, after))
-    grave = [f"{code}: {detail}" for code, detail in marks if code in GRAVE]
-    if grave and not anyway:
-        raise ConfigError(
-            f"{a.name} and {b.name} cannot be compared fairly; they differ in {'; '.join(grave)}. "
-            "--anyway compares them and marks it"
-        )
     protocol = pairs[0].b.protocol
-    scale = SCALES.get(protocol, "number")
+    pairs, scale = _on_one_scale(pairs)
     changes = _changes_of_metrics(pairs, scale, metrics)
     main = _main(protocol, changes)
     rose, fell = _moved(pairs, main)
@@ -90,6 +82,19 @@ def compare(
 
 
 # --- scores ----------------------------------------------------------------------------------------
+
+
+def _on_one_scale(pairs: list[Pair]) -> tuple[list[Pair], Scale]:
+    """The pairs on B's scale, or, where A has another one, all scores as shares of their scales."""
+    scales = {SCALES.get(row.protocol, "number") for pair in pairs for row in pair}
+    if len(scales) == 1 or "number" in scales:
+        return pairs, scales.pop() if len(scales) == 1 else "number"
+    return [Pair(*map(_as_shares, pair)) for pair in pairs], "ratio"
+
+
+def _as_shares(row: Row) -> Row:
+    top = BOUNDS[SCALES[row.protocol]][1]
+    return row._replace(scores={name: score / top for name, score in row.scores.items()})
 
 
 def _changes_of_metrics(pairs: Sequence[Pair], scale: Scale, wanted: Sequence[str]) -> list[MetricChange]:

@@ -1,4 +1,7 @@
-"""Whether two runs can be compared at all: the same judge, prompts, options and questions."""
+"""Whether two runs can be compared at all: the same protocol, judge, prompts, options and questions.
+
+`check_comparable` decides it for the command, the gate, the page and the API alike.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,42 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.comparison.rows import Judged, Row
+from steelyard.errors import NotComparable
+from steelyard.reports.model import SCALES
 from steelyard.runs import differing
 
 Mark = tuple[str, str]
 """A code of the wording (`compare.mark.*`) and a detail: names, ids or numbers."""
 
 # These make a difference mean something else than a better assistant.
-GRAVE = ("protocol", "judge", "prompts", "options", "questions")
+GRAVE = ("protocol", "scale", "judge", "prompts", "options", "questions")
 # How the work is cut up or when it is done, not what is asked.
 HARMLESS_OPTIONS = {"date", "items_per_ask", "thorough"}
 
 
+def check_comparable(
+    a: Judged, b: Judged, before: Mapping[str, Row], after: Mapping[str, Row], *, anyway: bool = False
+) -> tuple[Mark, ...]:
+    """What makes the runs less comparable; `NotComparable` where that is grave and nobody said `anyway`."""
+    if not before.keys() & after.keys():
+        raise NotComparable(a.name, b.name, [("no_common", f"{len(before)} / {len(after)}")], can_be_forced=False)
+    marks = tuple(marks_of(a, b, before, after))
+    grave = [mark for mark in marks if mark[0] in GRAVE]
+    if grave and not anyway:
+        raise NotComparable(a.name, b.name, grave)
+    return marks
+
+
 def marks_of(a: Judged, b: Judged, before: Mapping[str, Row], after: Mapping[str, Row]) -> Iterator[Mark]:
     """What tells the two runs apart beside the answers."""
-    yield from _both("protocol", (row.protocol for row in before.values()), (row.protocol for row in after.values()))
+    protocols = [{row.protocol for row in side.values()} for side in (before, after)]
+    yield from _both("protocol", *protocols)
+    yield from _both("scale", *({SCALES.get(name, "number") for name in side} for side in protocols))
     yield from _both("judge", (row.judge for row in before.values()), (row.judge for row in after.values()))
     if a.manifest is None or b.manifest is None:
         yield "unknown", ", ".join(side.name for side in (a, b) if side.manifest is None)
     else:
-        yield from _of_manifests(a.manifest, b.manifest)
+        yield from _of_manifests(a.manifest, b.manifest, same_protocol=protocols[0] == protocols[1])
     shared = [id for id in before if id in after]
     asked = [id for id in shared if _differ(before[id].asked, after[id].asked)]
     if asked:
@@ -43,10 +63,12 @@ def _both(code: str, a: Iterable[str], b: Iterable[str]) -> Iterator[Mark]:
         yield code, f"{_listed(one)} / {_listed(other)}"
 
 
-def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Mark]:
+def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any], *, same_protocol: bool) -> Iterator[Mark]:
     one, other = a.get("judge", {}), b.get("judge", {})
     if changed := list(dict.fromkeys([*differing(one, other), *differing(other, one)])):
         yield "judge", _first(changed)
+    if not same_protocol:  # then prompts and options are others as a matter of course
+        return
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
     if prompts := [id for id in sorted({*words[0], *words[1]}) if words[0].get(id) != words[1].get(id)]:
         yield "prompts", _first(prompts)

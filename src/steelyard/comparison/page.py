@@ -77,6 +77,8 @@ class ComparisonPage:
 
     def sentence(self) -> str:
         """The one sentence that most people will read."""
+        if not self.found.metrics:
+            return self.say("nothing_measured")
         decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
         told = self.report("comma").join(self._moved(change) for change in decided)
         stop = "。" if self.language != "en" else "."
@@ -85,8 +87,8 @@ class ComparisonPage:
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
         by = signed(abs(change.difference), self.scale).lstrip("+") + self.unit
-        within = self.within(change, size=fell)
-        return self.say("fell" if fell else "rose", metric=self.metric(change.metric), by=by, interval=within)
+        told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change, size=fell)}
+        return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
 
     def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
@@ -100,11 +102,13 @@ class ComparisonPage:
             by = signed(change.difference, self.scale) + self.unit
             # Never fewer than there are: those did not decide it.
             n = f"{max(change.n_to_decide, change.n + 1):,}"
-            yield self.say("to_decide", metric=self.metric(change.metric), by=by, interval=self.within(change), n=n)
+            told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
+            yield self.say("to_decide", **told, n=n, now=f"{change.n:,}")
 
     def marks(self) -> Iterator[str]:
         for code, detail in self.found.marks:
             told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            told += self.say("as_shares") if code == "scale" else ""
             yield self.say("beware") + self.report("colon") + told
 
     def unchanged(self) -> Iterator[str]:
@@ -120,13 +124,14 @@ class ComparisonPage:
 
     def _metrics(self) -> Iterator[Block]:
         yield Heading(self.say("metrics"))
-        columns = (self.report("score"), self.say("a"), self.say("b"), self.say("difference"))
+        columns = (self.report("score"), "n", self.say("a"), self.say("b"), self.say("difference"))
         yield Table(
             (*columns, self.report("interval"), self.say("p"), self.say("decision")),
-            "lrrrrrl",
+            "lrrrrrrl",
             tuple(
                 (
                     self.metric(change.metric),
+                    f"{change.n:,}",
                     plain_number(change.a, self.scale),
                     plain_number(change.b, self.scale),
                     signed(change.difference, self.scale),
@@ -145,18 +150,16 @@ class ComparisonPage:
         yield Table(
             (
                 self.report("score"),
-                "n",
                 self.say("n_rose"),
                 self.say("n_fell"),
                 self.say("n_same"),
                 self.say("effect"),
                 self.say("lost"),
             ),
-            "lrrrrrr",
+            "lrrrrr",
             tuple(
                 (
                     self.metric(change.metric),
-                    str(change.n),
                     str(change.n_rose),
                     str(change.n_fell),
                     str(change.n - change.n_rose - change.n_fell),

@@ -1,7 +1,8 @@
 """A gate for continuous integration: what a run must reach, how far it may fall behind another, and whether it does.
 
-Scores of few samples move by chance. By default the gate therefore fails only where the data decide that a bar was
-missed: the whole interval lies on the wrong side. What could not be measured never passes.
+A threshold is a threshold: a score on the wrong side of it fails, significant or not, and the report says which.
+Differences from a baseline move by chance, so there only a significant fall fails. What could not be measured never
+passes.
 """
 
 from __future__ import annotations
@@ -10,30 +11,32 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from steelyard.errors import ConfigError
 from steelyard.records import Language, Record
 from steelyard.reports.model import BOUNDS, Report, Scale
-from steelyard.stats import Interval
+from steelyard.stats import Interval, samples_to_exclude
 
 if TYPE_CHECKING:
     from steelyard.calibration import Calibration
     from steelyard.comparison import Comparison, MetricChange
 
-State = Literal["held", "barely_held", "barely_missed", "missed", "unmeasured"]
+State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
+"""On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
+Outcome = Literal["passed", "failed", "undecided"]
 MAX_UNJUDGED = 0.05
+CHANGES = ("drop", "regression")
+"""The kinds of checks that are about a difference from a baseline."""
 
 
-FailOn = Literal["decided", "value", "doubt"]
-"""When a bar counts as missed. decided: the whole interval lies on the wrong side; value: the number itself does;
-doubt: anything but the whole interval on the right side."""
-
-FAILS: dict[FailOn, tuple[State, ...]] = {
-    "decided": ("missed", "unmeasured"),
-    "value": ("missed", "barely_missed", "unmeasured"),
-    "doubt": ("missed", "barely_missed", "barely_held", "unmeasured"),
-}
+def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
+    """What a check comes to. With `only_significant`, a threshold that is not missed significantly is undecided."""
+    if state in ("missed", "unmeasured"):
+        return "failed"
+    if state != "missed_not_significant" or kind in CHANGES:
+        return "passed"
+    return "undecided" if only_significant else "failed"
 
 
 class Bar(NamedTuple):
@@ -55,20 +58,29 @@ class GateCheck(Record):
     interval: Interval | None
     n: int
     state: State
-    passed: bool
+    outcome: Outcome
+    n_to_decide: int | None = Field(
+        default=None,
+        description="where it is not significant: samples that would make it so, at the same rate and spread",
+    )
 
 
 class Gate(Record):
-    """All bars of a gate. It is open when every one passed."""
+    """All bars of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
 
     run: str
     baseline: str | None
     language: Language
     scale: Scale
-    fail_on: FailOn
-    passed: bool
+    only_significant: bool
+    outcome: Outcome
     checks: tuple[GateCheck, ...]
     marks: tuple[tuple[str, str], ...] = Field(default=(), description="what makes run and baseline less comparable")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
 
 
 # --- what is asked for -----------------------------------------------------------------------------
@@ -119,10 +131,10 @@ def state_of(value: float | None, interval: Interval | None, sign: str, limit: f
     """On which side of the limit a number lies, and whether its interval agrees."""
     if value is None:
         return "unmeasured"
-    held = _holds(value, sign, limit)
-    if interval is None or len({held, *(_holds(end, sign, limit) for end in interval)}) > 1:
-        return "barely_held" if held else "barely_missed"
-    return "held" if held else "missed"
+    met = _holds(value, sign, limit)
+    if interval is None or len({met, *(_holds(end, sign, limit) for end in interval)}) > 1:
+        return "met_not_significant" if met else "missed_not_significant"
+    return "met" if met else "missed"
 
 
 def _holds(value: float, sign: str, limit: float) -> bool:
@@ -143,6 +155,15 @@ class _Measured(NamedTuple):
     value: float | None
     interval: Interval | None
     n: int
+    clusters: int | None = None
+    bounds: Interval = (0.0, 1.0)
+
+    def to_decide(self, limit: float) -> int | None:
+        """Never fewer than there are: those did not decide it."""
+        if self.value is None or self.interval is None:
+            return None
+        found = samples_to_exclude(limit, self.value, self.interval, self.n, self.clusters, self.bounds)
+        return None if found is None else max(found, self.n + 1)
 
 
 def gate(
@@ -153,31 +174,35 @@ def gate(
     drops: Mapping[str, float] | None = None,
     comparison: Comparison | None = None,
     calibration: Calibration | None = None,
-    fail_on: FailOn = "decided",
+    only_significant: bool = False,
     max_unjudged: float = MAX_UNJUDGED,
     finished: bool = True,
 ) -> Gate:
     """Hold a run against its bars; with a calibration, `bars` are about the corrected scores."""
     if not bars and comparison is None:
         raise ConfigError("a gate needs something to check: --require 'accuracy>=0.9', or --baseline RUN")
-    checks = [*_required(report, bars, calibration, fail_on), *_against(comparison, drops or {}, fail_on)]
+    checks = [*_required(report, bars, calibration, only_significant), *_against(comparison, drops or {})]
     checks.append(_unjudged(report, max_unjudged))
     if not finished:
-        checks.append(_check("unfinished", "", "", 0.0, _Measured(None, None, report.n), fail_on))
+        checks.append(_check("unfinished", "", "", 0.0, _Measured(None, None, report.n)))
+    outcomes = {check.outcome for check in checks}
     return Gate(
         run=run,
         baseline=comparison.a if comparison else None,
         language=report.language,
         scale=report.scale,
-        fail_on=fail_on,
-        passed=all(check.passed for check in checks),
+        only_significant=only_significant,
+        outcome="failed" if "failed" in outcomes else "undecided" if "undecided" in outcomes else "passed",
         checks=tuple(checks),
         marks=comparison.marks if comparison else (),
     )
 
 
-def _check(kind: str, metric: str, sign: str, limit: float, found: _Measured, fail_on: FailOn) -> GateCheck:
+def _check(
+    kind: str, metric: str, sign: str, limit: float, found: _Measured, only_significant: bool = False
+) -> GateCheck:
     state = state_of(found.value, found.interval, sign, limit)
+    is_open = state == "missed_not_significant" or (state == "met_not_significant" and kind not in CHANGES)
     return GateCheck(
         kind=kind,
         metric=metric,
@@ -187,28 +212,33 @@ def _check(kind: str, metric: str, sign: str, limit: float, found: _Measured, fa
         interval=found.interval,
         n=found.n,
         state=state,
-        passed=state not in FAILS[fail_on],
+        outcome=outcome_of(kind, state, only_significant),
+        n_to_decide=found.to_decide(limit) if is_open else None,
     )
 
 
 def _required(
-    report: Report, bars: Iterable[Bar], calibration: Calibration | None, fail_on: FailOn
+    report: Report, bars: Iterable[Bar], calibration: Calibration | None, only_significant: bool
 ) -> Iterable[GateCheck]:
     by_people = {score.metric: score for score in calibration.scores} if calibration else {}
+    bounds = BOUNDS[report.scale]
     for bar in bars:
         if bar.metric not in report.scores:
             known = ", ".join(report.scores) or "none; nothing was judged"
             raise ConfigError(f"there is no score {bar.metric!r} in this run; there are {known}")
         if calibration is None:
             raw = report.scores[bar.metric]
-            yield _check("require", *bar, _Measured(raw.value, raw.interval, raw.n), fail_on)
+            measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds)
+            yield _check("require", *bar, measured, only_significant)
             continue
         score = by_people.get(bar.metric)
-        found = _Measured(score.value, score.interval, score.n_labelled) if score else _Measured(None, None, 0)
-        yield _check("corrected", *bar, found, fail_on)
+        found = _Measured(None, None, 0)
+        if score:
+            found = _Measured(score.value, score.interval, score.n_labelled, None, bounds)
+        yield _check("corrected", *bar, found, only_significant)
 
 
-def _against(comparison: Comparison | None, drops: Mapping[str, float], fail_on: FailOn) -> Iterable[GateCheck]:
+def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Iterable[GateCheck]:
     """How far each metric fell. Without `drops`, every metric is checked for any fall at all."""
     if comparison is None:
         if drops:
@@ -220,20 +250,24 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float], fail_on:
         if change is None:
             known = ", ".join(changes) or "none"
             raise ConfigError(f"there is no score {metric!r} in both runs; there are {known}")
-        yield _check("drop", metric, "<=", limit, _fall(change), fail_on)
+        yield _check("drop", metric, "<=", limit, _fall(change, comparison.scale))
     for change in () if drops else comparison.metrics:
         if change.neutral:
             continue
-        check = _check("regression", change.metric, "<=", 0.0, _fall(change), fail_on)
-        # Several metrics at once: what counts as decided is what is left after Holm's adjustment.
+        check = _check("regression", change.metric, "<=", 0.0, _fall(change, comparison.scale))
+        # Several metrics at once: what counts as significant is what is left after Holm's adjustment.
         if check.state == "missed" and change.outcome != "worse":
-            check = check.model_copy(update={"state": "barely_missed", "passed": fail_on == "decided"})
+            check = check.model_copy(update={"state": "missed_not_significant", "outcome": "passed"})
+        if check.state == "missed_not_significant":
+            needed = change.n_to_decide
+            check = check.model_copy(update={"n_to_decide": needed and max(needed, change.n + 1)})
         yield check
 
 
-def _fall(change: MetricChange) -> _Measured:
+def _fall(change: MetricChange, scale: Scale) -> _Measured:
     ends = change.interval and (-change.interval[1], -change.interval[0])
-    return _Measured(-change.difference, ends, change.n)
+    span = BOUNDS[scale][1] - BOUNDS[scale][0]
+    return _Measured(-change.difference, ends, change.n, change.clusters, (-span, span))
 
 
 def _unjudged(report: Report, limit: float) -> GateCheck:
@@ -241,8 +275,16 @@ def _unjudged(report: Report, limit: float) -> GateCheck:
     n = report.n + report.n_bad_rows
     lost = n - report.statuses.get("judged", 0)
     share = lost / n if n else None
-    held = share is not None and share <= limit
-    state: State = "unmeasured" if share is None else "held" if held else "missed"
+    # Every sample was looked at: there is nothing left to chance.
+    state: State = "unmeasured" if share is None else "met" if share <= limit else "missed"
     return GateCheck(
-        kind="unjudged", metric="", sign="<=", limit=limit, value=share, interval=None, n=n, state=state, passed=held
+        kind="unjudged",
+        metric="",
+        sign="<=",
+        limit=limit,
+        value=share,
+        interval=None,
+        n=n,
+        state=state,
+        outcome=outcome_of("unjudged", state, only_significant=False),
     )

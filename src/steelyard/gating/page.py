@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from steelyard.gating import Gate, GateCheck, State
+from steelyard.gating import CHANGES, Gate, GateCheck, Outcome
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, clean, interval, number
 from steelyard.reports.blocks import one_line as short
 from steelyard.reports.model import Scale, named
 from steelyard.wording import say
 
-TONES: dict[State, Tone] = {
-    "held": "good",
-    "barely_held": "good",
-    "barely_missed": "open",
-    "missed": "bad",
-    "unmeasured": "bad",
-}
-
-
-CHANGES = ("drop", "regression")
+TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
 
 
 class _Words:
@@ -56,22 +48,44 @@ class _Words:
             return ends((-check.interval[1], -check.interval[0]), self.gate.scale)
         return interval(check.interval, self.scale(check))
 
+    def state(self, check: GateCheck) -> str:
+        """Which side of its limit it is on, by name: below a least value, above a greatest one, a fall."""
+        if not check.state.startswith("missed"):
+            return self.say(f"state.{check.state}")
+        side = "fell" if check.kind in CHANGES else "below" if check.sign.startswith(">") else "above"
+        return self.say(f"state.{check.state.replace('missed', side)}")
+
     def outcome(self, check: GateCheck) -> Toned:
-        tone: Tone = "bad" if not check.passed else TONES[check.state]
-        passed = self.say("open" if check.passed else "closed")
-        return Toned(f"{passed} · {self.say(check.state)}", tone)
+        return Toned(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
+
+    def to_decide(self, check: GateCheck) -> str:
+        """How many samples would decide what is not significant; nothing where it is, or where no limit is missed."""
+        if check.state != "missed_not_significant":
+            return ""
+        if check.n_to_decide is None:
+            return self.say("no_number" if check.interval else "too_few")
+        key = {"corrected": "to_decide_labelled", "regression": "to_decide_fall"}.get(check.kind, "to_decide")
+        return self.say(key, n=f"{check.n_to_decide:,}", now=f"{check.n:,}")
 
     def summary(self) -> str:
-        failed = sum(not check.passed for check in self.gate.checks)
-        outcome = self.say("open" if self.gate.passed else "closed")
-        return self.say("summary", outcome=outcome, failed=failed, all=len(self.gate.checks))
+        counts = Counter(check.outcome for check in self.gate.checks)
+        outcome = self.say(self.gate.outcome)
+        told = self.say("summary", outcome=outcome, failed=counts["failed"], all=len(self.gate.checks))
+        return told + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
+
+    def notes(self) -> tuple[str, ...]:
+        """By which rule thresholds and differences from the baseline were decided."""
+        kinds = {check.kind for check in self.gate.checks}
+        rule = "note_only_significant" if self.gate.only_significant else "note_threshold"
+        keys = ((rule, ("require", "corrected")), ("note_baseline", CHANGES))
+        return tuple(self.say(key) for key, about in keys if not kinds.isdisjoint(about))
 
 
 def blocks(gate: Gate) -> Iterator[Block]:
     """The page, for a terminal or as Markdown."""
     words = _Words(gate)
     colon = words.report("colon")
-    yield Heading(f"{words.say('title')}{colon}{words.say('open' if gate.passed else 'closed')}", 1)
+    yield Heading(f"{words.say('title')}{colon}{words.say(gate.outcome)}", 1)
     yield Lines((words.summary(),))
     facts = [words.say("run") + colon + short(gate.run, 80)]
     if gate.baseline is not None:
@@ -95,37 +109,49 @@ def blocks(gate: Gate) -> Iterator[Block]:
             for check in gate.checks
         ),
     )
-    yield Lines((words.say(f"note_{gate.fail_on}"),))
+    colon = words.report("colon")
+    told = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
+    if told:
+        yield Lines(tuple(told), listed=True)
+    yield Lines(words.notes())
 
 
 def junit(gate: Gate) -> str:
-    """One test case per check: failed where a bar was missed, an error where nothing could be measured."""
+    """One test case per check: a failure where a limit was missed, an error where nothing could be measured, skipped
+    where it is undecided."""
     words = _Words(gate)
-    failures = [check for check in gate.checks if not check.passed and check.state != "unmeasured"]
-    errors = [check for check in gate.checks if not check.passed and check.state == "unmeasured"]
+    kinds = Counter(map(_element, gate.checks))
     suite = ElementTree.Element(
         "testsuite",
         name="steelyard gate",
         tests=str(len(gate.checks)),
-        failures=str(len(failures)),
-        errors=str(len(errors)),
-        skipped="0",
+        failures=str(kinds["failure"]),
+        errors=str(kinds["error"]),
+        skipped=str(kinds["skipped"]),
         time="0",
     )
     for check in gate.checks:
         case = ElementTree.SubElement(
             suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=_xml(words.title(check)), time="0"
         )
-        told = f"{words.value(check)} ({words.interval(check)}), n = {check.n}: " + words.say(check.state)
-        if check.passed:
-            ElementTree.SubElement(case, "system-out").text = _xml(told)
-        else:
-            kind = "error" if check.state == "unmeasured" else "failure"
-            ElementTree.SubElement(case, kind, message=_xml(told), type=check.state).text = _xml(
-                f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}"
-            )
+        told = f"{words.value(check)} ({words.interval(check)}), n = {check.n}: {words.state(check)}"
+        told = "; ".join(filter(None, (told, words.to_decide(check))))
+        kind = _element(check)
+        if kind == "system-out":
+            ElementTree.SubElement(case, kind).text = _xml(told)
+            continue
+        found = ElementTree.SubElement(case, kind, message=_xml(told))
+        if kind != "skipped":
+            found.set("type", check.state)
+        found.text = _xml(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _element(check: GateCheck) -> str:
+    if check.outcome == "failed":
+        return "error" if check.state == "unmeasured" else "failure"
+    return "skipped" if check.outcome == "undecided" else "system-out"
 
 
 def _xml(text: str) -> str:

@@ -13,7 +13,20 @@ from typing import Any, NamedTuple
 
 from steelyard.errors import InputError
 from steelyard.records import AnyItem, Check, Language, RagSample, Sample, Usage, Verdict
-from steelyard.reports.model import SCALES, BadRow, LowSample, Report, RunFacts, Scale, Telling, agreement_notes, why
+from steelyard.reports.model import (
+    SCALES,
+    UNUSABLE,
+    BadRow,
+    LowSample,
+    Report,
+    RunFacts,
+    RunFailure,
+    Scale,
+    Telling,
+    agreement_notes,
+    remedy,
+    why,
+)
 from steelyard.reports.tally import (
     BANDED,
     GROUPS_PER_TAG,
@@ -102,6 +115,11 @@ def unjudged_reasons(verdict: Verdict) -> Iterator[str]:
         yield "too_long" if "too_long" in verdict.flags else unjudged_code(failure)
 
 
+def main_reason(verdict: Verdict) -> str:
+    """Why a sample was not fully judged, in one word."""
+    return next(unjudged_reasons(verdict), "unknown")
+
+
 class ReportBuilder:
     """Takes verdicts one by one, in any order, and makes the report of them."""
 
@@ -112,6 +130,7 @@ class ReportBuilder:
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
         self._unjudged = Counter[str]()
+        self._gaps = Counter[str]()
         self._labels = defaultdict[str, Counter[str]](Counter)
         self._all = GroupTally(self._scale)
         self._distributions = DistributionTally(protocol, self._scale)
@@ -144,6 +163,8 @@ class ReportBuilder:
                 self._flags[flag].add(verdict, cluster)
         for reason in unjudged_reasons(verdict):
             count_bounded(self._unjudged, reason)
+        if verdict.status != "judged":
+            count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
             for kind, label in labels_of(item):
                 self._labels[kind][label] += 1
@@ -203,8 +224,22 @@ class ReportBuilder:
             bad_rows=tuple(self._bad_rows),
             usage=self._usage,
             run=run,
+            failure=self._failure(manifest or {}, run, language),
             manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),
         )
+
+    def _failure(self, manifest: Mapping[str, Any], run: RunFacts | None, language: Language) -> RunFailure | None:
+        """Why nothing was labelled, as the run has it or as its samples show."""
+        state = run.state if run else ""
+        none_judged = 0 < self._all.n == self._statuses["failed"] and state != "running"
+        if state != "failed" and not none_judged:
+            return None
+        noted = manifest.get("failure") or {}
+        reason, n = (noted.get("reason", "unknown"), 0)
+        if self._gaps and reason != UNUSABLE:
+            ((reason, n),) = self._gaps.most_common(1)
+        detail = noted.get("detail", "") if reason == noted.get("reason") else ""
+        return RunFailure(reason=reason, n=n, of=self._all.n, detail=detail, remedy=remedy(reason, language))
 
     def _count_language(self, verdict: Verdict, sample: Sample | None) -> None:
         if self._language or self._languages.total() >= MOST_LANGUAGE_VOTES:

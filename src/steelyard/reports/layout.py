@@ -55,8 +55,13 @@ class Page:
 
     def blocks(self) -> Iterator[Block]:
         yield Heading(f"{self.say('title')} · {self.named('protocol', self.report.protocol)}", 1)
+        if self.report.failure:
+            # The first thing to know; scores of nothing would only hide it.
+            title, reason, remedy = self.report.failure.told(self.language)
+            yield Heading(title)
+            yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
         yield self._summary()
-        if self.report.n:
+        if self.report.n and not self.report.failure:
             yield from self._scores()
             # A document is read from the top; in a terminal the end is what one sees.
             yield from () if self.brief else self._worst()
@@ -68,7 +73,7 @@ class Page:
             yield from self._groups("tags", "tag", self.report.tags)
             yield from self._flags()
             yield from self._worst() if self.brief else ()
-        else:
+        elif not self.report.failure:
             yield Lines((self.say("nothing"),))
         yield from self._unjudged()
         yield from self._bad_rows()

@@ -26,6 +26,8 @@ BOUNDS: dict[Scale, Interval] = {
     "points": (0.0, 100.0),
     "number": (float("-inf"), float("inf")),
 }
+UNUSABLE = "unusable"
+"""The reason of a run that ended because no ask to its judge could succeed."""
 OTHERS = "…"
 """The key under which groups are gathered once there are more of them than a report can hold."""
 
@@ -46,6 +48,7 @@ class Estimate(Record):
     n: int = 0
     n_null: int = Field(default=0, description="where it does not apply")
     n_unjudged: int = 0
+    clusters: int | None = Field(default=None, description="independent ones of these: samples of one question are one")
 
 
 class Group(Record):
@@ -170,6 +173,29 @@ class Votes(Record):
     split: int = Field(description="left open")
 
 
+class RunFailure(Record):
+    """Why a run failed: the most frequent reason, on how many of its samples, and what to do about it."""
+
+    reason: str = Field(description="a code, as for unjudged items; unusable: the judge as a whole was")
+    n: int = Field(default=0, description="samples that it kept from being judged; 0 where that was not counted")
+    of: int = Field(default=0, description="samples of the run")
+    detail: str = Field(default="", description="the endpoint's own words, of the first such call")
+    remedy: str = ""
+
+    def told(self, language: Language) -> tuple[str, str, str]:
+        """What happened, why, and what to do, a sentence each."""
+        reason = named(language, "unjudged", self.reason)
+        if self.reason == UNUSABLE:
+            why = say(language, "failure.unusable").format(detail=self.detail)
+        else:
+            samples = say(language, "failure.samples").format(n=f"{self.n:,}", of=f"{self.of:,}")
+            about = [part for part in (samples if self.n else "", self.detail) if part]
+            why = say(language, "failure.reason").format(reason=reason)
+            why += bracketed(language, say(language, "report.comma").join(about)) if about else ""
+            why += say(language, "failure.stop")
+        return say(language, "failure.title"), why, remedy(self.reason, language)
+
+
 class Report(Record):
     """Everything that is said about a run."""
 
@@ -198,6 +224,7 @@ class Report(Record):
     bad_rows: tuple[BadRow, ...]
     usage: Usage
     run: RunFacts | None = None
+    failure: RunFailure | None = Field(default=None, description="where the judge labelled nothing: why, what to do")
     manifest: dict[str, Any] | None
 
 
@@ -240,6 +267,11 @@ def votes_notes(report: Report) -> list[str]:
     ]
 
 
+def remedy(reason: str, language: Language) -> str:
+    """What to do about a run that failed for this reason."""
+    return named(language, "failure.remedy", reason, say(language, "failure.remedy.unknown"))
+
+
 def reason_in(language: Language, reason: str) -> str:
     """A reason as people read it: codes are translated, a judge's own words stay as they are."""
     return named(language, "unjudged", reason, named(language, "flag", reason, reason))
@@ -277,5 +309,8 @@ def in_language(report: Report, language: Language | None) -> Report:
         for metric, lines in report.bands.items()
     }
     worst = tuple(low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst)
-    agreement = agreement_notes(report.judges, language)
-    return report.model_copy(update={"language": language, "bands": bands, "worst": worst, "agreement": agreement})
+    changed: dict[str, Any] = {"language": language, "bands": bands, "worst": worst}
+    changed["agreement"] = agreement_notes(report.judges, language)
+    if report.failure:
+        changed["failure"] = report.failure.model_copy(update={"remedy": remedy(report.failure.reason, language)})
+    return report.model_copy(update=changed)

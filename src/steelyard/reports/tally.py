@@ -119,6 +119,7 @@ class ScoreTally:
             value=self.mean.value,
             interval=self.mean.interval,
             n=self.mean.n,
+            clusters=self.mean.clusters,
             n_null=self.n_null,
             n_unjudged=self.n_unjudged,
         )
@@ -202,6 +203,7 @@ class RateTally:
             value=self.ratio.value,
             interval=self.ratio.interval,
             n=int(self.ratio.n),
+            clusters=self.ratio.clusters,
             n_null=self.n_null,
             n_unjudged=self.n_unjudged,
         )

@@ -13,9 +13,21 @@ from steelyard.stats.intervals import (
     Interval,
     Mean,
     Ratio,
+    samples_to_exclude,
     t_cdf,
     t_quantile,
     wilson,
 )
 
-__all__ = ["CONFIDENCE", "GROUPS", "Cluster", "Interval", "Mean", "Ratio", "t_cdf", "t_quantile", "wilson"]
+__all__ = [
+    "CONFIDENCE",
+    "GROUPS",
+    "Cluster",
+    "Interval",
+    "Mean",
+    "Ratio",
+    "samples_to_exclude",
+    "t_cdf",
+    "t_quantile",
+    "wilson",
+]

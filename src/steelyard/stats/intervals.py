@@ -203,6 +203,10 @@ class Mean:
         self._bottom += value == self._low
 
     @property
+    def clusters(self) -> int:
+        return self._ratio.clusters
+
+    @property
     def value(self) -> float | None:
         return self._ratio.value
 
@@ -222,3 +226,76 @@ class Mean:
             width = reach / (self._high - self._low)
             effective = min(n, p * (1 - p) * (z / width) ** 2) if width else n
         return _on_scale(wilson(effective * self._top / n, effective), self._low, self._high)
+
+
+# --- how many samples would decide ------------------------------------------------------------------
+
+# More samples than this decide nothing that anyone would notice.
+MOST_SAMPLES = 10_000_000
+
+
+def samples_to_exclude(
+    limit: float,
+    value: float,
+    interval: Interval,
+    n: int,
+    clusters: int | None = None,
+    bounds: Interval = (0.0, 1.0),
+) -> int | None:
+    """How many samples would bring a limit outside the interval, if the rate and the spread stayed as they are.
+
+    The interval is one of those above: Wilson's or Student's t. Where it is Wilson's over fewer observations than
+    there are samples (a corrected score), `clusters` is None. The answer is None where nothing can be told: the value
+    is the limit itself, the interval covers the whole scale, or no practical number would do.
+    """
+    low, high = bounds
+    if n < 1 or abs(value - limit) <= 1e-12 * max(1.0, abs(limit)):
+        return None
+    span = high - low
+    size = None
+    if math.isfinite(span):
+        p, end, other, at = ((number - low) / span for number in (value, *interval, limit))
+        size = _wilson_size(p, (end, other))
+        if size is not None and clusters == n and not math.isclose(size, n, rel_tol=1e-6):
+            size = None  # symmetric by chance: at the middle of the scale, Student's interval looks like Wilson's
+    if size is not None:
+        # Wilson's interval excludes a limit where the score test rejects it, so the number needed is exact.
+        z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+        needed = z * z * at * (1 - at) / (p - at) ** 2
+        if clusters is not None and clusters < n and 0 < p < 1 and needed > 0:
+            reaches = [z * math.sqrt(p * (1 - p) / many) for many in (size, needed)]
+            return _t_size(reaches[0], reaches[1], n, clusters)
+        needed *= n / size
+        return math.floor(needed) + 1 if needed < MOST_SAMPLES else None
+    reaches = [abs(value - end) for end, edge in zip(interval, bounds, strict=True) if end != edge]
+    if not reaches or (clusters or n) < 2:
+        return None
+    return _t_size(max(reaches), abs(value - limit), n, clusters or n)
+
+
+def _wilson_size(p: float, ends: Interval) -> float | None:
+    """How many observations stand behind a Wilson interval; None where it is none."""
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    sizes = [z * z * end * (1 - end) / (p - end) ** 2 for end in ends if 0 < end < 1 and end != p]
+    if len(sizes) < (2 if 0 < p < 1 else 1) or not math.isclose(min(sizes), max(sizes), rel_tol=1e-6):
+        return None
+    return sizes[0]
+
+
+def _t_size(reach: float, distance: float, n: int, clusters: int) -> int | None:
+    """The same for Student's t: with more clusters of the same spread, error and quantile shrink."""
+    quantile = (1 + CONFIDENCE) / 2
+    scale = reach / t_quantile(quantile, clusters - 1) * math.sqrt(clusters - 1)
+
+    def excludes(many: int) -> bool:
+        return t_quantile(quantile, many - 1) * scale / math.sqrt(many - 1) < distance
+
+    few, many = 1, 2
+    while not excludes(many):
+        few, many = many, 2 * many
+        if many > MOST_SAMPLES:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if excludes(middle) else (middle, many)
+    return math.ceil(n * many / clusters)

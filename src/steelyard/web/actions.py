@@ -23,7 +23,7 @@ from steelyard.records import Record
 from steelyard.runner import Budget
 from steelyard.samples import count_lines
 from steelyard.store import RunRow, Store
-from steelyard.web.jobs import RunProgress, state_of
+from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
 
@@ -189,12 +189,12 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
     """How far a run is, whoever drives it."""
     if job := viewer.jobs.get(row.id):
         return job.progress()
-    counts, state = store.judged(row.id), state_of(row, store)
+    counts, state = store.judged(row.id), runs.state_of(row, store)
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
     return RunProgress(
         id=row.id,
         state=state,
-        problem=str(problem) if problem and state == "stopped" else None,
+        problem=str(problem) if problem and state in ("stopped", "failed") else None,
         done=sum(counts.values()),
         bad_rows=len(store.bad_rows(row.id)),
         judged=counts.get("judged", 0),

@@ -24,6 +24,7 @@ KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
     (errors.UnknownRun, 404, "not_found"),
     (errors.RunInUse, 409, "in_use"),
     (errors.InputError, 422, "invalid"),
+    (errors.NotComparable, 422, "not_comparable"),
     (errors.ConfigError, 422, "invalid"),
     (errors.JudgeError, 502, "judge"),
     (errors.MissingExtra, 501, "missing_extra"),
@@ -49,6 +50,9 @@ class Problem(BaseModel):
     code: str
     message: str
     field: str | None = Field(default=None, description="the field it is about, as a dotted path")
+    reasons: tuple[tuple[str, str], ...] | None = Field(
+        default=None, description="of not_comparable: what the runs differ in, code and detail"
+    )
 
 
 class ErrorBody(BaseModel):
@@ -63,30 +67,40 @@ def wants_json(request: Request) -> bool:
 
 
 def problem_response(
-    request: Request, status: int, message: str, *, code: str = "", field: str | None = None, **more: Any
+    request: Request,
+    status: int,
+    message: str,
+    *,
+    code: str = "",
+    field: str | None = None,
+    reasons: tuple[tuple[str, str], ...] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer to a request that failed; `more` goes into the headers."""
-    problem = Problem(code=code or CODES.get(status, "failed"), message=" ".join(message.split()), field=field)
+    """The answer to a request that failed."""
+    code, message = code or CODES.get(status, "failed"), " ".join(message.split())
+    problem = Problem(code=code, message=message, field=field, reasons=reasons)
     if wants_json(request):
         body = ErrorBody(error=problem).model_dump_json(exclude_none=True)
-        return Response(body, status, more, media_type="application/json")
+        return Response(body, status, headers, media_type="application/json")
     language = language_of(request)
     text = (
         environment()
         .get_template("error.html")
         .render(problem=problem, status=status, name=HTTPStatus(status).phrase, **frame(request, language))
     )
-    return Response(text, status, more, media_type="text/html")
+    return Response(text, status, headers, media_type="text/html")
 
 
 async def on_steelyard_error(request: Request, error: Exception) -> Response:
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
-    return problem_response(request, status, str(error), code=code, field=getattr(error, "field", None))
+    reasons = error.reasons if isinstance(error, errors.NotComparable) else None
+    field = getattr(error, "field", None)
+    return problem_response(request, status, str(error), code=code, field=field, reasons=reasons)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem_response(request, error.status_code, error.detail, **dict(error.headers or {}))
+    return problem_response(request, error.status_code, error.detail, headers=error.headers)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from steelyard.runs import state_of
 from steelyard.web.actions import progress_of
-from steelyard.web.jobs import RunProgress, state_of
+from steelyard.web.jobs import RunProgress
 from steelyard.web.viewer import Viewer
 
 TICK = 0.5

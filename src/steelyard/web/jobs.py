@@ -17,7 +17,7 @@ from steelyard.judges.gate import Gate
 from steelyard.progress import snapshot
 from steelyard.records import Record
 from steelyard.runs import Run
-from steelyard.store import RunRow, Store
+from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
 Making = Callable[[Store], tuple[Run, Gate]]
@@ -26,16 +26,11 @@ CLOSED = "the viewer was closed"
 LAST_WORDS = 2.0
 
 
-def state_of(row: RunRow, store: Store) -> str:
-    """running, stopped or complete. A run that was killed still says `running`, but nobody is at work on it."""
-    return "stopped" if row.state == "running" and not store.in_use(row.id) else row.state
-
-
 class RunProgress(Record):
     """How far a run is. `skipped` were judged before this time; rate, calls and tokens are of this time only."""
 
     id: str
-    state: str = Field(description="running, stopped or complete")
+    state: str = Field(description="running, stopped, complete or failed: the judge labelled nothing")
     stopping: bool = Field(default=False, description="it was told to stop and finishes what is in flight")
     problem: str | None = Field(default=None, description="what ended it")
     done: int = 0

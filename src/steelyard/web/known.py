@@ -18,8 +18,8 @@ from steelyard import __version__
 from steelyard.listing import catch_up, keep, statuses, worked_out
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report, RunFacts
+from steelyard.runs import state_of
 from steelyard.store import RunRow, Store
-from steelyard.web.jobs import state_of
 
 Value = TypeVar("Value")
 MOST_KEPT = 64

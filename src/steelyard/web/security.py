@@ -85,7 +85,7 @@ class Guard:
         if _same(request.cookies.get(COOKIE, ""), cookie_value(token)):
             return None
         wrong = "that token is not right" if given or bearer else "this viewer asks for a token"
-        return problem_response(request, 401, wrong, **{"WWW-Authenticate": "Bearer"})
+        return problem_response(request, 401, wrong, headers={"WWW-Authenticate": "Bearer"})
 
     def _limit(self, request: Request) -> int:
         is_file = request.headers.get("content-type", "").startswith("multipart/form-data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from steelyard.reports.html.tables import Tables
 from steelyard.reports.html.views import Limits, SampleView
 from steelyard.reports.html.words import LONGEST_NAME, Words
 from steelyard.reports.model import (
+    BOUNDS,
     Estimate,
     Report,
     agreement_notes,
@@ -30,6 +32,14 @@ from steelyard.reports.model import (
 from steelyard.scoring import band_of_score
 from steelyard.wording import band_description
 
+# Of each kind of item, the labels of those that could have passed; the checks have a breakdown of their own.
+DECIDED = {
+    "atom": ("correct", "wrong"),
+    "on_topic": ("on_topic", "off_topic"),
+    "support": ("supported", "partial", "unsupported"),
+    "key_point": ("covered", "partial", "missing"),
+    "criterion": ("satisfied", "violated"),
+}
 # A group of three says little, however low it is; one is named only where no larger one exists.
 ENOUGH_TO_NAME = 5
 LONGEST_FACT = 400
@@ -51,11 +61,17 @@ class Headline:
 
 @dataclass(frozen=True)
 class WeakSpot:
+    """A place where it fails: what is looked at, and the share of it that fails."""
+
     kind: str
     name: str
-    value: str
+    share: float
     detail: str
     href: str
+
+    @property
+    def value(self) -> str:
+        return number(self.share, "ratio")
 
 
 @dataclass(frozen=True)
@@ -141,28 +157,29 @@ class ReportPage:
         chart = charts.beam(estimate, scale, metric, desc)
         return Headline(metric, value, about, ends, estimate.n, estimate.n_null, estimate.n_unjudged, chart)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether a main score could be had; without one, that nothing fails says nothing."""
+        return any(self.report.scores[name].value is not None for name in self.words.main)
+
     def weak_spots(self) -> list[WeakSpot]:
-        """The labels that most often count against an answer, and the lowest group of each breakdown."""
-        return [*self._worst_labels(), *self._weak_groups()]
+        """The labels that most often count against an answer, and the lowest group of each breakdown: each by the share
+        that fails, the largest first."""
+        return sorted((*self._worst_labels(), *self._weak_groups()), key=lambda spot: -spot.share)
 
     def _worst_labels(self) -> Iterator[WeakSpot]:
-        """Per kind of item the gravest label that occurs. The checks have a breakdown of their own."""
-        told = {"check"}
+        """Per kind of item the gravest label that occurs, as a share of the items that could have passed."""
+        told = set[str]()
         for kind, label in BAD:
-            counts = self.report.labels.get(kind, {})
+            counts = {name: self.report.labels.get(kind, {}).get(name, 0) for name in DECIDED.get(kind, ())}
             if kind in told or not counts.get(label):
                 continue
             told.add(kind)
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
             shown = self.words.named(f"label.{kind}", label)
-            yield WeakSpot(
-                self.words.named("kind", kind),
-                shown,
-                share(counts[label], total),
-                detail,
-                self.places.label(kind, label),
-            )
+            href = self.places.label(kind, label)
+            yield WeakSpot(self.words.named("kind", kind), shown, counts[label] / total, detail, href)
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words
@@ -192,10 +209,13 @@ class ReportPage:
         large = [entry for entry in known if entry[3].n >= ENOUGH_TO_NAME]
         if len(known) < 2:
             return
+        top = BOUNDS[self.words.scale][1]
         value, own, name, estimate = min(large or known, key=lambda entry: entry[0])
-        if value < {"ratio": 1.0, "points": 100.0}.get(self.words.scale, float("inf")):
-            shown, behind = number(value, self.words.scale), self.words.behind(estimate)
-            yield WeakSpot(self.words.say(f"report.{what}"), name, shown, behind, self.places.group(what, own))
+        if value < top < math.inf:
+            ends = estimate.interval and ((top - estimate.interval[1]) / top, (top - estimate.interval[0]) / top)
+            behind = f"{interval(ends, 'ratio')} · " * bool(ends) + self.words.counts(estimate)
+            group = self.words.say(f"report.{what}")
+            yield WeakSpot(group, name, (top - value) / top, behind, self.places.group(what, own))
 
     # --- samples -----------------------------------------------------------------------------------
 

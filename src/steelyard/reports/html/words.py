@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.records import Language
-from steelyard.reports.blocks import interval, one_line
+from steelyard.reports.blocks import one_line
 from steelyard.reports.model import OTHERS, Estimate, Report, named
 from steelyard.reports.tally import BANDED
 from steelyard.wording import say
@@ -59,8 +59,3 @@ class Words:
         if estimate.n_unjudged:
             parts.append(f"{self.say('report.n_unjudged')} {estimate.n_unjudged:,}")
         return " · ".join(parts)
-
-    def behind(self, estimate: Estimate) -> str:
-        """Interval and counts in one line."""
-        shown = f"{interval(estimate.interval, self.scale)} · " if estimate.interval else ""
-        return shown + self.counts(estimate)

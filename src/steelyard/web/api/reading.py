@@ -13,13 +13,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from steelyard import exports
+from steelyard.comparison import Comparison, compare
 from steelyard.labels import HumanLabel
 from steelyard.listing import Range, SampleQuery, SampleTable, table
 from steelyard.records import Record, Sample, Status
 from steelyard.web.addresses import as_file
+from steelyard.web.pages.compare import sides_of
 from steelyard.web.viewer import Viewer, viewer_of
 
 router = APIRouter(tags=["results"])
+RunName = Annotated[str, Query(min_length=1, max_length=200, description="a run: its id, its number, or last")]
 Words = Annotated[list[str], Query(max_length=50)]
 
 
@@ -86,6 +89,25 @@ def get_sample(
         judged, verdict = found
         line = verdict.line() | {"notes": dict(verdict.notes)}
         return SampleDetail(sample=judged, result=line, labels=tuple(store.labels(row.id, sample)))
+
+
+@router.get("/compare")
+def compare_runs(
+    request: Request,
+    a: RunName,
+    b: RunName,
+    metric: Annotated[
+        list[str], Query(max_length=50, description="only these scores; fewer questions decide more")
+    ] = [],  # noqa: B006
+    anyway: Annotated[
+        bool,
+        Query(description="compare runs of different protocols, judges, prompts, options or questions, and mark it"),
+    ] = False,
+) -> Comparison:
+    """B against A, as `steelyard compare` has it. What it refuses is refused here: 422, `not_comparable`, with the
+    reasons."""
+    with viewer_of(request).store() as store:
+        return compare(*sides_of(store, store.run(a), store.run(b)), metrics=metric, anyway=anyway)
 
 
 def _file(kind: str) -> dict[str, Any]:

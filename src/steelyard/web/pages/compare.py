@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,9 +14,10 @@ from starlette.responses import Response
 from steelyard.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
 from steelyard.comparison.labels import LabelChange, label_changes
 from steelyard.comparison.page import ComparisonPage, ends, p_text, signed
+from steelyard.errors import NotComparable
 from steelyard.labels import digest
 from steelyard.records import Language, Record, Sample, Verdict
-from steelyard.reports.blocks import number, score
+from steelyard.reports.blocks import NOT_APPLICABLE, number, score
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Limits, chip
@@ -44,13 +46,22 @@ class Moved(Record):
     samples: tuple[Change, ...]
 
 
+class Refusal(Record):
+    """Why two runs are not compared: codes, each with its detail."""
+
+    reasons: tuple[tuple[str, str], ...]
+    can_be_forced: bool = Field(description="whether anyway=true compares them all the same")
+
+
 class ComparePage(Record):
-    """B against A. Without two runs, only what there is to choose from; null while it is still being counted."""
+    """B against A. Without two runs, only what there is to choose from; `comparison` is null while it is still being
+    counted, and where it is refused."""
 
     runs: tuple[RunSummary, ...]
     a: RunSummary | None = None
     b: RunSummary | None = None
     sentence: str = ""
+    refused: Refusal | None = None
     comparison: Comparison | None = None
     moved: Moved | None = None
 
@@ -84,9 +95,16 @@ def compare_runs(request: Request) -> Response:
         proposed = dict(zip("ab", proposal(runs, first), strict=True))
         return page(request, "compare_choose.html", ComparePage(runs=runs, a=first), proposed=proposed)
     a, b = chosen
-    found = compared(viewer, named_runs[0], named_runs[1], language, None if is_json(request) else PATIENCE)
+    anyway = is_forced(request)
+    patience = None if is_json(request) else PATIENCE
+    found = compared(viewer, named_runs[0], named_runs[1], language, patience, anyway=anyway)
     if found is None:
-        return page(request, "compare.html", ComparePage(runs=runs, a=a, b=b), status=202)
+        return page(request, "compare.html", ComparePage(runs=runs, a=a, b=b), status=202, anyway=anyway)
+    if isinstance(found, NotComparable):
+        refused = Refusal(reasons=found.reasons, can_be_forced=found.can_be_forced)
+        model = ComparePage(runs=runs, a=a, b=b, refused=refused)
+        # A reader gets a page; a program must not take it for a comparison.
+        return page(request, "compare_refused.html", model, status=422 if is_json(request) else 200)
     direction: Direction = "improved" if request.query_params.get("moved") == "improved" else "regressed"
     if "moved" not in request.query_params and not found.n_regressed and found.n_improved:
         direction = "improved"
@@ -95,13 +113,16 @@ def compare_runs(request: Request) -> Response:
         moved = moved_page(store, a.id, b.id, found, direction, page_number(request), language)
     short = found.model_copy(update={"improved": (), "regressed": ()})
     model = ComparePage(runs=runs, a=a, b=b, sentence=told.sentence(), comparison=short, moved=moved)
+    given = {"a": a.id, "b": b.id, **({"anyway": "true"} if anyway else {})}
     return page(
         request,
         "compare.html",
         model,
         told=told,
         rows=list(metric_rows(found)),
-        lines=[sample_line(change, a.id, b.id, found) for change in moved.samples],
+        lines=[sample_line(change, given, found) for change in moved.samples],
+        given=given,
+        anyway=anyway,
         turn=partial(with_query, "/compare"),
     )
 
@@ -115,19 +136,31 @@ def proposal(runs: Sequence[RunSummary], a: RunSummary | None) -> tuple[str, str
     return a.id if a else "", ""
 
 
+def is_forced(request: Request) -> bool:
+    """Whether the reader wants runs compared that are not alike."""
+    return request.query_params.get("anyway", "") in ("true", "1")
+
+
 def compared(
-    viewer: Viewer, a: RunRow, b: RunRow, language: Language, patience: float | None = None
-) -> Comparison | None:
-    """The comparison, made once for two runs as they stand."""
+    viewer: Viewer, a: RunRow, b: RunRow, language: Language, patience: float | None = None, *, anyway: bool = False
+) -> Comparison | NotComparable | None:
+    """The comparison, or why there is none: found out once for two runs as they stand. None where that takes longer."""
     with viewer.store() as store:
         state = [(row.id, row.state, row.finished, sum(store.judged(row.id).values())) for row in (a, b)]
 
-    def make() -> Comparison:
+    def make() -> Comparison | NotComparable:
         with viewer.store() as store:
-            sides = [Judged(row.id, partial(store.verdicts, row.id), row.manifest) for row in (a, b)]
-            return compare(*sides, anyway=True, language=language, listed=None)
+            try:
+                return compare(*sides_of(store, a, b), anyway=anyway, language=language, listed=None)
+            except NotComparable as refusal:
+                return refusal
 
-    return viewer.known.get(("compare", *state, language), make, patience)
+    return viewer.known.get(("compare", *state, language, anyway), make, patience)
+
+
+def sides_of(store: Store, a: RunRow, b: RunRow) -> tuple[Judged, Judged]:
+    one, other = (Judged(row.id, partial(store.verdicts, row.id), row.manifest) for row in (a, b))
+    return one, other
 
 
 def page_number(request: Request) -> int:
@@ -184,10 +217,10 @@ def _extent(change: MetricChange) -> tuple[float, ...]:
     return (change.difference, *(change.interval or ()))
 
 
-def sample_line(change: Change, a: str, b: str, found: Comparison) -> dict[str, Any]:
+def sample_line(change: Change, given: Mapping[str, str], found: Comparison) -> dict[str, Any]:
     return {
         "id": change.id,
-        "href": with_query("/compare/sample", {"a": a, "b": b, "id": change.id}),
+        "href": with_query("/compare/sample", {**given, "id": change.id}),
         "a": score(change.a, found.scale),
         "b": score(change.b, found.scale),
         "by": signed(change.b - change.a, found.scale),
@@ -226,7 +259,8 @@ def compare_sample(request: Request) -> Response:
         model,
         views=views,
         addresses=[sample_address(row.id, given["id"]) for row in rows],
-        scores=list(_score_rows(model, one[1].protocol, language)),
+        scores=list(_score_rows(model, [verdict.protocol for _, verdict in judged], language)),
+        back=with_query("/compare", {name: given[name] for name in ("a", "b", "anyway") if name in given}),
         changes=[_change_row(change, language) for change in model.changes],
         asked=_asked(one[0]),
     )
@@ -240,11 +274,16 @@ def _scores(a: Verdict, b: Verdict) -> dict[str, tuple[float | int | None, float
     return {name: (a.scores.get(name), b.scores.get(name)) for name in dict.fromkeys((*a.scores, *b.scores))}
 
 
-def _score_rows(model: CompareSamplePage, protocol: str, language: Language) -> Iterator[tuple[str, str, str, str]]:
-    scale = SCALES.get(protocol, "number")
+def _score_rows(
+    model: CompareSamplePage, protocols: Sequence[str], language: Language
+) -> Iterator[tuple[str, str, str, str]]:
+    """The scores side by side, each on its own scale; a difference only where that is one."""
+    scale, other = (SCALES.get(protocol, "number") for protocol in protocols)
     for name, (a, b) in model.scores.items():
-        by = signed(b - a, scale) if a is not None and b is not None and a != b else ""
-        yield named(language, "metric", name), score(a, scale), score(b, scale), by
+        by = "=" if a == b else NOT_APPLICABLE
+        if a is not None and b is not None and a != b and scale == other:
+            by = signed(b - a, scale)
+        yield named(language, "metric", name), score(a, scale), score(b, other), by
 
 
 def _change_row(change: LabelChange, language: Language) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from steelyard.labelling import labels_in
 from steelyard.labels import HumanLabel, canonical, digest, label_line
 from steelyard.manifest import now
 from steelyard.records import Record
+from steelyard.runs import state_of
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import as_file, run_address
-from steelyard.web.jobs import state_of
 from steelyard.web.known import PATIENCE
 from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample

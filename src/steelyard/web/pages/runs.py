@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from markupsafe import Markup
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -22,12 +23,13 @@ from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.html.words import MAIN
-from steelyard.reports.model import SCALES, named
+from steelyard.reports.model import SCALES, RunFailure, named
 from steelyard.reports.tally import BANDED
+from steelyard.runs import failure_of, state_of
 from steelyard.store import RunRow, Store
 from steelyard.web import actions
 from steelyard.web.events import all_events
-from steelyard.web.jobs import RunProgress, state_of
+from steelyard.web.jobs import RunProgress
 from steelyard.web.rendering import is_json, language_of, page, page_routes, with_query
 from steelyard.web.uploads import keep_file
 from steelyard.web.viewer import Viewer, viewer_of
@@ -35,7 +37,7 @@ from steelyard.web.viewer import Viewer, viewer_of
 PER_PAGE = 50
 # How long the list waits for scores that nobody has counted yet, all runs together.
 PATIENCE = 0.5
-STATES = ("running", "stopped", "complete")
+STATES = ("running", "stopped", "complete", "failed")
 
 
 class RunSummary(Record):
@@ -50,12 +52,15 @@ class RunSummary(Record):
     finished: str | None
     statuses: dict[str, int]
     data: tuple[str, ...] = ()
+    failure: RunFailure | None = Field(default=None, description="of a failed run: why, and what to do")
 
     @classmethod
     def of(cls, row: RunRow, store: Store) -> RunSummary:
         facts = {name: value for name, value in row._asdict().items() if name not in ("manifest", "state")}
         files = tuple(PurePath(str(data.get("path", ""))).name for data in row.manifest.get("data", ()))
-        return cls(**facts, state=state_of(row, store), statuses=statuses(store, row.id), data=files)
+        state, counts = state_of(row, store), statuses(store, row.id)
+        failure = failure_of(row, store) if state == "failed" else None
+        return cls(**facts, state=state, statuses=counts, data=files, failure=failure)
 
     @property
     def n(self) -> int:

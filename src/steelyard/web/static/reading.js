@@ -10,7 +10,14 @@
   // --- a page that follows its run: the new part takes the old one's place, what was unfolded stays so ---
   const opened = (root) => [...root.querySelectorAll("details")].map((one) => one.open);
   const refresh = async () => {
-    const page = await fetched(location.href);
+    const answer = await fetch(location.href, { credentials: "same-origin" });
+    if (answer.status >= 400 && answer.status < 500) {
+      // It will not get better by asking again: show what the server says.
+      location.reload();
+      return false;
+    }
+    if (!answer.ok) throw new Error(answer.statusText);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const old = document.getElementById("live");
     const fresh = page.getElementById("live");
     if (!fresh) return false;
