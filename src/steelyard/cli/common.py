@@ -47,7 +47,8 @@ MapOption = Annotated[
 ]
 EncodingOption = Annotated[str, typer.Option(help="Encoding of text files, e.g. gb18030.")]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="jsonl, json, csv, tsv or parquet, where the name does not say it.")
+    str | None,
+    typer.Option("--format", help="jsonl, json, csv, tsv, parquet or xlsx[:SHEET], where the name does not say it."),
 ]
 LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
@@ -84,6 +85,11 @@ def check_out(out: Path | None, inputs: list[str]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8"):
         pass
+
+
+def note(said: str) -> None:
+    """Something that was decided for the user, who may want to know."""
+    print(f"note: {said}", file=sys.stderr)
 
 
 def language(lang: Lang | None) -> Language | None:
