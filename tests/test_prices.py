@@ -67,8 +67,8 @@ def test_a_slip_in_ones_own_prices_is_named(slip: dict[str, float]) -> None:
 
 
 def test_a_price_is_old_after_half_a_year() -> None:
-    """Where a shipped price is used, its month is told; once that is more than six months ago, so is that it may be wrong.
-    One's own price has no date, and of several the oldest counts."""
+    """Where a shipped price is used, its month is told, and after six months that it may have changed; of several the
+    oldest counts. One's own price has no date."""
     mini, flash = shipped()["gpt-4o-mini"], shipped()["deepseek-v4-flash"]
     assert mini.as_of == flash.as_of == "2026-06"
     prices = {"gpt-4o-mini": mini.price, "gpt-4o-2024-08-06": shipped()["gpt-4o"].price}

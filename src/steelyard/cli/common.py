@@ -38,8 +38,34 @@ class ProgressStyle(StrEnum):
     quiet = "quiet"
 
 
+def complete_protocol(begun: str) -> list[str]:
+    """For the shell: the protocols that begin like this."""
+    from steelyard.protocols import protocol_names
+
+    return [name for name in protocol_names() if name.startswith(begun)]
+
+
+def complete_judge(begun: str) -> list[str]:
+    """For the shell: the judges that can be named here and begin like this."""
+    from steelyard.config import BUILT_IN, Config
+    from steelyard.errors import SteelyardError
+
+    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]
+    try:
+        own = Config.load().judge_names()
+    except SteelyardError:  # a slip in the settings is told when a command runs
+        own = []
+    return [name for name in [*own, *kinds] if name.startswith(begun)]
+
+
 ProtocolName = Annotated[
-    str, typer.Option("--protocol", "-p", help="atomic, grounded, scorecard, dialogue, or one you installed.")
+    str,
+    typer.Option(
+        "--protocol",
+        "-p",
+        help="atomic, grounded, scorecard, dialogue, or one you installed.",
+        autocompletion=complete_protocol,
+    ),
 ]
 MapOption = Annotated[
     list[str] | None,

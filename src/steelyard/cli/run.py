@@ -21,6 +21,7 @@ from steelyard.cli.common import (
     StoreOption,
     check_files,
     check_out,
+    complete_judge,
     console,
     language,
     note,
@@ -44,7 +45,12 @@ if TYPE_CHECKING:
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
     str | None,
-    typer.Option("--judge", "-j", help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml."),
+    typer.Option(
+        "--judge",
+        "-j",
+        help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml.",
+        autocompletion=complete_judge,
+    ),
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
