@@ -18,7 +18,7 @@ import pytest
 import steelyard
 from command import EXAMPLES, RAG, Steelyard, fact_server, lines_of, point_to
 from endpoint import Loopback
-from steelyard import ConfigError, InputError, NoReadableRow, RecordedJudge
+from steelyard import ConfigError, InputError, NoReadableRow, RecordedJudge, SteelyardError
 from steelyard.errors import Surface
 from steelyard.evaluation import dated, redated
 from steelyard.protocols import get_protocol
@@ -229,7 +229,7 @@ def test_errors_name_arguments_not_flags(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     Path("gbk.csv").write_bytes("question,answer\n几点？,九点。\n".encode("gbk"))
-    Path("a.docx").write_bytes(b"x")
+    Path("a.docx").write_bytes(b"not a database, whatever else it may be" * 50)
     mistakes: list[tuple[Any, dict[str, Any], str]] = [
         ([{"question": "q", "a": "b"}], {}, "fields={'answer': 'COLUMN'}"),
         ([{"question": "q", "answer": "b", "response": "c"}], {}, "fields={'answer': 'answer'}"),
@@ -238,9 +238,10 @@ def test_errors_name_arguments_not_flags(tmp_path: Path, monkeypatch: pytest.Mon
         (RAG, {"judge": "gpt-4o"}, "judge='openai:gpt-4o'"),
         (RAG, {"judge": "openai"}, "judge='openai:MODEL'"),
         (RAG, {"judge": "recorded:"}, "judge='recorded:replies.jsonl'"),
+        (RAG, {"store": "a.docx"}, "is not a Steelyard store; name another one"),
     ]
     for samples, more, says in mistakes:
-        with pytest.raises((InputError, ConfigError)) as raised:
+        with pytest.raises(SteelyardError) as raised:
             steelyard.evaluate(samples, "atomic", **{"judge": "embedded", **more})
         assert says in str(raised.value)
         assert not re.search(r"(^|\s)--?[a-z]", str(raised.value)), raised.value
@@ -329,17 +330,18 @@ def test_save(recorded: RecordedJudge, tmp_path: Path) -> None:
         results.save(tmp_path / "out.jsonl", items=True)
 
 
-@pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/python.md"])
-def test_the_python_examples_pass_a_strict_type_checker(page: str, tmp_path: Path) -> None:
-    """What a page shows can be pasted into a typed project as it is."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert blocks
-    example = tmp_path / "example.py"
-    example.write_text("\n\n".join(blocks), encoding="utf-8")
+def test_the_python_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    """What the README and the page about Python show can be pasted into a typed project as it is."""
+    examples = []
+    for page in ("README.md", "README.zh.md", "docs/python.md"):
+        blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        assert blocks, page
+        examples.append(tmp_path / f"{page.replace('.', '_').replace('/', '_')}.py")
+        examples[-1].write_text("\n\n".join(blocks), encoding="utf-8")
     # Only the example is judged here; the package has its own check.
     words = ["--strict", "--follow-imports=silent", "--config-file=", "--python-executable", sys.executable]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *words, "--cache-dir", str(tmp_path / "cache"), str(example)],
+        [sys.executable, "-m", "mypy", *words, "--cache-dir", str(tmp_path / "cache"), *map(str, examples)],
         env={"MYPYPATH": str(ROOT / "src"), "PATH": "", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -94,7 +94,7 @@ class NoReadableRow(InputError):
         first = self.bad_rows[0]
         none = "the only row cannot be read" if count == 1 else f"none of {count:,} rows can be read; the first"
         named = f"{first.field}: {first.problem}" if first.field else first.problem
-        super().__init__(f"{none}: {named}", file=first.file, line=first.line)
+        super().__init__(f"{none}: {named}", file=first.file, line=first.line if first.file else None)
 
 
 class TranscriptError(InputError):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 GAPS = 3
 # What differs between rows with the same problem: values, and where they were met.
-VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+VARYING = re.compile(r"""(?:'[^']*'|"[^"]+"|…)(?:, (?:'[^']*'|…))*|\d+""")
 SHOWN = 5
 # Where a transcript is looked for when no column is named.
 COLUMNS = ("transcript", "output", "response", "text")
