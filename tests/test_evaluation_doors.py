@@ -221,6 +221,17 @@ def test_progress(server: Loopback, capsys: pytest.CaptureFixture[str], store: s
     assert "6 calls" in err
 
 
+def test_a_judge_that_is_passed_in_needs_no_settings(
+    recorded: RecordedJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slip in the steelyard.toml of the folder concerns only judges that are named."""
+    monkeypatch.chdir(tmp_path)
+    Path("steelyard.toml").write_text("slip", encoding="utf-8")
+    assert len(steelyard.evaluate(RAG, "atomic", recorded)) == 8
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        steelyard.evaluate(RAG, "atomic", "embedded")
+
+
 # --- errors speak Python ----------------------------------------------------------------------------------
 
 

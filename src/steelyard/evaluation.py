@@ -136,18 +136,18 @@ class _Asked:
 
 def _asked(judge: Judge | str | None, protocol: Protocol, prompts: AnyPath | Sequence[AnyPath], most: int) -> _Asked:
     from steelyard.config import Config
+    from steelyard.prompts import Prompts
 
     files = [Path(path) for path in ([prompts] if isinstance(prompts, str | PathLike) else prompts)]
-    config = Config.load(surface=Surface.python)
-    known = config.prompts.with_texts(protocol.prompts)
     if isinstance(judge, Judge):
         if files:
             raise ConfigError("prompts= belongs to a judge that is named; this one was made with its own")
         # One that is passed in may only be held back by its callers.
-        return _Asked(judge, "", known, most, None)
+        return _Asked(judge, "", Prompts.shipped().with_texts(protocol.prompts), most, None)
     _check_name(judge)
+    config = Config.load(surface=Surface.python)
     limits = Limits(concurrency=most)
-    gate, known = limits.gate(), known.with_files(files)
+    gate, known = limits.gate(), config.prompts.with_texts(protocol.prompts).with_files(files)
     spec = config.choose(judge).name
     return _Asked(config.judge(spec, known, gate), spec, known, limits.samples_at_once, gate)
 
