@@ -15,6 +15,7 @@ import pytest
 
 from endpoint import Loopback, Request
 from steelyard.cli import main
+from steelyard.judges.check import EXPECTED, QUESTIONS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RAG, DIALOGUE = str(EXAMPLES / "rag.jsonl"), str(EXAMPLES / "dialogue.jsonl")
@@ -88,6 +89,14 @@ def judge_facts(request: Request) -> dict[str, Any]:
         return {"atoms": [{"id": 1, "text": f"{found[0]}."}]}
     atom = {"id": 1, "reference": 0, "quote": found[0], "label": "correct", "source": "reference", "level": 1}
     return {"atoms": [atom], "fallback": False}
+
+
+def judge_plainly(request: Request) -> dict[str, Any]:
+    """What a judge that reads replies to `judges check`: the label of each statement, wherever it stands."""
+    said = {atom.text: label for data in QUESTIONS.values() for atom, label in zip(data.atoms, EXPECTED, strict=True)}
+    there = sorted((request.user.rfind(text), label) for text, label in said.items() if text in request.user)
+    atoms = [{"id": id, "reason": "r", "label": label, "level": 1} for id, (_, label) in enumerate(there, 1)]
+    return {"atoms": atoms, "fallback": False}
 
 
 def fact_server(**settings: Any) -> Loopback:

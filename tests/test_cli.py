@@ -22,11 +22,13 @@ from command import (
     Steelyard,
     fact_server,
     facts,
+    judge_plainly,
     lines_of,
     point_to,
     process_environment,
     write_lines,
 )
+from endpoint import Loopback
 from steelyard.cli import app
 
 KEYS = ["id", "protocol", "status", "scores", "items", "flags", "judge", "usage"]
@@ -412,18 +414,12 @@ def test_judges_list_says_how_far_the_offline_judges_were_measured(steelyard: St
 
 def test_judges_check(steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit endpoint exits with 0; one that cannot be reached exits with 4 and says so."""
-    labels = [
-        {"id": 1, "label": "correct", "reference": 0, "quote": "6点20分发车", "level": 1},
-        {"id": 2, "label": "wrong", "reference": 0, "quote": "由三号线司机驾驶", "level": 1},
-        {"id": 3, "label": "undetermined", "level": 3},
-    ]
-    with fact_server() as server:
-        server.reply_for = lambda request: {"atoms": labels, "fallback": False}
+    with Loopback(reply_for=judge_plainly) as server:
         point_to(server)
         done = steelyard("judges", "check", "mine")
         assert (done.code, "Fit for use" in done.out) == (0, True)
         assert "structured   json_schema\n" in done.out
-        assert "labels       3 of 3" in done.out
+        assert "labels       9 of 9" in done.out
     done = steelyard("judges", "check", "mine")
     assert (done.code, "Not usable" in done.out) == (4, True)
 

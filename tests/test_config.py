@@ -425,7 +425,7 @@ completion = 1.5
     assert prices["own"].prompt == 9
     assert prices["listed"] is not None
     assert (prices["listed"].prompt, prices["listed"].completion) == (0.5, 1.5)
-    assert prices["known"] == shipped()[1]["gpt-4o"]
+    assert prices["known"] == shipped()["gpt-4o"].price
     assert prices["unknown"] is None
 
 

@@ -3,32 +3,46 @@
 import re
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import pytest
 
 import steelyard.judges
+from command import judge_plainly
 from endpoint import Loopback, Request, Say
 from steelyard.judges.chat import ChatJudge
-from steelyard.judges.check import EXPECTED, check
+from steelyard.judges.check import EXPECTED, QUESTIONS, check, orders
 from steelyard.judges.scripted import ScriptedJudge
 from steelyard.prompts import Prompts
-from steelyard.records import Unjudged
+from steelyard.records import Ask, Unjudged
 
-LABELS = [{"id": id, "reason": "r", "label": label, "level": 1} for id, label in EXPECTED.items()]
-SOUND = {"atoms": LABELS, "fallback": False}
+BY_POSITION = [{"id": id, "reason": "r", "label": label, "level": 1} for id, label in enumerate(EXPECTED, 1)]
+
+
+def plainly(ask: Ask) -> dict[str, Any]:
+    """What a judge that reads says, wherever the statements stand."""
+    said = dict(zip((atom.text for atom in QUESTIONS[ask.language].atoms), EXPECTED, strict=True))
+    atoms = [{"id": atom.id, "reason": "r", "label": said[atom.text], "level": 1} for atom in ask.data.atoms]
+    return {"atoms": atoms, "fallback": False}
+
+
+def all_but_one(ask: Ask) -> dict[str, Any]:
+    """The same, with one statement that is never told apart from a wrong one."""
+    said = plainly(ask)
+    return said | {"atoms": [a | {"label": "wrong"} if a["label"] == "undetermined" else a for a in said["atoms"]]}
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
 async def test_a_good_endpoint_is_fit(language: Any) -> None:
     """Reachable, the settled mode, ids, labels, latency and usage, and one plain sentence."""
-    with Loopback(SOUND, accepts=("json_object", "text"), latency=0.02) as server:
+    with Loopback(reply_for=judge_plainly, accepts=("json_object", "text"), latency=0.02) as server:
         judge = ChatJudge(server.endpoint(), Prompts.shipped())
         found = await check(judge, language)
         await judge.aclose()
     assert found.fit
     assert (found.reachable, found.structured, found.obeys_ids, found.labels_as_expected) == (
-        True, "json_object", True, 3)  # fmt: skip
+        True, "json_object", True, 9)  # fmt: skip
     assert found.latency_seconds is not None
     assert 0.02 <= found.latency_seconds < 2
     assert found.reports_usage
@@ -57,14 +71,40 @@ async def test_a_refused_key_is_told_with_its_advice() -> None:
     assert "SCALES_KEY" in found.verdict
 
 
+def losing_one(ask: Ask) -> Any:
+    """A judge that reads, and is too slow for one of the three orders."""
+    return (
+        Unjudged(reason="timeout", detail="slow") if ask.data.atoms[0].text.endswith(("发车", "6:20")) else plainly(ask)
+    )
+
+
+@pytest.mark.parametrize("labels", sorted(product(EXPECTED, repeat=3)))
+async def test_whoever_labels_by_position_fails(labels: tuple[str, ...]) -> None:
+    """Whatever labels a judge gives to the first, second and third item without reading them, it has a third right."""
+    atoms = [atom | {"label": label} for atom, label in zip(BY_POSITION, labels, strict=True)]
+    for language in ("zh", "en"):
+        found = await check(ScriptedJudge({"atomic.judge": {"atoms": atoms, "fallback": False}}), language)
+        assert (found.labels_as_expected, found.items, found.finding, found.fit) == (3, 9, "guessing", False)
+
+
+async def test_the_orders_are_the_same_every_time() -> None:
+    """Three different orders, each statement once in each place, and the same ones in every check."""
+    assert orders() == orders()
+    assert len(set(orders())) == 3
+    assert [set(place) for place in zip(*orders(), strict=True)] == [{0, 1, 2}] * 3
+    judge = ScriptedJudge({"atomic.judge": plainly})
+    assert (await check(judge, "en")).finding == "fit"
+
+
 @pytest.mark.parametrize(
     ("replies", "verdict", "fit"),
     [
-        ({"atoms": LABELS[:2], "fallback": False}, "Not advisable", False),
-        ({"atoms": [*LABELS, LABELS[0]], "fallback": False}, "Not advisable", False),
-        ({"atoms": [LABELS[0] | {"id": 9}, *LABELS[1:]], "fallback": False}, "Not advisable", False),
-        ({"atoms": [atom | {"label": "correct"} for atom in LABELS], "fallback": False}, "labelled 1 of 3", True),
-        ([SOUND, Unjudged(reason="timeout", detail="slow"), SOUND], "Usable with losses: 1 of 3", False),
+        ({"atoms": BY_POSITION[:2], "fallback": False}, "Not advisable", False),
+        ({"atoms": [*BY_POSITION, BY_POSITION[0]], "fallback": False}, "Not advisable", False),
+        ({"atoms": [BY_POSITION[0] | {"id": 9}, *BY_POSITION[1:]], "fallback": False}, "Not advisable", False),
+        ({"atoms": BY_POSITION, "fallback": False}, "Not usable: it labelled 3 of 9 plain items", False),
+        (all_but_one, "labelled 6 of 9", True),
+        (losing_one, "Usable with losses: 1 of 3", False),
         (Unjudged(reason="invalid_reply", detail="prose"), "none of 3 replies could be read", False),
         (Unjudged(reason="timeout", detail="slow"), "Not usable: timeout", False),
     ],
@@ -86,8 +126,8 @@ async def test_weak_judges_are_told_apart(replies: Any, verdict: str, fit: bool)
 async def test_a_server_without_usage_is_noticed() -> None:
     """Costs cannot be counted where no usage is reported."""
 
-    def without_usage(_: Request) -> Say:
-        return Say(SOUND, usage=None)
+    def without_usage(request: Request) -> Say:
+        return Say(judge_plainly(request), usage=None)
 
     with Loopback(reply_for=without_usage) as server:
         judge = ChatJudge(server.endpoint(), Prompts.shipped())

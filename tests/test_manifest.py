@@ -17,7 +17,7 @@ from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, poin
 from steelyard.judges import ScriptedJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
-from steelyard.manifest import make_manifest
+from steelyard.manifest import data_file, make_manifest
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 
@@ -28,6 +28,7 @@ NAMES = ["atomic", "grounded", "scorecard", "dialogue"]
 def manifest(protocol: str = "atomic", judge: Any = None, **given: Any) -> dict[str, Any]:
     chosen = get_protocol(protocol)
     parts = {"prompts": Prompts.shipped(), "sources": [], "fields": {}, "encoding": "utf-8"} | given
+    parts["data"] = [data_file(source) for source in parts.pop("sources")]
     return make_manifest(chosen, chosen.parse_options(parts.pop("options", {})), judge or ScriptedJudge({}), **parts)
 
 

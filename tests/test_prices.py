@@ -9,19 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import Steelyard, fact_server, facts, lines_of, point_to
+from command import RAG, Steelyard, fact_server, facts, lines_of, point_to
+from steelyard.cli.run import print_estimate
+from steelyard.config import Config
 from steelyard.errors import ConfigError
 from steelyard.judges.endpoint import Price
-from steelyard.prices import price_of, shipped
+from steelyard.prices import dating, price_of, shipped
+from steelyard.protocols import get_protocol
 from steelyard.records import Usage
+from steelyard.runs import Input
 
 
 def test_the_shipped_list_is_dated_and_plausible() -> None:
-    """A reader can tell how old the prices are; cached tokens never cost more than others."""
-    as_of, prices = shipped()
-    assert date.fromisoformat(as_of) <= date.today()
-    assert prices
-    for price in prices.values():
+    """A reader can tell how old each price is; cached tokens never cost more than others."""
+    assert shipped()
+    for price, as_of in shipped().values():
+        assert date(2026, 1, 1) <= date.fromisoformat(f"{as_of}-01") <= date.today()
         assert 0 < price.prompt <= price.completion
         assert price.cached is None or price.cached <= price.prompt
 
@@ -37,7 +40,7 @@ def test_the_shipped_list_is_dated_and_plausible() -> None:
 )
 def test_dated_versions_cost_what_their_family_does(model: str, family: str) -> None:
     """The longest name that fits, so that mini is never priced as its big sister."""
-    assert price_of(model, {}) == shipped()[1][family]
+    assert price_of(model, {}) == shipped()[family].price
 
 
 @pytest.mark.parametrize("model", ["", "gpt-4o-audio-preview", "gpt-4", "gpt-4oo", "qwen3-32b", "GPT-4O"])
@@ -51,7 +54,7 @@ def test_ones_own_prices_go_first() -> None:
     own = {"gpt-4o": {"prompt": 1, "completion": 2}, "local": {"prompt": 0, "completion": 0}}
     assert price_of("gpt-4o", own) == Price(prompt=1, completion=2)
     assert price_of("local", own) == Price(prompt=0, completion=0)
-    assert price_of("gpt-4o-mini", own) == shipped()[1]["gpt-4o-mini"]
+    assert price_of("gpt-4o-mini", own) == shipped()["gpt-4o-mini"].price
 
 
 @pytest.mark.parametrize(
@@ -61,6 +64,37 @@ def test_a_slip_in_ones_own_prices_is_named(slip: dict[str, float]) -> None:
     """The message says which model's price is wrong."""
     with pytest.raises(ConfigError, match=r"prices\.'mine'"):
         price_of("mine", {"mine": slip})
+
+
+def test_a_price_is_old_after_half_a_year() -> None:
+    """Where a shipped price is used, its month is told, and after six months that it may have changed; of several the
+    oldest counts. One's own price has no date."""
+    mini, flash = shipped()["gpt-4o-mini"], shipped()["deepseek-v4-flash"]
+    assert mini.as_of == flash.as_of == "2026-06"
+    prices = {"gpt-4o-mini": mini.price, "gpt-4o-2024-08-06": shipped()["gpt-4o"].price}
+    assert dating(prices, date(2026, 12, 31)) == "shipped prices as of 2026-06"
+    assert dating(prices, date(2027, 1, 1)) == "shipped prices as of 2026-06; they may have changed"
+    older = {**prices, "gpt-4.1": shipped()["gpt-4.1"].price}
+    assert dating(older, date(2026, 11, 18)) == "shipped prices as of 2026-04; they may have changed"
+    assert dating({"gpt-4o-mini": Price(prompt=1, completion=2), "mine": None}, date(2030, 1, 1)) == ""
+
+
+def test_a_dry_run_says_how_old_the_prices_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line with the cost says of when the shipped prices are, and, long after, that they may have changed."""
+    monkeypatch.chdir(tmp_path)
+    config, protocol = Config.load(environment={}), get_protocol("atomic")
+    judge = config.judge("openai:gpt-4o-mini", config.prompts)
+    data = Input([RAG])
+    for today, told in (
+        (date(2026, 11, 18), "; shipped prices as of 2026-06)"),
+        (date(2027, 3, 1), "; shipped prices as of 2026-06; they may have changed)"),
+    ):
+        options = protocol.parse_options({"date": "2026-03-02"})
+        print_estimate(judge, data.rows(protocol), protocol, options, config.prompts, None, lambda day=today: day)
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cost")]
+        assert line.endswith(told)
 
 
 counts = st.integers(0, 10**9)

@@ -59,7 +59,7 @@ def test_two_different_answers_are_an_error() -> None:
     error = bad(row)
     assert error.field == "answer"
     assert "'answer' and 'response'" in error.problem
-    assert "--map answer=" in error.problem
+    assert "fields={'answer': " in error.problem
     assert sample_from(row, "rag", fields={"answer": "response"}).answer == "said"  # type: ignore[union-attr]
     assert rag(answer="same", response="same").answer == "same"
 
@@ -295,8 +295,8 @@ def test_text_stays_verbatim_and_encodable(answer: str, question: str) -> None:
     ("row", "field", "says"),
     [
         ({"question": "q"}, "answer", "it has 'question'"),
-        ({"answer": "a"}, "question", "--map question=COLUMN"),
-        ({}, "question", "no fields"),
+        ({"answer": "a"}, "question", "fields={'question': 'COLUMN'}"),
+        ({}, "question, answer", "no fields"),
         ({"question": "q", "answer": None}, "answer", "null"),
         ({"question": "q", "answer": float("nan")}, "answer", "null"),
         ({"question": " ", "answer": "a"}, "question", "empty"),

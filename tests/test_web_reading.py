@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
-from command import RAG, RECORDED, Steelyard
+from command import RAG, RECORDED, Steelyard, judge_plainly
 from endpoint import Loopback
 from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, dialogue, grounded, rag
@@ -423,14 +423,7 @@ def test_every_score_of_a_comparison_has_its_n(client: httpx.Client, runs: dict[
 def test_judges_without_their_keys(tmp_path: Path) -> None:
     """Name, model, host, price and whether the key is set; never the key, nor what else the settings hold."""
     key, header = "sk-very-secret", "Bearer also-secret"
-    with Loopback({"atoms": [], "fallback": False}) as server:
-        server.reply_for = lambda request: {
-            "atoms": [
-                {"id": n, "label": label, "level": 1, "reference": 0, "quote": None}
-                for n, label in enumerate(("correct", "wrong", "undetermined"), start=1)
-            ],
-            "fallback": False,
-        }
+    with Loopback(reply_for=judge_plainly) as server:
         mine = {"base_url": server.url, "model": "gpt-4o-mini", "key_env": "MINE", "headers": {"X-Token": header}}
         other = {"base_url": "https://judge.example/v1?token=in-the-query", "model": "m", "key_env": "OTHER"}
         config = Config(Settings(judges={"mine": mine, "other": other}), {"MINE": key}, "steelyard.toml")
@@ -450,7 +443,7 @@ def test_judges_without_their_keys(tmp_path: Path) -> None:
     assert found["mine"]["price"]["prompt"] > 0
     assert (found["other"]["host"], found["other"]["key_is_set"]) == ("judge.example", False)
     assert found["embedded"]["agreement"]["balanced_accuracy"] > 0.5
-    assert (checked.json()["checked"]["judge"], checked.json()["checked"]["labels_as_expected"]) == ("mine", 3)
+    assert (checked.json()["checked"]["judge"], checked.json()["checked"]["labels_as_expected"]) == ("mine", 9)
 
 
 def test_prompts_with_their_differences(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import socket
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,3 +197,16 @@ def test_listening_elsewhere_needs_a_token(steelyard: Steelyard) -> None:
     done = steelyard("view", "--host", "0.0.0.0", "--no-browser")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "--token" in done.err
+
+
+def test_a_workbook_that_unpacks_to_much(tmp_path: Path) -> None:
+    """An uploaded workbook whose parts are larger than allowed is refused before any of them is unpacked."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("xl/sharedStrings.xml", b" " * (2 * MEGABYTE))
+    with viewing(tmp_path / "store.db", sizes=Sizes(unpacked=MEGABYTE)) as address:
+        files = {"file": ("answers.xlsx", packed.getvalue())}
+        refused = httpx.post(f"{address}/api/v1/runs", data={"protocol": "atomic"}, files=files)
+    assert refused.status_code == 413
+    assert "answers.xlsx unpacks to more than 1,048,576 bytes" in refused.text
+    assert not (tmp_path / "store-uploads").exists()

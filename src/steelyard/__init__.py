@@ -17,12 +17,13 @@ if TYPE_CHECKING:
         InputError,
         JudgeError,
         MissingExtra,
+        NoReadableRow,
         PromptError,
         SteelyardError,
         StoreError,
         TranscriptError,
     )
-    from steelyard.evaluation import Results, evaluate, evaluate_async
+    from steelyard.evaluation import evaluate, evaluate_async
     from steelyard.judges.base import Judge
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.endpoint import Endpoint
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     from steelyard.judges.scripted import ScriptedJudge
     from steelyard.protocols import Protocol
     from steelyard.records import Ask, DialogueSample, RagSample, Reply, Turn, Unjudged, Verdict
+    from steelyard.reports.results import Results
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "errors": (
-        "ConfigError", "InputError", "JudgeError", "MissingExtra", "PromptError", "SteelyardError", "StoreError",
-        "TranscriptError",
+        "ConfigError", "InputError", "JudgeError", "MissingExtra", "NoReadableRow", "PromptError", "SteelyardError",
+        "StoreError", "TranscriptError",
     ),
-    "evaluation": ("Results", "evaluate", "evaluate_async"),
+    "evaluation": ("evaluate", "evaluate_async"),
     "judges.base": ("Judge",),
     "judges.chat": ("ChatJudge",),
     "judges.endpoint": ("Endpoint",),
@@ -46,6 +48,7 @@ _HOMES = {
     "judges.scripted": ("ScriptedJudge",),
     "protocols": ("Protocol",),
     "records": ("Ask", "DialogueSample", "RagSample", "Reply", "Turn", "Unjudged", "Verdict"),
+    "reports.results": ("Results",),
 }  # fmt: skip
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "Judge",
     "JudgeError",
     "MissingExtra",
+    "NoReadableRow",
     "PromptError",
     "Protocol",
     "RagSample",

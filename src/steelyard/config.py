@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, Surface
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 
@@ -79,17 +79,24 @@ class Choice(NamedTuple):
 class Config:
     """The settings of one file with one environment."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str], source: str) -> None:
-        self.settings, self.environment, self.source = settings, environment, source
+    def __init__(
+        self, settings: Settings, environment: Mapping[str, str], source: str, surface: Surface = Surface.flags
+    ) -> None:
+        self.settings, self.environment, self.source, self.surface = settings, environment, source, surface
 
     @classmethod
-    def load(cls, path: Path | None = None, environment: Mapping[str, str] | None = None) -> Config:
+    def load(
+        cls,
+        path: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        surface: Surface = Surface.flags,
+    ) -> Config:
         """From the named file, else from steelyard.toml here, else the defaults."""
         environment = os.environ if environment is None else environment
         named = path or environment.get("STEELYARD_CONFIG")
         file = Path(named or FILE)
         if not named and not file.exists():
-            return cls(Settings(), environment, FILE)
+            return cls(Settings(), environment, FILE, surface)
         try:
             settings = Settings.model_validate(tomllib.loads(file.read_text("utf-8")))
         except (OSError, UnicodeDecodeError) as error:
@@ -98,7 +105,7 @@ class Config:
             raise ConfigError(f"{file}: not valid TOML: {error}") from error
         except ValidationError as error:
             raise ConfigError(f"{file}: {_first(error)}") from error
-        return cls(settings, environment, str(file))
+        return cls(settings, environment, str(file), surface)
 
     @cached_property
     def prompts(self) -> Prompts:
@@ -160,9 +167,9 @@ class Config:
         if table.pop("kind", None) == "panel":
             where = f"{self.source}: judges.{name}."
         elif "+" in name and name not in self.settings.judges and not Path(name.removeprefix("recorded:")).exists():
-            where, table = f"-j {name}: ", {"members": name.split("+")}
+            where, table = f"{self.surface.judge(name)}: ", {"members": name.split("+")}
         elif together:
-            where, table = f"-j {name}: ", {"members": [name]}
+            where, table = f"{self.surface.judge(name)}: ", {"members": [name]}
         else:
             return None
         try:
@@ -189,7 +196,7 @@ class Config:
         if maker := _installed(kind):
             return _made(name, maker, rest)
         known = ", ".join([*BUILT_IN, *self.judge_names()])
-        hint = "" if ":" in name else f"; a model of that name is -j openai:{name}"
+        hint = "" if ":" in name else f"; a model of that name is {self.surface.judge(f'openai:{name}')}"
         raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
     def _from_table(
@@ -246,7 +253,8 @@ class Config:
         except ConfigError as error:
             raise ConfigError(f"{self.source}: {error}") from None
         if not table.get("model"):
-            raise ConfigError("the openai judge needs a model: -j openai:MODEL, for example -j openai:gpt-4o-mini")
+            example = self.surface.judge(f"openai:{DEFAULT_MODEL}")
+            raise ConfigError(f"the openai judge needs a model: {self.surface.judge('openai:MODEL')}, e.g. {example}")
         body = table.get("body", {})
         if warmth is not None and isinstance(body, Mapping) and not body.get("temperature"):
             table["body"] = {**body, "temperature": warmth}
@@ -271,7 +279,8 @@ class Config:
         from steelyard.judges.recorded import RecordedJudge
 
         if not source:
-            raise ConfigError("recorded needs a file of replies or a run: -j recorded:replies.jsonl")
+            example = self.surface.judge("recorded:replies.jsonl")
+            raise ConfigError(f"recorded needs a file of replies or a run: {example}")
         if Path(source).exists():
             return RecordedJudge(Path(source))
         from steelyard.journal import judge_of_stored_run

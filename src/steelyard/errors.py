@@ -2,6 +2,7 @@
 
 SteelyardError
 ├── InputError            a file, row or field that cannot be read: names the place
+│   ├── NoReadableRow     there is no row that can be read
 │   └── TranscriptError   a transcript that has none of the known forms
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 │   └── NotComparable     two runs whose difference would mean nothing: names the reasons
@@ -19,6 +20,30 @@ A single ask that fails is not an exception: it is an `Unjudged` value (records.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
+
+
+class Surface(StrEnum):
+    """Where the user is: an error names settings as they are written there."""
+
+    flags = "flags"
+    python = "python"
+
+    def setting(self, name: str, value: object = "") -> str:
+        """`--max-cost 2` on the command line, `max_cost=2` in Python."""
+        if self is Surface.python:
+            return f"{name}={value}"
+        return f"--{name.replace('_', '-')} {value}".rstrip()
+
+    def mapping(self, columns: dict[str, str]) -> str:
+        """Where fields are found: `--map answer=reply`, or `fields={'answer': 'reply'}`."""
+        if self is Surface.python:
+            return f"fields={columns}"
+        return " ".join(f"--map {field}={column}" for field, column in columns.items())
+
+    def judge(self, name: str) -> str:
+        """`-j openai:MODEL`, or `judge='openai:MODEL'`."""
+        return f"judge={name!r}" if self is Surface.python else f"-j {name}"
 
 
 class SteelyardError(Exception):
@@ -53,6 +78,24 @@ class InputError(SteelyardError):
 
 def _encodable(text: str) -> str:
     return text.encode(errors="replace").decode()
+
+
+class NoReadableRow(InputError):
+    """There is no sample: no row at all, or none that can be read.
+
+    `bad_rows` are the bad ones, in a run the first 1,000; `count` is how many there are.
+    """
+
+    def __init__(self, bad_rows: Sequence[InputError], count: int | None = None, *, file: str | None = None) -> None:
+        self.bad_rows = tuple(bad_rows)
+        self.count = count = len(self.bad_rows) if count is None else count
+        if not self.bad_rows:
+            super().__init__("there is no sample in it", file=file)
+            return
+        first = self.bad_rows[0]
+        none = "the only row cannot be read" if count == 1 else f"none of {count:,} rows can be read; the first"
+        named = f"{first.field}: {first.problem}" if first.field else first.problem
+        super().__init__(f"{none}: {named}", file=first.file, line=first.line if first.file else None)
 
 
 class TranscriptError(InputError):

@@ -4,109 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from steelyard.errors import ConfigError, InputError, MissingExtra
+from steelyard.errors import ConfigError, InputError, NoReadableRow, Surface
 from steelyard.judges.base import Judge
-from steelyard.judges.gate import Limits
+from steelyard.judges.gate import Gate, Limits
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
-from steelyard.records import DialogueSample, Language, RagSample, Sample, Verdict
-from steelyard.runner import Row, Runner, run_to_end
+from steelyard.records import Sample, Verdict
+from steelyard.reports.results import AnyPath, Results
+from steelyard.runner import Budget, Row, Runner, Tally, run_to_end
 
 if TYPE_CHECKING:
-    from steelyard.reports.model import Report
+    from steelyard.prompts import Prompts
+    from steelyard.runs import Input
 
 T = TypeVar("T")
-Samples = str | PathLike[str] | Iterable[Mapping[str, Any] | Sample]
-
-
-class Results(Sequence[Verdict]):
-    """The verdicts in the order of the samples, with what could not be read beside them."""
-
-    def __init__(self, protocol: str, judged: Sequence[tuple[Sample, Verdict]], bad_rows: Sequence[InputError]) -> None:
-        self.protocol, self.bad_rows = protocol, tuple(bad_rows)
-        self.samples = tuple(sample for sample, _ in judged)
-        self._verdicts = tuple(verdict for _, verdict in judged)
-
-    @overload
-    def __getitem__(self, index: int) -> Verdict: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Verdict]: ...
-    def __getitem__(self, index: int | slice) -> Verdict | Sequence[Verdict]:
-        return self._verdicts[index]
-
-    def __len__(self) -> int:
-        return len(self._verdicts)
-
-    def __repr__(self) -> str:
-        return f"<Results: {len(self)} {self.protocol} verdicts, {len(self.bad_rows)} bad rows>"
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """The result lines, as `-o` writes them."""
-        return [verdict.line() for verdict in self]
-
-    def report(self, language: Language | None = None) -> Report:
-        """The summary that the command line shows."""
-        from steelyard.reports import ReportBuilder
-
-        builder = ReportBuilder(self.protocol, language)
-        for sample, verdict in zip(self.samples, self, strict=True):
-            builder.add(verdict, sample)
-        for bad in self.bad_rows:
-            builder.add_bad_row(bad)
-        return builder.build()
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One flat row per sample: id, status, each score, flags joined by commas, cost."""
-        for verdict in self:
-            yield {
-                "id": verdict.id,
-                "protocol": verdict.protocol,
-                "status": verdict.status,
-                **verdict.scores,
-                "flags": ",".join(verdict.flags),
-                "judge": verdict.judge,
-                "cost": verdict.usage.cost,
-            }
-
-    def item_rows(self) -> Iterator[dict[str, Any]]:
-        """One flat row per labelled item, with the sample's id."""
-        for verdict in self:
-            for item in verdict.line()["items"]:
-                evidence = item.pop("evidence", None) or {}
-                flat = {name: _flat(name, value) for name, value in item.items()}
-                yield {"sample": verdict.id, **flat, **{f"evidence_{k}": v for k, v in evidence.items()}}
-
-    def to_pandas(self, *, items: bool = False) -> Any:
-        """A pandas frame of the samples, or of the items."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtra("pandas", "pandas", "to_pandas()") from None
-        return pandas.DataFrame(list(self.item_rows() if items else self.rows()))
-
-    def to_polars(self, *, items: bool = False) -> Any:
-        """A polars frame of the samples, or of the items."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingExtra("polars", "polars", "to_polars()") from None
-        rows = list(self.item_rows() if items else self.rows())
-        return polars.DataFrame(rows, infer_schema_length=None)
-
-
-def _flat(name: str, value: Any) -> Any:
-    """A cell: lists joined, and labels always words, since a check's 0 and 1 share their column with `unjudged`."""
-    if isinstance(value, list):
-        return ",".join(str(part) for part in value)
-    if isinstance(value, dict):
-        return ",".join(f"{key}={part}" for key, part in value.items())
-    return str(value) if name == "label" else value
+Samples = AnyPath | Mapping[str, Any] | Iterable[Any]
+"""A path; a table (pandas, polars, pyarrow, Hugging Face); or dicts, records, dataclasses and models."""
+OnProgress = Callable[[dict[str, Any]], None]
 
 
 def evaluate(
@@ -116,17 +39,202 @@ def evaluate(
     *,
     options: Mapping[str, Any] | Options | None = None,
     fields: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+    format: str | None = None,
+    prompts: AnyPath | Sequence[AnyPath] = (),
+    store: AnyPath | None = None,
+    name: str | None = None,
+    max_cost: float | None = None,
+    progress: bool | OnProgress = False,
     concurrency: int = 32,
 ) -> Results:
-    """Judge samples (dicts, records, or the path of a file) and return the verdicts.
+    """Judge samples and return the verdicts.
 
-    `judge` is a judge, or a name as on the command line. Rows that cannot be read are in `.bad_rows`.
+    Samples are a path, a table (pandas, polars, pyarrow, Hugging Face), or an iterable of dicts, records, dataclasses
+    or pydantic models, such as the test cases of ragas and deepeval. `fields` says which column holds what; `encoding`
+    and `format` are for files. Rows that cannot be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
+
+    `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. With a `store`,
+    replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
+    no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
+    state after every sample.
+
     Works inside a notebook too, where an event loop is running already.
     """
 
-    return in_own_loop(
-        lambda: evaluate_async(samples, protocol, judge, options=options, fields=fields, concurrency=concurrency), judge
-    )
+    def work() -> Coroutine[Any, Any, Results]:
+        return evaluate_async(
+            samples,
+            protocol,
+            judge,
+            options=options,
+            fields=fields,
+            encoding=encoding,
+            format=format,
+            prompts=prompts,
+            store=store,
+            name=name,
+            max_cost=max_cost,
+            progress=progress,
+            concurrency=concurrency,
+        )
+
+    return in_own_loop(work, judge)
+
+
+async def evaluate_async(
+    samples: Samples,
+    protocol: str | Protocol = "atomic",
+    judge: Judge | str | None = None,
+    *,
+    options: Mapping[str, Any] | Options | None = None,
+    fields: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+    format: str | None = None,
+    prompts: AnyPath | Sequence[AnyPath] = (),
+    store: AnyPath | None = None,
+    name: str | None = None,
+    max_cost: float | None = None,
+    progress: bool | OnProgress = False,
+    concurrency: int = 32,
+) -> Results:
+    """The same, inside your own event loop."""
+    from steelyard.runs import check_affordable
+
+    if name and store is None:
+        raise ConfigError("name= is what a run is called in a store; give store= too")
+    protocol = get_protocol(protocol)
+    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
+    is_dated = isinstance(options, Options) or bool((options or {}).get("date"))
+    notes: list[str] = []
+    data = input_of(samples, protocol, fields or {}, encoding, format, notes.append)
+    if store is not None and data.given is not None:
+        # A run is told apart from others by its data, so all of it has to be there first.
+        data = replace(data, given=tuple(data.given))
+    asked = _asked(judge, protocol, prompts, concurrency)
+    budget = Budget(max_cost, surface=Surface.python)
+    try:
+        check_affordable(asked.judge, budget)
+        if store is None:
+            return await _judged(data, protocol, chosen, asked, budget, progress, notes)
+        return await _kept(Path(store), name, data, protocol, chosen, is_dated, asked, budget, progress, notes)
+    finally:
+        if asked.judge is not judge:
+            await asked.judge.aclose()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The judge of an evaluation, and how it is driven. `spec` names it where it has a name."""
+
+    judge: Judge
+    spec: str
+    prompts: Prompts
+    workers: int
+    gate: Gate | None
+
+
+def _asked(judge: Judge | str | None, protocol: Protocol, prompts: AnyPath | Sequence[AnyPath], most: int) -> _Asked:
+    from steelyard.config import Config
+    from steelyard.prompts import Prompts
+
+    files = [Path(path) for path in ([prompts] if isinstance(prompts, str | PathLike) else prompts)]
+    if isinstance(judge, Judge):
+        if files:
+            raise ConfigError("prompts= belongs to a judge that is named; this one was made with its own")
+        # One that is passed in may only be held back by its callers.
+        return _Asked(judge, "", Prompts.shipped().with_texts(protocol.prompts), most, None)
+    _check_name(judge)
+    config = Config.load(surface=Surface.python)
+    limits = Limits(concurrency=most)
+    gate, known = limits.gate(), config.prompts.with_texts(protocol.prompts).with_files(files)
+    spec = config.choose(judge).name
+    return _Asked(config.judge(spec, known, gate), spec, known, limits.samples_at_once, gate)
+
+
+async def _judged(
+    data: Input,
+    protocol: Protocol,
+    options: Options,
+    asked: _Asked,
+    budget: Budget,
+    progress: bool | OnProgress,
+    notes: list[str],
+) -> Results:
+    """Judge without keeping anything."""
+    judged: list[tuple[Sample, Verdict]] = []
+    bad_rows: list[InputError] = []
+    runner = Runner(protocol, options, asked.judge, workers=asked.workers, budget=budget, gate=asked.gate)
+    runner.tally.total = _count(data)
+    with _shown(progress, runner.tally, asked.gate) as tick:
+
+        def keep(_: int, sample: Sample, verdict: Verdict) -> None:
+            judged.append((sample, verdict))
+            tick()
+
+        tally = await runner.run(data.rows(protocol), keep, bad_rows.append)
+    if bad_rows and not judged and not tally.stopped:
+        raise NoReadableRow(bad_rows)
+    return Results(protocol.name, judged, bad_rows, stopped=tally.stopped, notes=notes)
+
+
+async def _kept(
+    path: Path,
+    name: str | None,
+    data: Input,
+    protocol: Protocol,
+    options: Options,
+    is_dated: bool,
+    asked: _Asked,
+    budget: Budget,
+    progress: bool | OnProgress,
+    notes: list[str],
+) -> Results:
+    """Judge as a run of a store."""
+    from steelyard import runs
+    from steelyard.store import Store
+
+    with Store.open(path) as store:
+        if not is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
+            options, note = redated(options, *found, Surface.python)
+            notes += [note] if note else []
+        how = runs.How(asked.workers, budget, gate=asked.gate)
+        try:
+            run = runs.start(store, protocol, options, asked.judge, asked.spec, asked.prompts, data, how, name=name)
+        except NoReadableRow as error:
+            if error.bad_rows:
+                raise
+            return Results(protocol.name, (), (), notes=notes)
+        run.tally.total = _count(data)
+        with _shown(progress, run.tally, asked.gate) as tick:
+            tally = await run.drive(lambda *_: tick(), lambda _: None)
+        bad_rows = store.bad_rows(run.row.id)
+        verdicts = store.verdicts(run.row.id)
+        return Results(protocol.name, verdicts, bad_rows, stopped=tally.stopped, notes=notes, run=run.row.id)
+
+
+def _count(data: Input) -> int | None:
+    from steelyard.samples import count_lines
+
+    if data.given is None:
+        return count_lines(data.sources, data.format)
+    return len(data.given) if isinstance(data.given, Sized) else None
+
+
+@contextmanager
+def _shown(progress: bool | OnProgress, tally: Tally, gate: Gate | None) -> Iterator[Callable[[], None]]:
+    """What to call after every sample, so that whoever wants to knows how far it is."""
+    from steelyard.progress import Progress, snapshot
+
+    def in_flight() -> int | None:
+        return gate.in_flight if gate else None
+
+    if callable(progress):
+        began = time.monotonic()
+        yield lambda: progress(snapshot(tally, time.monotonic() - began, in_flight()))
+        return
+    with Progress("auto" if progress else "quiet", tally, in_flight) as shown:
+        yield shown.tick
 
 
 def in_own_loop(work: Callable[[], Coroutine[Any, Any, T]], judge: object) -> T:
@@ -164,62 +272,64 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     return outcome[0]
 
 
-async def evaluate_async(
-    samples: Samples,
-    protocol: str | Protocol = "atomic",
-    judge: Judge | str | None = None,
-    *,
-    options: Mapping[str, Any] | Options | None = None,
-    fields: Mapping[str, str] | None = None,
-    concurrency: int = 32,
-) -> Results:
-    """The same, inside your own event loop."""
-    protocol = get_protocol(protocol)
-    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
-    made = judge if isinstance(judge, Judge) else named_judge(judge, protocol.prompts, concurrency)
-    judged: list[tuple[Sample, Verdict]] = []
-    bad_rows: list[InputError] = []
-    # A named judge has a gate that counts calls; one that is passed in may only be held back by its callers.
-    at_once = concurrency if made is judge else Limits(concurrency=concurrency).samples_at_once
-    runner = Runner(protocol, chosen, made, workers=at_once)
-    try:
-        await runner.run(
-            rows_of(samples, protocol, fields or {}),
-            lambda _, sample, verdict: judged.append((sample, verdict)),
-            bad_rows.append,
-        )
-    finally:
-        if made is not judge:
-            await made.aclose()
-    return Results(protocol.name, judged, bad_rows)
-
-
 def named_judge(name: object, prompts: Mapping[str, str], concurrency: int) -> Judge:
     """The judge that a user named, who knows the shipped prompts and these."""
-    if name is not None and not isinstance(name, str):
-        raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
     from steelyard.config import Config
 
-    config = Config.load()
-    return config.judge(name, config.prompts.with_texts(prompts), Limits(concurrency=concurrency).gate())
+    _check_name(name)
+    config = Config.load(surface=Surface.python)
+    return config.judge(
+        name if isinstance(name, str) else None,
+        config.prompts.with_texts(prompts),
+        Limits(concurrency=concurrency).gate(),
+    )
 
 
-def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:
+def _check_name(name: object) -> None:
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
+
+
+def dated(protocol: Protocol, options: Mapping[str, Any], today: Callable[[], date] = date.today) -> dict[str, Any]:
     """The options with today's date where the protocol wants one: protocols read no clock."""
     if "date" in protocol.options.model_fields and not options.get("date"):
-        return {**options, "date": date.today().isoformat()}
+        return {**options, "date": today().isoformat()}
     return dict(options)
 
 
-def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str]) -> Iterator[Row]:
-    from steelyard.samples import read_samples, samples_from
+def redated(options: Options, date: str, run: str, surface: Surface) -> tuple[Options, str]:
+    """The options with the date of an earlier run over the same data, and what to say if it is another one."""
+    if getattr(options, "date", None) == date:
+        return options, ""
+    other = "options={'date': …}" if surface is Surface.python else "--date or --fresh"
+    note = f"date {date}, as in run {run} over the same data, so that nothing is paid for twice; {other} changes it"
+    return options.model_copy(update={"date": date}), note
+
+
+def input_of(
+    samples: Samples,
+    protocol: Protocol,
+    fields: Mapping[str, str],
+    encoding: str = "utf-8",
+    format: str | None = None,
+    on_note: Callable[[str], None] = lambda note: None,
+    surface: Surface = Surface.python,
+) -> Input:
+    """Samples as they were passed: a file, or what is in memory, to be read once."""
+    from steelyard.runs import Input
+    from steelyard.samples import samples_from
 
     if isinstance(samples, str | PathLike):
-        if not Path(samples).exists():
-            raise InputError("there is no such file", file=str(samples))
-        yield from enumerate(read_samples([samples], protocol.kind, fields=fields))
-        return
-    # Both can be iterated, and what came out would be fields, not samples.
-    if isinstance(samples, Mapping | RagSample | DialogueSample):
-        samples = [samples]
-    yield from enumerate(samples_from(samples, protocol.kind, fields=fields))
+        path = str(samples)
+        if not Path(path).exists():
+            raise InputError("there is no such file", file=path)
+        data = Input([path], dict(fields), encoding, format, surface, on_note)
+        data.check(protocol)
+        return data
+    given = samples_from(samples, protocol.kind, fields=fields, on_note=on_note)
+    return Input([], dict(fields), encoding, format, surface, on_note, given)
+
+
+def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str], surface: Surface) -> Iterator[Row]:
+    """The rows of samples in any form."""
+    return input_of(samples, protocol, fields, surface=surface).rows(protocol)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from steelyard.errors import ConfigError, InputError, MissingExtra
-from steelyard.evaluation import Results
+from steelyard.errors import ConfigError, InputError
 from steelyard.labels import HumanLabel
 from steelyard.protocols import get_protocol
 from steelyard.records import Usage, Verdict
+from steelyard.reports.files import write_csv, write_lines, write_parquet
+from steelyard.reports.results import Results
 from steelyard.store import SAMPLE, RunRow, Store, StoredReply
-
-# Spreadsheets run what begins with one of these; an apostrophe makes it text again.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-BATCH = 5000
 
 
 def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: bool = False) -> int:
@@ -29,12 +24,12 @@ def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: b
     if whole or out.suffix in (".jsonl", ".ndjson"):
         if items:
             raise ConfigError("--items is for .csv and .parquet; result lines hold the items already")
-        return _write_lines(out, _whole(store, run) if whole else (v.line() for _, v in store.verdicts(run.id)))
+        return write_lines(out, _whole(store, run) if whole else (v.line() for _, v in store.verdicts(run.id)))
     found = rows(store, run, items=items)
     if out.suffix == ".csv":
-        return _write_csv(out, found)
+        return write_csv(out, found)
     if out.suffix == ".parquet":
-        return _write_parquet(out, found)
+        return write_parquet(out, found)
     raise ConfigError(f"{out}: the name must end in .jsonl, .csv or .parquet")
 
 
@@ -55,56 +50,6 @@ def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
         yield {"reply": {**stored._asdict(), "usage": stored.usage.model_dump(), "key": key, "repeat": repeat}}
     for label in store.labels(run.id):
         yield {"label": label.model_dump(mode="json")}
-
-
-def _write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
-    count = 0
-    with out.open("w", encoding="utf-8") as file:
-        for line in lines:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            count += 1
-    return count
-
-
-def _write_csv(out: Path, rows: Iterator[dict[str, Any]]) -> int:
-    """UTF-8 with a mark at the front, so that spreadsheets read Chinese; columns as the first rows have them."""
-    first = list(islice(rows, BATCH))
-    columns = list(dict.fromkeys(name for row in first for name in row))
-    count = 0
-    with out.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", restval="")
-        writer.writeheader()
-        for row in (*first, *rows):
-            writer.writerow({name: safe_cell(value) for name, value in row.items()})
-            count += 1
-    return count
-
-
-def safe_cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def _write_parquet(out: Path, rows: Iterator[dict[str, Any]]) -> int:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from None
-    count, writer = 0, None
-    while batch := list(islice(rows, BATCH)):
-        table = pa.Table.from_pylist(batch, schema=writer.schema if writer else None)
-        if writer is None:
-            # A column that is empty so far may hold numbers later.
-            fields = [pa.field(f.name, pa.float64()) if pa.types.is_null(f.type) else f for f in table.schema]
-            table = table.cast(pa.schema(fields))
-            writer = pq.ParquetWriter(out, table.schema)
-        writer.write_table(table)
-        count += len(batch)
-    if writer:
-        writer.close()
-    else:
-        pq.write_table(pa.table({"id": pa.array([], pa.string())}), out)
-    return count
 
 
 class _Head(BaseModel):

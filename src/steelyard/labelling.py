@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, InputError
-from steelyard.exports import safe_cell
 from steelyard.labels import UNJUDGED, HumanLabel, allowed, digest, read_labels
 from steelyard.records import DialogueSample, RagSample, Record, Sample, Verdict
 from steelyard.reports.build import main_score
+from steelyard.reports.files import safe_cell
 from steelyard.reports.model import BOUNDS, SCALES
 from steelyard.slots import Slot, slots_of
 from steelyard.stats import Interval, t_quantile

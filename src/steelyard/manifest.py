@@ -29,7 +29,7 @@ def make_manifest(
     options: Options,
     judge: Judge,
     prompts: Prompts,
-    sources: Sequence[str],
+    data: Sequence[Mapping[str, Any]],
     fields: Mapping[str, str],
     encoding: str,
 ) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def make_manifest(
             or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },
         "judge": judge_described,
-        "data": [_data_file(source) for source in sources],
+        "data": list(data),
         "fields": dict(fields),
         "encoding": encoding,
         "packages": dict(_versions(PACKAGES)),
@@ -55,7 +55,8 @@ def make_manifest(
     }
 
 
-def _data_file(source: str) -> dict[str, Any]:
+def data_file(source: str) -> dict[str, Any]:
+    """What a manifest says of a file of samples."""
     path = Path(source)
     if source == "-" or not path.is_file():
         return {"path": source}

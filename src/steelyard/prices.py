@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from steelyard.errors import ConfigError
 from steelyard.judges.endpoint import Price
 
+# A price that was listed longer ago is marked as old.
+MONTHS_GOOD = 6
+
+
+class ListedPrice(NamedTuple):
+    """A price of the shipped list, and the month in which the vendor listed it."""
+
+    price: Price
+    as_of: str
+
+    def is_old(self, today: date) -> bool:
+        year, month = map(int, self.as_of.split("-"))
+        return (today.year - year) * 12 + today.month - month > MONTHS_GOOD
+
 
 @cache
-def shipped() -> tuple[str, dict[str, Price]]:
-    """(the date of the list, price by model)."""
+def shipped() -> dict[str, ListedPrice]:
+    """The list, by model."""
     table = tomllib.loads((files("steelyard") / "prices.toml").read_text("utf-8"))
-    return table["as_of"], {model: Price.model_validate(price) for model, price in table["models"].items()}
+    return {
+        model: ListedPrice(Price.model_validate({k: v for k, v in listed.items() if k != "as_of"}), listed["as_of"])
+        for model, listed in table["models"].items()
+    }
 
 
 def price_of(model: str, own: Mapping[str, Mapping[str, Any]]) -> Price | None:
@@ -30,8 +48,25 @@ def price_of(model: str, own: Mapping[str, Mapping[str, Any]]) -> Price | None:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))
             raise ConfigError(f"prices.{model!r}.{where}: {problem['msg']}") from None
-    known = shipped()[1]
+    found = listed_price(model)
+    return found.price if found else None
+
+
+def listed_price(model: str) -> ListedPrice | None:
+    """What the shipped list says of a model."""
+    known = shipped()
     if model in known:
         return known[model]
     families = [name for name in known if model.startswith(f"{name}-2")]
     return known[max(families, key=len)] if families else None
+
+
+def dating(prices: Mapping[str, Price | None], today: date) -> str:
+    """When the shipped prices among these (by model) were listed, and whether that is long ago; empty without any."""
+    found = ((price, listed_price(model)) for model, price in prices.items())
+    used = [listed for price, listed in found if listed and listed.price == price]
+    if not used:
+        return ""
+    oldest = min(used, key=lambda listed: listed.as_of)
+    changed = "; they may have changed" if oldest.is_old(today) else ""
+    return f"shipped prices as of {oldest.as_of}{changed}"

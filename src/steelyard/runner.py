@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from steelyard.errors import InputError, StoreError
+from steelyard.errors import InputError, StoreError, Surface
 from steelyard.families import judges_itself
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Stopped
@@ -75,6 +75,7 @@ class Budget:
     max_cost: float | None = None
     max_tokens: int | None = None
     max_seconds: float | None = None
+    surface: Surface = Surface.flags
 
     @property
     def is_unlimited(self) -> bool:
@@ -84,16 +85,16 @@ class Budget:
         """Why to stop now, if at all. `silent` names a judge of several that was called and reports no tokens."""
         ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
         if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
-            return f"--max-cost {self.max_cost:g} reached"
+            return f"{self.surface.setting('max_cost', f'{self.max_cost:g}')} reached"
         tokens = usage.prompt_tokens + usage.completion_tokens
         if (silent or (usage.calls and not tokens)) and (self.max_cost or self.max_tokens):
             # Some servers leave the count out; going on would mean to spend without any limit.
-            limit = "--max-cost" if self.max_cost else "--max-tokens"
+            limit = self.surface.setting("max_cost" if self.max_cost else "max_tokens").rstrip("=")
             return f"{limit} is blind: {silent or 'this judge'} reports no tokens"
         if self.max_tokens is not None and tokens * ahead >= self.max_tokens:
-            return f"--max-tokens {self.max_tokens} reached"
+            return f"{self.surface.setting('max_tokens', self.max_tokens)} reached"
         if self.max_seconds is not None and seconds >= self.max_seconds:
-            return f"--max-time {self.max_seconds:g}s reached"
+            return f"{self.surface.setting('max_time', f'{self.max_seconds:g}s')} reached"
         return None
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import ConfigError, InputError, JudgeError, StoreError
+from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, StoreError, Surface
 from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
 from steelyard.judges.recorded import Recorder
-from steelyard.manifest import file_sha256, make_manifest, now
+from steelyard.manifest import data_file, file_sha256, make_manifest, now
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
@@ -31,6 +33,10 @@ from steelyard.store import RunRow, Store, Wording
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
+# How a manifest calls samples that were not in a file but given in Python.
+IN_MEMORY = "(in memory)"
+# Of an input without a readable row, so many bad ones are kept for the error.
+BAD_ROWS_KEPT = 1000
 # What a judge says of itself that shapes its answers; time limits and prices do not.
 SHAPING = ("base_url", "model", "body", "structured")
 TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed")
@@ -39,18 +45,54 @@ PARTS = ("members", "escalate", "judge", "verifier")
 
 @dataclass(frozen=True)
 class Input:
-    """Where samples come from and how to read them."""
+    """Where samples come from and how to read them; `given` are those that were read already."""
 
     sources: Sequence[str]
     fields: Mapping[str, str] = field(default_factory=dict)
     encoding: str = "utf-8"
     format: str | None = None
+    surface: Surface = Surface.flags
+    on_note: Callable[[str], None] = lambda note: None
+    given: Iterable[Sample | InputError] | None = None
 
-    def rows(self, protocol: Protocol) -> Iterator[Row]:
+    def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
+        if self.given is not None:
+            return enumerate(self.given)
         samples = read_samples(
-            self.sources, protocol.kind, fields=self.fields, encoding=self.encoding, format=self.format
+            self.sources,
+            protocol.kind,
+            fields=self.fields,
+            encoding=self.encoding,
+            format=self.format,
+            on_note=(lambda note: None) if quietly else self.on_note,
+            surface=self.surface,
         )
         return enumerate(samples)
+
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
+        """What the manifest says of the data: each file with its hash, or what was given with its own."""
+        if self.given is None:
+            return [data_file(source) for source in self.sources]
+        digest, count = hashlib.sha256(), 0
+        for row in self.given:
+            count += 1
+            digest.update((str(row) if isinstance(row, InputError) else row.model_dump_json()).encode() + b"\n")
+        return [{"path": IN_MEMORY, "samples": count, "sha256": digest.hexdigest()}]
+
+    def check_readable(self, protocol: Protocol) -> None:
+        """A run needs a row that can be read. Standard input can be read only once, so it is not looked at here."""
+        if "-" in self.sources:
+            return
+        bad: list[InputError] = []
+        count = 0
+        for _, row in self.rows(protocol, quietly=True):
+            if not isinstance(row, InputError):
+                return
+            count += 1
+            if len(bad) < BAD_ROWS_KEPT:
+                bad.append(row)
+        raise NoReadableRow(bad, count, file=", ".join(self.sources))
 
     def check(self, protocol: Protocol) -> None:
         """A field, format or encoding that does not exist is an error before anything is made or paid for."""
@@ -69,6 +111,8 @@ class How:
     """What the judge's calls go through, to be closed when the run is stopped."""
     record: Path | None = None
     """Also append every reply to this file."""
+    keeps_unreadable: bool = False
+    """Keep a run without a readable row too: over HTTP its id is given out, and its bad rows are looked up there."""
 
 
 def new_run_id() -> str:
@@ -92,6 +136,7 @@ class Run:
         continued: bool = False,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
+        self._keeps_unreadable = continued or how.keeps_unreadable
         self.memory = Memory(judge, store, row.id, fresh=how.fresh, continued=continued)
         self.judge = self.memory.judge
         self.runner = Runner(
@@ -116,7 +161,12 @@ class Run:
     ) -> Tally:
         """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
         with self.store.alone_with(self.row.id):
-            return await self._drive(on_verdict, on_bad_row, retry)
+            tally = await self._drive(on_verdict, on_bad_row, retry)
+        if not (tally.done or tally.skipped or tally.stopped or self._keeps_unreadable):
+            bad = self.store.bad_rows(self.row.id)
+            self.store.delete_run(self.row.id)
+            raise NoReadableRow(bad[:BAD_ROWS_KEPT], len(bad), file=", ".join(self.data.sources))
+        return tally
 
     async def aclose(self) -> None:
         await self.runner.judge.aclose()
@@ -258,10 +308,16 @@ def start(
     data: Input,
     how: How,
     together: Mapping[str, Any] | None = None,
+    name: str | None = None,
 ) -> Run:
-    """A new run over the given input. `judge_spec` and `together` make the same judge again when it is resumed."""
-    manifest = make_manifest(protocol, options, judge, prompts, data.sources, data.fields, data.encoding)
+    """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
+    same judge again when it is resumed; `name` is what the user calls the run."""
+    if not how.keeps_unreadable:
+        data.check_readable(protocol)
+    manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": how.fresh}
+    if name:
+        manifest["name"] = name
     if together:
         manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
@@ -273,14 +329,32 @@ def start(
     return Run(row, store, protocol, options, judge, data, how)
 
 
+def earlier_date(store: Store, protocol: Protocol, judge: str, data: Input) -> tuple[str, str] | None:
+    """The date that the newest earlier run of this judge over the same data was judged at, and that run's id.
+
+    The date is part of what is asked: with another one, everything would be asked and paid for again.
+    """
+    hashes = [part.get("sha256") for part in data.described]
+    if "date" not in protocol.options.model_fields or not all(hashes):
+        return None
+    for row in store.runs():
+        date = row.manifest.get("options", {}).get("date")
+        same = row.protocol == protocol.name and row.judge == judge
+        if date and same and [part.get("sha256") for part in row.manifest.get("data", ())] == hashes:
+            return str(date), row.id
+    return None
+
+
 def check_affordable(judge: Judge, budget: Budget) -> None:
     """A limit on money means nothing where nobody knows what a token costs."""
+    limit, other = (budget.surface.setting(name).rstrip("=") for name in ("max_cost", "max_tokens"))
+    instead = f", or use {other}" if budget.surface is Surface.flags else ""
     for known in (described(voice.judge) for voice in voices_of(judge)):
         if budget.max_cost is not None and "price" in known and known["price"] is None:
             raise ConfigError(
-                f"--max-cost needs the prices of {known['name']}: set "
+                f"{limit} needs the prices of {known['name']}: set "
                 f'[prices."{known.get("model")}"] in steelyard.toml '
-                "(US dollars for a million tokens), or use --max-tokens"
+                f"(US dollars for a million tokens){instead}"
             )
 
 
@@ -337,6 +411,8 @@ def input_of(row: RunRow) -> Input:
         path = Path(data["path"])
         if data["path"] == "-":
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
+        if data["path"] == IN_MEMORY:
+            raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
         if not path.is_file():
             raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
         if "sha256" in data and file_sha256(path) != data["sha256"]:

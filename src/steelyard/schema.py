@@ -192,10 +192,10 @@ def check_ours(db: sqlite3.Connection, path: Path) -> None:
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
-            "upgrade, or name another store with --store"
+            "upgrade, or name another store"
         )
     if tables and not (version and {"runs", "replies"} <= tables):
-        raise StoreError(f"{path} is a database of some other program; name another with --store")
+        raise StoreError(f"{path} is a database of some other program; name another store")
 
 
 def migrate(db: sqlite3.Connection) -> None:

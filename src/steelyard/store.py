@@ -421,9 +421,9 @@ def _store_errors(path: Path) -> Iterator[None]:
         elif "locked" in text or "busy" in text:
             hint = f"another process has been writing to it for {BUSY_SECONDS} seconds; try again later"
         elif "not a database" in text or "malformed" in text:
-            hint = "the file is not a Steelyard store; name another with --store"
+            hint = "the file is not a Steelyard store; name another one"
         elif "readonly" in text or "unable to open" in text:
-            hint = "it cannot be opened for writing; check the folder's rights or name another with --store"
+            hint = "it cannot be opened for writing; check the folder's rights or name another store"
         else:
             hint = text
         raise StoreError(f"store {path}: {hint}") from error

@@ -22,7 +22,7 @@ from steelyard.audit.card import Card
 from steelyard.audit.driver import Auditor, How
 from steelyard.audit.plan import SECTIONS, Scope, built_in, own
 from steelyard.audit.suite import PROTOCOLS, load
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, Surface
 from steelyard.evaluation import Samples, dated, in_own_loop, named_judge, rows_of
 from steelyard.judges.base import Judge
 from steelyard.manifest import now
@@ -51,7 +51,11 @@ def scope_of(protocols: Sequence[str] = (), only: Sequence[str] = (), repeats: i
 
 
 def samples_for(
-    data: Samples, scope: Scope, most: int = OWN_SAMPLES, fields: Mapping[str, str] | None = None
+    data: Samples,
+    scope: Scope,
+    most: int = OWN_SAMPLES,
+    fields: Mapping[str, str] | None = None,
+    surface: Surface = Surface.python,
 ) -> list[Sample]:
     """The first samples of a user's data. All protocols of the scope must judge the same kind of sample."""
     kinds = {get_protocol(name).kind for name in scope.protocols}
@@ -60,7 +64,7 @@ def samples_for(
             "your own data is of one kind: name protocols for answers (atomic, grounded, scorecard), or dialogue"
         )
     found: list[Sample] = []
-    for _, row in rows_of(data, get_protocol(scope.protocols[0]), fields or {}):
+    for _, row in rows_of(data, get_protocol(scope.protocols[0]), fields or {}, surface):
         if isinstance(row, InputError):
             raise row
         found.append(row)

@@ -41,7 +41,6 @@ app = typer.Typer(
     name="steelyard",
     help="杆秤 Steelyard weighs what language models say: labelled items, evidence, exact scores.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

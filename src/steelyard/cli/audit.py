@@ -99,7 +99,7 @@ def audit(
     from steelyard.audit import How, auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
     from steelyard.cli.session import Session
     from steelyard.config import Config
-    from steelyard.errors import ConfigError
+    from steelyard.errors import ConfigError, Surface
     from steelyard.protocols import get_protocol
     from steelyard.runner import Budget
     from steelyard.store import Store
@@ -114,7 +114,7 @@ def audit(
         check_out(path, [str(data)] if data else [])
     bars = _bars(require or [])
     others = [(str(path), read_card(path)) for path in compare or ()]
-    mine = samples_for(data, scope, samples, pairs(map, "--map")) if data is not None else []
+    mine = samples_for(data, scope, samples, pairs(map, "--map"), Surface.flags) if data is not None else []
     known = settings.prompts.with_files(prompts or [])
     session = Session(
         settings,

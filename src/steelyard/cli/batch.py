@@ -17,6 +17,7 @@ from steelyard.cli.common import (
     StoreOption,
     check_files,
     check_out,
+    note,
     pairs,
 )
 from steelyard.cli.run import JudgeOption, OptionOption, RunArgument
@@ -49,7 +50,7 @@ def start(
     Example:  steelyard batch start answers.jsonl -p atomic -j openai:gpt-4o-mini -o round1.jsonl
     """
     from steelyard import batch, runs
-    from steelyard.cli.run import chosen_options
+    from steelyard.cli.run import chosen_options, with_earlier_date
     from steelyard.config import Config
     from steelyard.protocols import get_protocol
     from steelyard.store import Store
@@ -60,12 +61,14 @@ def start(
         raise ConfigError("batch reads the samples again in every round, so they must be in a file")
     check_files(files)
     check_out(out, files)
-    options = chosen_options(chosen, settings, pairs(option, "--option"))
-    data = runs.Input(files, pairs(map, "--map"), encoding, format)
+    given = pairs(option, "--option")
+    options = chosen_options(chosen, settings, given)
+    data = runs.Input(files, pairs(map, "--map"), encoding, format, on_note=note)
     data.check(chosen)
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)
     with Store.open(settings.store_path(store)) as opened:
+        options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         begun = runs.start(opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.How())
         with opened.alone_with(begun.row.id):
             _say(begun.row, batch.export(opened, begun.row, made, data, out), out)

@@ -38,8 +38,34 @@ class ProgressStyle(StrEnum):
     quiet = "quiet"
 
 
+def complete_protocol(begun: str) -> list[str]:
+    """For the shell: the protocols that begin like this."""
+    from steelyard.protocols import protocol_names
+
+    return [name for name in protocol_names() if name.startswith(begun)]
+
+
+def complete_judge(begun: str) -> list[str]:
+    """For the shell: the judges that can be named here and begin like this."""
+    from steelyard.config import BUILT_IN, Config
+    from steelyard.errors import SteelyardError
+
+    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]
+    try:
+        own = Config.load().judge_names()
+    except SteelyardError:  # a slip in the settings is told when a command runs
+        own = []
+    return [name for name in [*own, *kinds] if name.startswith(begun)]
+
+
 ProtocolName = Annotated[
-    str, typer.Option("--protocol", "-p", help="atomic, grounded, scorecard, dialogue, or one you installed.")
+    str,
+    typer.Option(
+        "--protocol",
+        "-p",
+        help="atomic, grounded, scorecard, dialogue, or one you installed.",
+        autocompletion=complete_protocol,
+    ),
 ]
 MapOption = Annotated[
     list[str] | None,
@@ -47,7 +73,8 @@ MapOption = Annotated[
 ]
 EncodingOption = Annotated[str, typer.Option(help="Encoding of text files, e.g. gb18030.")]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="jsonl, json, csv, tsv or parquet, where the name does not say it.")
+    str | None,
+    typer.Option("--format", help="jsonl, json, csv, tsv, parquet or xlsx[:SHEET], where the name does not say it."),
 ]
 LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
@@ -84,6 +111,11 @@ def check_out(out: Path | None, inputs: list[str]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8"):
         pass
+
+
+def note(said: str) -> None:
+    """Something that was decided for the user, who may want to know."""
+    print(f"note: {said}", file=sys.stderr)
 
 
 def language(lang: Lang | None) -> Language | None:

@@ -28,7 +28,7 @@ def _described(found: Qualification) -> Iterator[tuple[str, str]]:
         yield "structured", found.structured or "not seen"
         yield "obeys ids", words[found.obeys_ids]
         if found.labels_as_expected is not None:
-            yield "labels", f"{found.labels_as_expected} of 3 plain items as expected"
+            yield "labels", f"{found.labels_as_expected} of {found.items} plain items as expected, in shuffled order"
         if found.latency_seconds is not None:
             yield "latency", f"{found.latency_seconds:.2f} s"
         tokens = f"{found.usage.prompt_tokens} + {found.usage.completion_tokens} tokens"

@@ -20,15 +20,23 @@ app = typer.Typer(
 
 
 @app.callback()
-def list_(context: typer.Context) -> None:
+def models(context: typer.Context) -> None:
     """List, fetch and remove the models of the local judge.
 
     Without a command: which models there are, and which are here.
 
     Example:  steelyard models
     """
-    if context.invoked_subcommand:
-        return
+    if context.invoked_subcommand is None:
+        list_()
+
+
+@app.command("list")
+def list_() -> None:
+    """List the known models and those that are here, with size and licence.
+
+    Example:  steelyard models list
+    """
     from rich.table import Column, Table
 
     from steelyard.models import Shelf, known_models

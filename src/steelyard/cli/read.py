@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,15 +21,19 @@ from steelyard.cli.common import (
     check_out,
     console,
     language,
+    note,
     pairs,
 )
-from steelyard.errors import InputError
+from steelyard.errors import InputError, Surface
 
 if TYPE_CHECKING:
     from steelyard.records import Verdict
     from steelyard.samples.files import Rows
 
 GAPS = 3
+# What differs between rows with the same problem: values, and where they were met.
+VARYING = re.compile(r"""(?:'[^']*'|"[^"]+"|…)(?:, (?:'[^']*'|…))*|\d+""")
+SHOWN = 5
 # Where a transcript is looked for when no column is named.
 COLUMNS = ("transcript", "output", "response", "text")
 
@@ -45,7 +50,7 @@ def validate(
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
 ) -> None:
-    """Say which rows cannot be judged, each by file, line and field. Nothing is sent anywhere.
+    """Say which rows cannot be judged, and why; rows with the same problem are told together. Nothing is sent anywhere.
 
     Example:  steelyard validate answers.csv -p grounded --map answer=reply
     """
@@ -55,15 +60,42 @@ def validate(
     kind = get_protocol(protocol).kind
     check_files(files)
     good = bad = 0
-    for sample in read_samples(files, kind, fields=pairs(map, "--map"), encoding=encoding, format=format):
+    problems: dict[tuple[str | None, str | None, str], Problem] = {}
+    fields = pairs(map, "--map")
+    for sample in read_samples(
+        files, kind, fields=fields, encoding=encoding, format=format, on_note=note, surface=Surface.flags
+    ):
         if isinstance(sample, InputError):
             bad += 1
-            print(sample)
+            alike = (sample.file, sample.field, VARYING.sub("…", sample.problem))
+            problems.setdefault(alike, Problem(sample)).add(sample)
         else:
             good += 1
+    for problem in problems.values():
+        print(problem)
     print(f"{good} good, {bad} bad", file=sys.stderr)
     if bad:
         raise typer.Exit(GAPS)
+
+
+class Problem:
+    """What is wrong with one row or more: said in full for the first, by number for a few others."""
+
+    def __init__(self, first: InputError) -> None:
+        self._first, self._count = first, 0
+        self._others: list[str] = []
+
+    def add(self, bad: InputError) -> None:
+        self._count += 1
+        if bad is not self._first and len(self._others) < SHOWN:
+            self._others.append(str(bad.line))
+
+    def __str__(self) -> str:
+        if self._count == 1:
+            return str(self._first)
+        more = ", …" if self._count - 1 > SHOWN else ""
+        rows = "row" if self._count == 2 else "rows"
+        return f"{self._first}\n  and {self._count - 1:,} more {rows}: {', '.join(self._others)}{more}"
 
 
 def parse(
@@ -134,8 +166,8 @@ def _transcripts(sources: list[str], column: str | None, encoding: str) -> Itera
 
     for source in sources:
         path = Path(source)
-        if column or path.suffix in (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet"):
-            yield from _column(rows_of(source, None, encoding), column, source)
+        if column or path.suffix in (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"):
+            yield from _column(rows_of(source, None, encoding, note, Surface.flags), column, source)
         elif path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
             for file in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from datetime import date as Date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +21,13 @@ from steelyard.cli.common import (
     StoreOption,
     check_files,
     check_out,
+    complete_judge,
     console,
     language,
+    note,
     pairs,
 )
+from steelyard.errors import Surface
 
 if TYPE_CHECKING:
     from steelyard.config import Config
@@ -35,11 +39,18 @@ if TYPE_CHECKING:
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
     from steelyard.runner import Row
+    from steelyard.runs import Input
+    from steelyard.store import Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
     str | None,
-    typer.Option("--judge", "-j", help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml."),
+    typer.Option(
+        "--judge",
+        "-j",
+        help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml.",
+        autocompletion=complete_judge,
+    ),
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
@@ -88,7 +99,12 @@ def run(
     option: OptionOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="The protocol's strict switch.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="One call per item.")] = False,
-    date: Annotated[str | None, typer.Option(help="The date samples are judged at; default: today.")] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            help="The date samples are judged at; default: that of an earlier run over the same files, else today."
+        ),
+    ] = None,
     place: Annotated[str | None, typer.Option(help="Where the user is, for samples that do not say.")] = None,
     prompts: PromptsOption = None,
     dry_run: Annotated[
@@ -101,7 +117,9 @@ def run(
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Ask again, even what the store has answers to.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
+    ] = False,
     progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
@@ -127,7 +145,7 @@ def run(
     switches: dict[str, Any] = {"strict": strict, "thorough": thorough, "date": date, "place": place}
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = runs.Input(files, pairs(map, "--map"), encoding, format)
+    data = runs.Input(files, pairs(map, "--map"), encoding, format, on_note=note)
     data.check(chosen)
     known_prompts = settings.prompts.with_texts(chosen.prompts).with_files(prompts or [])
     session = Session(
@@ -150,6 +168,8 @@ def run(
         print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
         return
     with Store.open(settings.store_path(store)) as opened:
+        if not fresh:
+            options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         how = session.how(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, how, together))
@@ -249,12 +269,37 @@ def rescore(
         console().print(render(builder.build(row.manifest), language(lang)))
 
 
-def chosen_options(protocol: Protocol, settings: Config, given: dict[str, Any]) -> Options:
+def chosen_options(
+    protocol: Protocol, settings: Config, given: dict[str, Any], today: Callable[[], Date] = Date.today
+) -> Options:
     """The protocol's options: the settings file's, then the flags' on top, with today's date where none is given."""
     from steelyard.evaluation import dated
 
     from_file = settings.settings.options.get(protocol.name, {})
-    return protocol.parse_options(dated(protocol, {**from_file, **_values(given, protocol.options.model_fields)}))
+    named = {**from_file, **_values(given, protocol.options.model_fields)}
+    return protocol.parse_options(dated(protocol, named, today))
+
+
+def with_earlier_date(
+    store: Store,
+    protocol: Protocol,
+    settings: Config,
+    given: dict[str, Any],
+    options: Options,
+    judge: Judge,
+    data: Input,
+) -> Options:
+    """Where nobody names a date, that of an earlier run of this judge over the same files; the user is told."""
+    from steelyard.evaluation import redated
+    from steelyard.runs import earlier_date
+
+    if given.get("date") or settings.settings.options.get(protocol.name, {}).get("date"):
+        return options
+    if found := earlier_date(store, protocol, judge.name, data):
+        options, said = redated(options, *found, Surface.flags)
+        if said:
+            note(said)
+    return options
 
 
 def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
@@ -266,24 +311,31 @@ def _values(given: dict[str, Any], fields: Any) -> dict[str, Any]:
 
 
 def print_estimate(
-    judge: Judge, rows: Iterable[Row], protocol: Protocol, options: Options, prompts: Prompts, total: int | None
+    judge: Judge,
+    rows: Iterable[Row],
+    protocol: Protocol,
+    options: Options,
+    prompts: Prompts,
+    total: int | None,
+    today: Callable[[], Date] = Date.today,
 ) -> None:
     """What judging these rows would take; nothing is sent."""
     from steelyard.estimate import estimate, standing_in
     from steelyard.judges.composed import described, voices_of
+    from steelyard.prices import dating
 
     paid = [voice.judge for voice in voices_of(judge) if not described(voice.judge).get("offline")]
     if not paid:
         print(f"{judge.name} judges on this machine: nothing is sent and nothing is paid")
         return
     expected = asyncio.run(estimate(rows, protocol, options, standing_in(judge, prompts), total))
-    prices = {one.name: getattr(getattr(one, "endpoint", None), "price", None) for one in paid}
-    _print(expected, prices)
+    endpoints = {one.name: getattr(one, "endpoint", None) for one in paid}
+    prices = {name: getattr(endpoint, "price", None) for name, endpoint in endpoints.items()}
+    listed = dating({getattr(one, "model", ""): getattr(one, "price", None) for one in endpoints.values()}, today())
+    _print(expected, prices, listed)
 
 
-def _print(expected: Estimate, prices: dict[str, Price | None]) -> None:
-    from steelyard.prices import shipped
-
+def _print(expected: Estimate, prices: dict[str, Price | None], listed: str) -> None:
     print(
         f"samples            {expected.samples:>14,}" + (f"  ({expected.bad_rows} bad rows)" * bool(expected.bad_rows))
     )
@@ -297,8 +349,7 @@ def _print(expected: Estimate, prices: dict[str, Price | None]) -> None:
         whose = f" for {unpriced[0]}" if len(prices) > 1 else ""
         print(f'cost                      unknown  (no price is known{whose}; set [prices."MODEL"] in steelyard.toml)')
     else:
-        as_of, known = shipped()
-        dated = f"; shipped prices, of {as_of}" if any(price in known.values() for price in prices.values()) else ""
+        dated = f"; {listed}" if listed else ""
         rates = ", ".join(f"${p.prompt:g} and ${p.completion:g}" for p in dict.fromkeys(prices.values()) if p)
         print(f"cost               {f'${expected.cost:,.4f}':>14}  ({rates} a million tokens{dated})")
     if expected.looked_at < expected.samples:

@@ -46,14 +46,16 @@ def list_(
     table = Table("#", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     # The id is what people copy: others may be cut short, it never is.
     table.add_column("run", no_wrap=True, min_width=20)
-    for title in ("protocol", "judge", "state"):
+    named = any(run.manifest.get("name") for run, _ in rows)
+    for title in (*(("name",) if named else ()), "protocol", "judge", "state"):
         table.add_column(title)
     table.add_column("samples", justify="right")
     table.add_column("gaps", justify="right")
     for run, counts in rows:
         gaps = counts.get("partial", 0) + counts.get("failed", 0)
-        shown = (run.id, run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
-        table.add_row(str(run.number), *shown)
+        name = (escape(str(run.manifest.get("name") or "")),) if named else ()
+        shown = (run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
+        table.add_row(str(run.number), run.id, *name, *shown)
     console().print(table)
     for run, _ in rows:
         if run.id in failures:

@@ -15,7 +15,7 @@ import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
 from steelyard.config import Config
-from steelyard.errors import JudgeError, SteelyardError
+from steelyard.errors import JudgeError, NoReadableRow, SteelyardError
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import voices_of
 from steelyard.judges.gate import Limits
@@ -83,6 +83,8 @@ class Session:
         try:
             with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
                 tally = run_to_end(_drive(run, builder, shown.tick, retrying=retrying))
+        except NoReadableRow:
+            raise
         except BaseException:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):

@@ -1,10 +1,13 @@
-"""Is this judge fit to use? Three small asks, and a verdict in plain words (`steelyard judges check`)."""
+"""Is this judge fit to use? Three small asks, shuffled, and a verdict in plain words (`steelyard judges check`)."""
 
 from __future__ import annotations
 
+import random
 import time
 from statistics import median
 from typing import Literal
+
+from pydantic import Field
 
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
@@ -12,9 +15,14 @@ from steelyard.records import Ask, Language, Numbered, Record, Reply, Unjudged, 
 from steelyard.tasks import AtomicData, AtomicReply
 from steelyard.wording import say
 
-ROUNDS = 3
+SEED = 7
 INFRASTRUCTURE = frozenset({"unreachable", "timeout", "rate_limited", "server_error", "rejected"})
-EXPECTED = {1: "correct", 2: "wrong", 3: "undetermined"}
+EXPECTED = ("correct", "wrong", "undetermined")
+"""The labels of the three statements below, in the order in which they are written here."""
+ROUNDS = len(EXPECTED)
+ITEMS = ROUNDS * len(EXPECTED)
+# Whoever labels without reading gets a third right.
+LEAST = ITEMS * 2 // 3
 
 QUESTIONS = {
     "zh": AtomicData(
@@ -44,7 +52,7 @@ QUESTIONS = {
 }
 
 
-Finding = Literal["unreachable", "unreadable", "disobedient", "lossy", "doubtful", "fit"]
+Finding = Literal["unreachable", "unreadable", "disobedient", "guessing", "lossy", "doubtful", "fit"]
 
 
 class Qualification(Record):
@@ -54,7 +62,7 @@ class Qualification(Record):
     reachable: bool
     structured: str | None = None
     obeys_ids: bool | None = None
-    labels_as_expected: int | None = None
+    labels_as_expected: int | None = Field(default=None, description="of nine: three statements in three orders")
     latency_seconds: float | None = None
     reports_usage: bool | None = None
     usage: Usage = Usage()
@@ -71,21 +79,42 @@ class Qualification(Record):
             rounds=ROUNDS,
             lost=self.lost,
             right=self.labels_as_expected,
-            items=len(EXPECTED),
+            items=self.items,
         )
 
     @property
+    def items(self) -> int:
+        """How many labels were asked for and arrived in a reply."""
+        return len(EXPECTED) * (ROUNDS - self.lost)
+
+    @property
     def fit(self) -> bool:
-        return self.reachable and bool(self.obeys_ids) and not self.problems
+        return self.reachable and bool(self.obeys_ids) and not self.problems and self.finding != "guessing"
+
+
+def orders(seed: int = SEED) -> list[tuple[int, ...]]:
+    """Three orders of the statements in which each stands once in every place: a judge that goes by the place, or gives
+    all of them one label, has exactly a third right."""
+    order = list(range(len(EXPECTED)))
+    random.Random(seed).shuffle(order)
+    turned = [tuple(order[step:] + order[:step]) for step in range(len(order))]
+    random.Random(seed + 1).shuffle(turned)
+    return turned
+
+
+def _ask(language: Literal["zh", "en"], order: tuple[int, ...]) -> Ask:
+    data = QUESTIONS[language]
+    atoms = tuple(Numbered(id=place, text=data.atoms[which].text) for place, which in enumerate(order, 1))
+    return Ask(task="atomic.judge", language=language, data=data.model_copy(update={"atoms": atoms}), reply=AtomicReply)
 
 
 async def check(judge: Judge, language: Literal["zh", "en"] = "zh") -> Qualification:
-    """Ask the same small thing three times, one after the other, and say what came of it."""
-    ask = Ask(task="atomic.judge", language=language, data=QUESTIONS[language], reply=AtomicReply)
+    """Ask the same small thing three times, each time in another order, and say what came of it."""
     answers: list[Reply | Unjudged] = []
     seconds: list[float] = []
     try:
-        for _ in range(ROUNDS):
+        for order in orders():
+            ask = _ask(language, order)
             began = time.perf_counter()
             answers.append(await judge.answer(ask))
             seconds.append(time.perf_counter() - began)
@@ -104,8 +133,9 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
     problems = tuple(dict.fromkeys(f"{failure.reason}: {failure.detail}" for failure in failures))
     reachable = any(answer.reason not in INFRASTRUCTURE for answer in failures) or bool(replies)
     usage = sum((answer.usage for answer in answers), Usage())
-    obeys = all(_ids(reply) == sorted(EXPECTED) for reply in replies) if replies else None
-    labels = min((_as_expected(reply) for reply in replies), default=None)
+    obeys = all(_ids(reply) == list(range(1, len(EXPECTED) + 1)) for reply in replies) if replies else None
+    told = [(answer, order) for answer, order in zip(answers, orders(), strict=True) if isinstance(answer, Reply)]
+    labels = sum(_as_expected(reply, order) for reply, order in told) if told else None
     return Qualification(
         judge=judge.name,
         reachable=reachable,
@@ -128,14 +158,18 @@ def _finding(reachable: bool, replies: int, obeys: bool | None, labels: int | No
         return "unreadable"
     if not obeys:
         return "disobedient"
+    asked = replies * len(EXPECTED)
+    if (labels or 0) * ITEMS < LEAST * asked:
+        return "guessing"
     if replies < ROUNDS:
         return "lossy"
-    return "doubtful" if labels != len(EXPECTED) else "fit"
+    return "doubtful" if labels != asked else "fit"
 
 
 def _ids(reply: Reply) -> list[int]:
     return sorted(atom.id for atom in reply.data.atoms)
 
 
-def _as_expected(reply: Reply) -> int:
-    return sum(EXPECTED.get(atom.id) == atom.label for atom in reply.data.atoms)
+def _as_expected(reply: Reply, order: tuple[int, ...]) -> int:
+    expected = {place: EXPECTED[which] for place, which in enumerate(order, 1)}
+    return sum(expected.get(atom.id) == atom.label for atom in reply.data.atoms)

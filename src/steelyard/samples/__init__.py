@@ -6,19 +6,22 @@ Everything streams. Only the table of ids grows with the input, and it lies in a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, Surface
 from steelyard.records import Sample
 from steelyard.samples.columns import Kind, check_fields, known_fields
 from steelyard.samples.fields import coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, check_sources, count_lines, rows_of
 from steelyard.samples.ids import Ids
+from steelyard.samples.objects import rows_in
 
 __all__ = ["FORMATS", "Kind", "count_lines", "known_fields", "read_samples", "sample_from", "samples_from"]
 
 _NO_FIELDS: Final[Mapping[str, str]] = {}
+OnNote = Callable[[str], None]
+"""Is told, once for each file, how its rows are read where their columns' names alone do not say it."""
 
 
 def read_samples(
@@ -28,6 +31,8 @@ def read_samples(
     fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
+    on_note: OnNote = lambda note: None,
+    surface: Surface = Surface.python,
 ) -> Iterator[Sample | InputError]:
     """The samples of these files (`-` is standard input), one after the other.
 
@@ -37,31 +42,46 @@ def read_samples(
     names = [os.fspath(s) for s in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
     check_fields(kind, fields)
     check_sources(names, format, encoding)
-    return _samples((row for name in names for row in rows_of(name, format, encoding)), kind, fields)
+    rows = (row for name in names for row in rows_of(name, format, encoding, on_note, surface))
+    return _samples(rows, kind, fields, on_note, surface)
 
 
 def samples_from(
-    rows: Iterable[Mapping[str, object] | Sample], kind: Kind, *, fields: Mapping[str, str] | None = None
+    samples: object,
+    kind: Kind,
+    *,
+    fields: Mapping[str, str] | None = None,
+    on_note: OnNote = lambda note: None,
 ) -> Iterator[Sample | InputError]:
-    """The same for mappings and records already in memory: `sample_from` for each, with ids that are unique."""
+    """The same for what is in memory already: mappings, records, dataclasses, models, or a table of them."""
     check_fields(kind, fields)
-    return _samples(((Place(None, n, "item"), row) for n, row in enumerate(rows, 1)), kind, fields)
+    rows = ((Place(None, n, "item"), row) for n, row in enumerate(rows_in(samples), 1))
+    return _samples(rows, kind, fields, on_note, Surface.python)
 
 
 def _samples(
-    rows: Iterable[tuple[Place, object]], kind: Kind, fields: Mapping[str, str] | None
+    rows: Iterable[tuple[Place, object]],
+    kind: Kind,
+    fields: Mapping[str, str] | None,
+    on_note: OnNote,
+    surface: Surface,
 ) -> Iterator[Sample | InputError]:
+    noted: set[tuple[str | None, str]] = set()
     with Ids() as ids:
         for place, row in rows:
             if isinstance(row, InputError):
                 yield row
                 continue
             try:
-                sample = coerce(row, kind, fields or _NO_FIELDS)
+                sample, reading = coerce(row, kind, fields or _NO_FIELDS, surface)
             except InputError as error:
                 # A new error, because the caught one holds on to the row through its traceback.
                 problem, field = error.problem, error.field
             else:
+                if reading and (place.file, reading) not in noted:
+                    noted.add((place.file, reading))
+                    other = surface.mapping({"answer": "COLUMN"})
+                    on_note(f"{place.file or 'samples'}: {reading}; {other} says otherwise")
                 if not sample.id:
                     stem = derived_id(sample)
                     sample = sample.model_copy(update={"id": ids.unused(stem)})

@@ -1,4 +1,4 @@
-"""Which column of a row means what: the names people already use, and `--map` for any other."""
+"""Which column of a row means what: the names people already use, and a mapping for any other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, Surface
 from steelyard.samples import values
 from steelyard.samples.literals import parsed
 
@@ -42,7 +42,7 @@ _RAG: Final[dict[str, Names]] = {
         ("reference_answer",),
         (
             *("reference", "ground_truth", "ground_truths", "expected_output", "gt_answer"),
-            *("标准答案", "標準答案"),
+            *("reference_response", "标准答案", "標準答案"),
         ),
     ),
     "key_points": (("key_points",), ("关键信息", "關鍵資訊", "必須包含的關鍵資訊", "必须包含的关键信息")),
@@ -82,7 +82,7 @@ _SPELLED: Final = {"rag": _by_spelling(_RAG), "dialogue": _by_spelling(_DIALOGUE
 
 
 def known_fields(kind: Kind) -> tuple[str, ...]:
-    """The canonical names that `fields` (`--map`) may give a column for."""
+    """The canonical names that a mapping may give a column for."""
     turn = tuple(f"turns.{name}" for name in _TURN) if kind == "dialogue" else ()
     return (*_NAMES[kind], *turn)
 
@@ -110,8 +110,9 @@ class Row:
         shape: Literal["rag", "dialogue", "turn"],
         fields: Mapping[str, str],
         inside: str = "",
+        surface: Surface = Surface.python,
     ) -> None:
-        self._row, self._fields, self._inside = row, fields, inside
+        self._row, self._fields, self._inside, self._surface = row, fields, inside, surface
         self._columns: dict[str, list[tuple[int, str]]] = {}
         for key in row:
             # Longer ones are nobody's column, and the cache of spellings would keep them.
@@ -144,10 +145,17 @@ class Row:
             raise InputError("is empty", field=self.path(name))
         return found
 
-    def missing(self, name: str) -> InputError:
-        """The error to raise for a field that must be there and is not."""
-        problem = f"not in this row; {self._has()} (name the right one: --map {self._mapped(name)}=COLUMN)"
-        return InputError(problem, field=self.path(name))
+    def need(self, *names: str) -> None:
+        """Raise one error for all of these fields that no column holds."""
+        if absent := [name for name in names if self.find(name)[0] is None]:
+            raise self.missing(*absent)
+
+    def missing(self, *names: str) -> InputError:
+        """The error to raise for fields that must be there and are not."""
+        mapping = self._surface.mapping({self._mapped(name): "COLUMN" for name in names})
+        right = "the right one" if len(names) == 1 else "the right ones"
+        problem = f"not in this row; {self._has()} (name {right}: {mapping})"
+        return InputError(problem, field=", ".join(map(self.path, names)))
 
     def find(self, name: str) -> tuple[str | None, object]:
         """The column that holds a field, and what it holds; the column is None where there is none."""
@@ -163,7 +171,7 @@ class Row:
         best, key, value = min(given, key=_rank)
         for rank, other, second in given:
             if rank == best and second != value:
-                choice = f"choose with --map {self._mapped(name)}={key}"
+                choice = f"choose with {self._surface.mapping({self._mapped(name): key})}"
                 raise InputError(
                     f"{key!r} and {other!r} differ, and either could be meant; {choice}", field=self.path(name)
                 )

@@ -10,7 +10,7 @@ from steelyard.samples.columns import names_a_sample
 
 Event = tuple[str, Any]
 
-_LISTS: Final = frozenset(("samples", "data", "items", "examples", "评估数据", "評估數據"))
+_LISTS: Final = frozenset(("samples", "data", "items", "examples", "results", "评估数据", "評估數據"))
 _OPEN, _CLOSE = ("start_map", "start_array"), ("end_map", "end_array")
 # A noncharacter: no real text holds it.
 _DAMAGE: Final = "\ufdd0"
@@ -77,6 +77,13 @@ def _map(events: Iterator[Event]) -> Iterator[object]:
         return
     inner = next(iter(row.values())) if len(row) == 1 and not row.keys().isdisjoint(_LISTS) else None
     yield inner if isinstance(inner, dict) else row
+
+
+def wraps_samples(document: object) -> bool:
+    """Whether a whole document is an object that holds its samples in a list."""
+    if not isinstance(document, dict) or names_a_sample(document):
+        return False
+    return any(isinstance(document.get(key), list) for key in _LISTS)
 
 
 def _built(event: str, value: Any, events: Iterator[Event]) -> object:

@@ -6,17 +6,19 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, Surface
 from steelyard.records import DialogueSample, RagSample, Sample, Turn
 from steelyard.samples import values
 from steelyard.samples.columns import Kind, Row, check_fields
 from steelyard.samples.messages import exchange, has_roles, messages_of, system_of, turns_of
+from steelyard.samples.objects import as_mapping
+from steelyard.samples.shapes import recognised
 
 
 def sample_from(row: Mapping[str, object], kind: Kind, *, fields: Mapping[str, str] | None = None) -> Sample:
     """The sample that one mapping stands for. Raises `InputError`, which names the field."""
     check_fields(kind, fields)
-    sample = coerce(row, kind, fields or {})
+    sample, _ = coerce(row, kind, fields or {})
     return sample if sample.id else sample.model_copy(update={"id": derived_id(sample)})
 
 
@@ -28,14 +30,21 @@ def derived_id(sample: Sample) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def coerce(row: object, kind: Kind, fields: Mapping[str, str]) -> Sample:
-    """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is."""
+def coerce(row: object, kind: Kind, fields: Mapping[str, str], surface: Surface = Surface.python) -> tuple[Sample, str]:
+    """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is.
+
+    The second value says how the row was read, where that is not plain from the names of its columns.
+    """
     if isinstance(row, RagSample if kind == "rag" else DialogueSample):
-        return _sendable(row)
+        return _sendable(row), ""
+    row = row if isinstance(row, RagSample | DialogueSample) else as_mapping(row)
     if not isinstance(row, Mapping):
         raise InputError(f"expected an object with fields, got {values.kind_of(row)}")
     try:
-        return _rag(row, fields) if kind == "rag" else _dialogue(row, fields)
+        if kind == "dialogue":
+            return _dialogue(row, fields, surface), ""
+        data, reading = recognised(row, fields)
+        return _rag(data, fields, surface), reading
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
 
@@ -48,8 +57,8 @@ def _sendable(sample: Sample) -> Sample:
     return sample
 
 
-def _rag(data: Mapping[str, object], fields: Mapping[str, str]) -> RagSample:
-    row = Row(data, "rag", fields)
+def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface) -> RagSample:
+    row = Row(data, "rag", fields, surface=surface)
     question, answer = _question_and_answer(row)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
@@ -72,6 +81,7 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str]) -> RagSample:
 def _question_and_answer(row: Row) -> tuple[str, str]:
     messages = row.value("messages")
     if messages is None:
+        row.need("question", "answer")
         return row.needed("question"), row.needed("answer", blank=True)
     asked, answered = row.value("question") is not None, row.find("answer")[1] is not None
     question, answer = "", ""
@@ -98,11 +108,12 @@ def _id(row: Row) -> str:
     return "" if value is None else values.scalar(value, "id")
 
 
-def _dialogue(data: Mapping[str, object], fields: Mapping[str, str]) -> DialogueSample:
-    row = Row(data, "dialogue", fields)
+def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface) -> DialogueSample:
+    row = Row(data, "dialogue", fields, surface=surface)
     name = "turns" if row.value("turns") is not None else "messages"
     value = row.value(name)
     if value is None:
+        row.need("system_prompt", "turns")
         row.needed("system_prompt")
         row.needed("turns")
         raise row.missing("turns")
@@ -113,7 +124,7 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str]) -> Dialogue
         turns = turns_of(messages, name, _criteria)
         system = row.text("system_prompt") or system_of(messages)
     else:
-        turns = tuple(_turn(turn, f"turns[{index}]", inner) for index, turn in enumerate(listed))
+        turns = tuple(_turn(turn, f"turns[{index}]", inner, surface) for index, turn in enumerate(listed))
         system = None
     return DialogueSample(
         id=_id(row),
@@ -124,10 +135,11 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str]) -> Dialogue
     )
 
 
-def _turn(data: object, path: str, fields: Mapping[str, str]) -> Turn:
+def _turn(data: object, path: str, fields: Mapping[str, str], surface: Surface) -> Turn:
     if not isinstance(data, Mapping):
         raise InputError(f"expected an object with prompt and answer, got {values.kind_of(data)}", field=path)
-    row = Row(data, "turn", fields, f"{path}.")
+    row = Row(data, "turn", fields, f"{path}.", surface)
+    row.need("prompt", "answer")
     return Turn(
         prompt=row.needed("prompt", blank=True),
         answer=row.needed("answer", blank=True),

@@ -1,4 +1,4 @@
-"""Rows out of files: JSONL, JSON, CSV, TSV and Parquet, plain or gzipped, each row with its place."""
+"""Rows out of files: JSONL, JSON, CSV, TSV, Parquet and Excel, text plain or gzipped, each row with its place."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
-from steelyard.errors import ConfigError, InputError, MissingExtra
-from steelyard.samples.documents import broken_json, elements
+from steelyard.errors import ConfigError, InputError, MissingExtra, Surface
+from steelyard.samples.documents import broken_json, elements, wraps_samples
 from steelyard.samples.values import is_encodable
 
 Unit = Literal["line", "item", "row"]
 Rows = Iterator[tuple["Place", object]]
 
-FORMATS: Final = ("jsonl", "json", "csv", "tsv", "parquet")
+FORMATS: Final = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl"} | {f".{name}": name for name in FORMATS}
 _STDIN: Final = "-"
 _PEEK: Final = 1 << 20
 _BATCH: Final = 256
+_EXTRAS: Final = {"parquet": ("pyarrow", "reading Parquet files"), "xlsx": ("openpyxl", "reading Excel files")}
 # A quote that is never closed swallows the rest of a file; this is where we stop believing it.
 _FIELD_LIMIT: Final = 1 << 28
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 class Place(NamedTuple):
-    """Where a row stands: lines are counted in text, items in JSON documents, rows in Parquet."""
+    """Where a row stands: lines are counted in text, items in JSON documents, rows in Parquet and Excel."""
 
     file: str | None
     number: int
@@ -57,33 +58,50 @@ def check_sources(names: Sequence[str], format: str | None, encoding: str) -> No
         "".encode(encoding)
     except (LookupError, ValueError):
         raise ConfigError(f"unknown encoding {encoding!r}; try utf-8, gb18030 or big5") from None
-    parquet = any((_format(format) if format else _format_of(name)) == "parquet" for name in names)
-    if parquet and importlib.util.find_spec("pyarrow") is None:
-        raise MissingExtra("pyarrow", "parquet", "reading Parquet files")
+    kinds = {_format(format) if format else _format_of(name) for name in names}
+    for kind, (package, purpose) in _EXTRAS.items():
+        if kind in kinds and importlib.util.find_spec(package) is None:
+            raise MissingExtra(package, kind, purpose)
 
 
-def rows_of(name: str, format: str | None, encoding: str) -> Rows:
+def rows_of(
+    name: str,
+    format: str | None,
+    encoding: str,
+    on_note: Callable[[str], None] = lambda note: None,
+    surface: Surface = Surface.python,
+) -> Rows:
     """The rows of one file with their places; an `InputError` for a row, or the file, that cannot be read."""
     shown = "stdin" if name == _STDIN else name
     chosen = _format(format) if format else _format_of(name)
     if chosen is None and name != _STDIN:
         known = ", ".join(_SUFFIXES)
-        yield _whole(shown, f"unknown kind of file; known are {known}, or name it with --format")
+        hint = "save it as .xlsx" if name.lower().endswith(".xls") else f"or name it with {surface.setting('format')}"
+        yield _whole(shown, f"unknown kind of file; known are {known}; {hint}")
         return
     try:
+        if chosen in _EXTRAS and name == _STDIN:
+            yield _whole(shown, f"{chosen} cannot be read from a pipe; give the file's name")
+            return
         if chosen == "parquet":
             yield from _parquet(name, shown)
+            return
+        if chosen == "xlsx":
+            from steelyard.samples.workbooks import sheet_rows
+
+            sheet = format.partition(":")[2] if format else ""
+            yield from sheet_rows(name, sheet, on_note, surface)
             return
         with ExitStack() as stack:
             stream = _opened(name, stack)
             # A format that was asked for is taken at its word; a suffix is checked against the content.
             kind = chosen if format and chosen else _sniffed(stream, chosen)
             text = stack.enter_context(_decoded(stream, encoding, kind))
-            yield from _READERS[kind](text, shown, encoding)
+            yield from _READERS[kind](text, shown, _undecodable(encoding, surface))
     except FileNotFoundError:
         yield _whole(shown, "no such file")
     except UnicodeError:
-        yield _whole(shown, f"cannot be read as {encoding}; name its encoding with --encoding")
+        yield _whole(shown, f"cannot be read as {encoding}; name its encoding with {surface.setting('encoding')}")
     except _UNREADABLE as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or "broken off"
         yield _whole(shown, f"cannot be read: {reason}")
@@ -94,7 +112,10 @@ def _whole(file: str, problem: str) -> tuple[Place, InputError]:
 
 
 def _format(name: str) -> str | None:
-    return _SUFFIXES.get(f".{name.lower().removeprefix('.')}")
+    # Only a workbook has parts of its own: `xlsx:SHEET`.
+    kind, colon, _ = name.lower().removeprefix(".").partition(":")
+    found = _SUFFIXES.get(f".{kind}")
+    return None if colon and found != "xlsx" else found
 
 
 def _format_of(name: str) -> str | None:
@@ -136,15 +157,18 @@ def _sniffed(stream: io.BufferedReader, suffix: str | None) -> str:
     if head[:1] == b"[":
         return "json"
     if head[:1] == b"{":
-        return "jsonl" if suffix == "jsonl" or (newline and _is_object(first)) else "json"
+        document = _parsed(first) if newline or suffix == "jsonl" else None
+        if wraps_samples(document):
+            return "json"
+        return "jsonl" if suffix == "jsonl" or isinstance(document, dict) else "json"
     return suffix or "csv"
 
 
-def _is_object(line: bytes) -> bool:
+def _parsed(line: bytes) -> object:
     try:
-        return isinstance(json.loads(line.decode("utf-8", "replace"), strict=False), dict)
+        return json.loads(line.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
-        return False
+        return None
 
 
 def _decoded(stream: io.BufferedReader, encoding: str, format: str) -> io.TextIOWrapper:
@@ -156,20 +180,20 @@ def _decoded(stream: io.BufferedReader, encoding: str, format: str) -> io.TextIO
     return io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline=newline)
 
 
-def _undecodable(encoding: str) -> str:
-    return f"not valid {encoding}; a file in another encoding needs --encoding (gb18030 for GBK)"
+def _undecodable(encoding: str, surface: Surface) -> str:
+    return f"not valid {encoding}; a file in another encoding needs {surface.setting('encoding')} (gb18030 for GBK)"
 
 
-def _jsonl(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
+def _jsonl(text: io.TextIOWrapper, file: str, undecodable: str) -> Rows:
     for number, line in enumerate(text, 1):
         place, line = Place(file, number, "line"), line.strip("\ufeff \t\r\n")
         if line:
-            yield place, _object(line, place, encoding)
+            yield place, _object(line, place, undecodable)
 
 
-def _object(line: str, place: Place, encoding: str) -> object:
+def _object(line: str, place: Place, undecodable: str) -> object:
     if not is_encodable(line):
-        return place.error(_undecodable(encoding))
+        return place.error(undecodable)
     try:
         return json.loads(line, strict=False)
     except json.JSONDecodeError as error:
@@ -178,12 +202,12 @@ def _object(line: str, place: Place, encoding: str) -> object:
         return place.error("not JSON that can be read: a number too long or nested too deeply")
 
 
-def _json(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
+def _json(text: io.TextIOWrapper, file: str, undecodable: str) -> Rows:
     number = 0
     try:
         for number, (value, damaged) in enumerate(elements(text), 1):
             place = Place(file, number, "item")
-            yield place, place.error(_undecodable(encoding)) if damaged else value
+            yield place, place.error(undecodable) if damaged else value
     except broken_json() as error:
         place = Place(file, number + 1, "item")
         detail = _first_line(error).rstrip(".")
@@ -196,7 +220,7 @@ def _first_line(error: Exception) -> str:
     return shown.partition("\n")[0].strip()
 
 
-def _csv(text: io.TextIOWrapper, file: str, encoding: str, delimiter: str | None = None) -> Rows:
+def _csv(text: io.TextIOWrapper, file: str, undecodable: str, delimiter: str | None = None) -> Rows:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
     first = text.readline()
     rows = csv.reader(_after(first, text), delimiter=delimiter or _delimiter(first), strict=True)
@@ -216,12 +240,17 @@ def _csv(text: io.TextIOWrapper, file: str, encoding: str, delimiter: str | None
             continue
         if header is None:
             header = [name.strip() for name in cells]
-            twice = {name for name in header if name and header.count(name) > 1}
-            if twice:
-                yield place, place.error(f"two columns have the same name: {', '.join(sorted(twice))}")
+            if twice := same_names(header):
+                yield place, place.error(twice)
                 return
             continue
-        yield place, _cells(header, cells, place, encoding)
+        yield place, _cells(header, cells, place, undecodable)
+
+
+def same_names(header: Sequence[str]) -> str:
+    """What is wrong with a header in which two columns are called the same; empty where nothing is."""
+    twice = {name for name in header if name and header.count(name) > 1}
+    return f"two columns have the same name: {', '.join(sorted(twice))}" if twice else ""
 
 
 def _after(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
@@ -234,24 +263,21 @@ def _delimiter(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def _cells(header: list[str], cells: list[str], place: Place, encoding: str) -> object:
+def _cells(header: list[str], cells: list[str], place: Place, undecodable: str) -> object:
     if any(cells[len(header) :]):
         return place.error(f"{len(cells)} cells under {len(header)} columns; is a quote missing?")
     row = dict(zip(header, cells, strict=False))
     for name, cell in row.items():
         if not is_encodable(cell):
-            return place.error(_undecodable(encoding), name)
+            return place.error(undecodable, name)
     return row
 
 
-def _tsv(text: io.TextIOWrapper, file: str, encoding: str) -> Rows:
-    return _csv(text, file, encoding, "\t")
+def _tsv(text: io.TextIOWrapper, file: str, undecodable: str) -> Rows:
+    return _csv(text, file, undecodable, "\t")
 
 
 def _parquet(name: str, shown: str) -> Rows:
-    if name == _STDIN:
-        yield _whole(shown, "Parquet cannot be read from a pipe; give the file's name")
-        return
     import pyarrow
     import pyarrow.parquet
 

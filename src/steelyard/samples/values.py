@@ -10,7 +10,7 @@ from decimal import Decimal
 from steelyard.errors import InputError
 from steelyard.samples.literals import parsed, unglued
 
-_PASSAGE_KEYS = ("text", "content", "page_content", "passage")
+_PASSAGE_KEYS = ("text", "content", "page_content", "passage", "context")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG_COMMA = re.compile("[,，]")
 

@@ -115,7 +115,7 @@ def start(
         judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name)
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
-        conduct = runs.How(limits.samples_at_once, budget, gate=gate)
+        conduct = runs.How(limits.samples_at_once, budget, gate=gate, keeps_unreadable=True)
         return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), gate
 
     try:

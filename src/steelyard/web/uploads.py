@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 import shutil
+import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ LONGEST_NAME = 80
 LOOKED_AT = 20
 PIECE = 1 << 20
 GZIP = b"\x1f\x8b"
+ZIP = b"PK"
 UNSAFE = re.compile(r"[^\w.\-]+")
 # How folders of uploads are called.
 FOLDER = re.compile(r"[0-9a-f]{16}")
@@ -50,9 +52,11 @@ def keep_file(folder: Path, name: str | None, content: BinaryIO, most_unpacked: 
 
 
 def unpacks_beyond(content: BinaryIO, most: int) -> bool:
-    """Whether a gzipped file holds more than so many bytes; no more than these are ever unpacked, and none are kept."""
+    """Whether a packed file holds more than so many bytes; no more than these are ever unpacked, and none are kept."""
     start = content.read(len(GZIP))
     content.seek(0)
+    if start == ZIP:
+        return _zip_beyond(content, most)
     if start != GZIP:
         return False
     unpacked = 0
@@ -64,6 +68,17 @@ def unpacks_beyond(content: BinaryIO, most: int) -> bool:
         pass
     content.seek(0)
     return unpacked > most
+
+
+def _zip_beyond(content: BinaryIO, most: int) -> bool:
+    """The same for a workbook, which says how large its parts are; none is ever read further than it says."""
+    try:
+        with zipfile.ZipFile(content) as parts:
+            return sum(part.file_size for part in parts.infolist()) > most
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+    finally:
+        content.seek(0)
 
 
 def keep_samples(folder: Path, samples: Iterable[Mapping[str, Any]]) -> Path:

@@ -8,8 +8,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from steelyard.errors import InputError, NoReadableRow
 from steelyard.evaluation import evaluate_async
 from steelyard.records import Record, Usage
+from steelyard.reports.results import Results
 from steelyard.samples.columns import check_fields
 from steelyard.web.actions import judge_and_gate, judge_name, prepared
 from steelyard.web.api.bodies import EvaluateBody
@@ -34,6 +36,10 @@ class Evaluated(Record):
     usage: Usage = Field(description="of all samples together")
 
 
+def _bad_sample(bad: InputError) -> BadSample:
+    return BadSample(index=(bad.line or 1) - 1, field=bad.field, message=bad.problem)
+
+
 @router.post("/evaluate")
 def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
     """Judge samples and answer with their result lines. Nothing is kept in the store."""
@@ -47,13 +53,13 @@ def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
             found = await evaluate_async(
                 body.samples, protocol, judge, options=options, fields=how.fields, concurrency=limits.samples_at_once
             )
+        except NoReadableRow as error:
+            found = Results(protocol.name, (), error.bad_rows)
         finally:
             await judge.aclose()
         return Evaluated(
             results=tuple(found.to_dicts()),
-            bad_samples=tuple(
-                BadSample(index=(bad.line or 1) - 1, field=bad.field, message=bad.problem) for bad in found.bad_rows
-            ),
+            bad_samples=tuple(map(_bad_sample, found.bad_rows)),
             usage=sum((verdict.usage for verdict in found), Usage()),
         )
 

@@ -17,6 +17,7 @@ from steelyard.comparison import Comparison, compare
 from steelyard.labels import HumanLabel
 from steelyard.listing import Range, SampleQuery, SampleTable, table
 from steelyard.records import Record, Sample, Status
+from steelyard.reports.files import BATCH, safe_cell
 from steelyard.web.addresses import as_file
 from steelyard.web.pages.compare import sides_of
 from steelyard.web.viewer import Viewer, viewer_of
@@ -143,14 +144,14 @@ def result_table(request: Request, run: str, items: bool = False) -> Response:
 
 def csv_lines(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
     """As `runs export` writes it, piece by piece."""
-    first = list(islice(rows, exports.BATCH))
+    first = list(islice(rows, BATCH))
     columns = list(dict.fromkeys(name for row in first for name in row))
     written = io.StringIO()
     writer = csv.DictWriter(written, columns, extrasaction="ignore", restval="")
     written.write("\ufeff")
     writer.writeheader()
     for row in chain(first, rows):
-        writer.writerow({name: exports.safe_cell(value) for name, value in row.items()})
+        writer.writerow({name: safe_cell(value) for name, value in row.items()})
         yield written.getvalue()
         written.seek(0)
         written.truncate()

@@ -70,7 +70,7 @@ def listed(config: Config, checked: Qualification | None = None) -> JudgesPage:
         models=tuple(_models(config)),
         default=choice.name,
         why=choice.why,
-        prices_as_of=str(shipped()[0]),
+        prices_as_of=min(listed.as_of for listed in shipped().values()),
         checked=checked,
     )
 
