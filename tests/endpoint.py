@@ -115,10 +115,10 @@ class Request:
 
     @property
     def code(self) -> str:
-        """The code of the call: what the first message of the user ends with."""
+        """The code of the call: it stands in the first line that the user says."""
         asked = next((message["content"] for message in self.messages if message["role"] == "user"), "")
-        found: list[str] = re.findall(r"\b[0-9a-f]{12}\b", asked)
-        return found[-1] if found else ""
+        found = re.search(r"\b[0-9a-f]{12}\b", asked.partition("\n")[0])
+        return found[0] if found else ""
 
     @property
     def mode(self) -> str:

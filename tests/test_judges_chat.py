@@ -25,7 +25,7 @@ class PlainPrompts:
     """The smallest prompts there can be."""
 
     def messages(self, ask: Ask) -> list[dict[str, str]]:
-        user = f"{ask.data.model_dump_json()}\n{nonce(ask)}"
+        user = f"{nonce(ask)}\n{ask.data.model_dump_json()}"
         return [{"role": "system", "content": ask.task}, {"role": "user", "content": user}]
 
     def identity(self, ask: Ask) -> str:
@@ -132,12 +132,12 @@ async def test_a_megabyte_of_text_and_half_characters_are_sent(server: Loopback)
 
     class Broken(PlainPrompts):
         def messages(self, ask: Ask) -> list[dict[str, str]]:
-            return [{"role": "user", "content": "文" * 1_000_000 + "\ud83d " + nonce(ask)}]
+            return [{"role": "user", "content": f"{nonce(ask)}\n" + "文" * 1_000_000 + "\ud83d"}]
 
     judge = ChatJudge(server.endpoint(), Broken())
     replied(await judge.answer(make_ask()))
     await judge.aclose()
-    assert server.requests[0].user.startswith("文" * 1_000_000 + "? ")
+    assert server.requests[0].user.endswith("\n" + "文" * 1_000_000 + "?")
 
 
 # --- structured output -----------------------------------------------------------------------------
@@ -524,7 +524,7 @@ async def test_the_reply_can_be_computed_from_the_request() -> None:
 
     def split(request: Request) -> dict[str, Any]:
         assert request.task == "atomic.split"
-        return {"atoms": [{"id": 1, "text": json.loads(request.user.splitlines()[0])["answer"], "causal_of": None}]}
+        return {"atoms": [{"id": 1, "text": json.loads(request.user.splitlines()[1])["answer"], "causal_of": None}]}
 
     with Loopback(reply_for=split) as server:
         assert replied(await ask_once(server, make_ask("今天很热"))).atoms[0].text == "今天很热"

@@ -180,7 +180,7 @@ def test_the_documents_own_placeholders_are_replaced() -> None:
     )
     system, user = Prompts.shipped().with_texts({"mine": text}).messages(atomic_ask())
     assert system["content"] == "今天是2024-05-01，用户在北京，花费$5 {x}"
-    assert user["content"].splitlines()[-2] == "2024-05-01"
+    assert user["content"].endswith("2024-05-01")
     assert "会影响散热" in user["content"]
 
 
@@ -200,9 +200,9 @@ def test_nothing_is_shown_as_nothing() -> None:
 
 @pytest.mark.parametrize(("ids", "shown"), [((), "[]"), ((1,), "1"), ((1, 2, 3), "1, 2, 3"), ((2, 5), "2, 5")])
 def test_what_is_to_be_labelled_is_said_at_the_end(ids: tuple[int, ...], shown: str) -> None:
-    """The last line of the ask itself names exactly its ids, so no model need take them from the example."""
+    """The last line but one names exactly the ids of the ask, so no model need take them from the example."""
     atoms = tuple(Numbered(id=id, text="不能贴膜") for id in ids)
-    *_, named, demand, _ = user_part(atomic_ask(atoms=atoms)).splitlines()
+    *_, named, demand = user_part(atomic_ask(atoms=atoms)).splitlines()
     assert named.endswith(f"：atoms: {shown}")
     assert "JSON" in demand
 

@@ -153,14 +153,15 @@ def test_static_part_is_the_same_for_every_sample(task: str, language: str) -> N
 def test_sample_part_shows_every_field_once(task: str, language: str) -> None:
     """The judge sees all of the data, each field once, and nothing the data lacks."""
     found = PLACEHOLDER.findall(prompt_of(task, language).sample)
-    added = ["code", "ids"] if item_fields(task) else ["code"]
+    added = ["ids"] if item_fields(task) else []
     assert sorted(found) == sorted([*data_of(task).model_fields, *added])
 
 
-@each_prompt
-def test_sample_part_begins_with_the_code(task: str, language: str) -> None:
-    """The judge knows the code before it meets the first fence."""
-    assert prompt_of(task, language).sample.splitlines()[0].endswith("$$$code$$$")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_head_of_an_ask_is_the_code_alone(language: str) -> None:
+    """The judge knows the code before it meets the first fence, and nothing that is judged stands before it."""
+    assert PLACEHOLDER.findall(prompt_of("reply", language).sample) == ["code"]
+    assert len(prompt_of("reply", language).sample.splitlines()) == 1
 
 
 @each_prompt

@@ -32,9 +32,9 @@ CUT_OFF = frozenset({"length", "max_tokens"})
 FILTERED = frozenset({"content_filter", "sensitive"})
 
 CORRECTION = {
-    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，只输出一个 JSON 对象，第一个键仍是 code，值为 {code}；不要其他文字。",
-    "en": "Your previous reply cannot be used. {problem}. Answer again in full: one JSON object, whose first key is "
-    "again code with the value {code}, and nothing else.",
+    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答（编码 {code} 也要写上），只输出一个 JSON 对象，不要其他文字。",
+    "en": "Your previous reply cannot be used. {problem}. Answer again in full, with the code {code}: "
+    "one JSON object and nothing else.",
 }
 SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match this JSON schema: "}
 

@@ -149,15 +149,14 @@ class Prompts:
         for name, value in fields:
             if value is None:
                 sample = sample.replace(f"$$${name}$$$\n", "")
-        user = fill(sample, values, prompt.source)
+        # The head of every ask, also of a user's own prompt: a reply without the code is no reply.
+        head = self.get("reply", ask.language)
+        user = fill(head.sample, {"code": code}, head.source) + "\n" + fill(sample, values, prompt.source)
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         if ask.verify:
             told = self.get("verify", ask.language)
             user += "\n\n" + fill(told.sample, {"findings": "; ".join(ask.verify)}, told.source)
-        # Last and for every prompt, also a user's own: a reply without the code is no reply.
-        wanted = self.get("reply", ask.language)
-        user += "\n" + fill(wanted.sample, {"code": code}, wanted.source)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.
         static = prompt.static
         if "$$$" in static:
