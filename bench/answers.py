@@ -24,7 +24,7 @@ WHOLE_NUMBERS = {"noncommittal": 0, "level": 1, "score": 3, "reference": 0}
 BLOCK = r"<{name} [0-9a-f]+>\n(.*?)\n</{name} [0-9a-f]+>"
 UNIT = re.compile(r"Unit-\d+")
 # Steelyard's fences carry the code that a reply must send back.
-FENCE = re.compile(r"<question ([0-9a-f]+)>")
+FENCE = re.compile(r"<[a-z_]+(?: \d+)? ([0-9a-f]{12})>")
 
 
 def text_of(request: dict[str, Any]) -> str:

@@ -269,6 +269,59 @@ def test_rescoring_votes_again_without_a_call(steelyard: Steelyard, samples: Pat
     assert first[0]["items"][0]["flags"]
 
 
+def two_tables(server: Loopback, more: str = "") -> None:
+    """Judges `a`, `b` and `c`: three tables that say the same of the same model."""
+    table = f'base_url = "{server.url}"\nmodel = "fair"\nretries = 0\nkey_env = "MY_KEY"\n'
+    tables = "".join(f"[judges.{name}]\n{table}\n" for name in "abc")
+    Path("steelyard.toml").write_text(tables + more, encoding="utf-8")
+
+
+def fickle_court() -> Loopback:
+    """One model that says something else whenever it is asked the same: first correct, then wrong, and so on."""
+    asked: Counter[str] = Counter()
+
+    def reply(request: Request) -> Any:
+        given = judge_facts(request)
+        if request.task == "atomic.judge":
+            given["atoms"][0]["label"] = ("correct", "wrong", "undetermined")[asked[request.user] % 3]
+            asked[request.user] += 1
+        return given
+
+    return Loopback(reply_for=reply)
+
+
+def test_two_tables_of_one_endpoint_are_two_voices(steelyard: Steelyard, samples: Path) -> None:
+    """Each is asked, each keeps its own reply: resumed, rescored, retold or replayed, both votes stay what they were."""
+    run = ("run", samples, "-p", "atomic", "-j", "a+b", "-c", 1)
+    with fickle_court() as server:
+        two_tables(server)
+        # Stopped halfway: the rest is judged when the run is resumed.
+        assert steelyard(*run, "--max-tokens", 120 * 7).code == 3
+        assert steelyard("resume", "-o", "first.jsonl").code == 0
+        judged = [request for request in server.requests if request.task == "atomic.judge"]
+        assert len(judged) == 2 * 4
+        calls = len(server.requests)
+        assert steelyard("rescore", "last", "-o", "second.jsonl").code == 0
+        assert steelyard(*run, "-o", "third.jsonl").code == 0
+        assert steelyard("run", samples, "-p", "atomic", "-j", "recorded:1", "-o", "fourth.jsonl").code == 0
+        assert len(server.requests) == calls
+    first = told("first.jsonl")
+    assert first == [("undetermined", 0.5, ("split",))] * 4
+    assert [told(f"{name}.jsonl") for name in ("second", "third", "fourth")] == [first] * 3
+
+
+def test_who_settles_a_split_is_a_voice_too(steelyard: Steelyard, samples: Path) -> None:
+    """A further judge with the same endpoint as a member is asked itself, and not told what the member said."""
+    with fickle_court() as server:
+        two_tables(server)
+        done = steelyard("run", samples, "-p", "atomic", "-j", "a+b", "--escalate", "c", "-c", 1, "-o", "first.jsonl")
+        assert done.code == 0
+        assert len([request for request in server.requests if request.task == "atomic.judge"]) == 3 * 4
+        assert steelyard("rescore", "last", "-o", "second.jsonl").code == 0
+    assert [atom[0] for atom in told("first.jsonl")] == ["undetermined"] * 4
+    assert told("second.jsonl") == told("first.jsonl")
+
+
 def test_a_panel_uses_what_its_members_said_alone(steelyard: Steelyard, samples: Path) -> None:
     """The journal is that of each judge: who judged alone before is not paid again for the panel, nor the other way."""
     with court() as server:

@@ -136,8 +136,8 @@ def _kind(failure: Unjudged) -> str:
     if failure.reason != "invalid_reply":
         return failure.reason
     kinds = {
-        "whose code is": "no code",
-        "且 code 的值为": "no code",
+        "whose code is": "no reply",
+        "且 code 的值为": "no reply",
         "must be": "wrong enum",
         "只能是": "wrong enum",
         "missing": "missing key",
