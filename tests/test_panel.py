@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from command import Steelyard, facts, judge_facts, lines_of, process_environment, write_lines
 from court import OPINIONS, asked, court, down, one, scripted, seat, told
-from endpoint import Request
+from endpoint import Loopback, Request
 from feeding import respond
 from steelyard import ScriptedJudge, evaluate
 from steelyard.config import Config
@@ -278,13 +279,13 @@ def two_tables(server: Loopback, more: str = "") -> None:
 
 def fickle_court() -> Loopback:
     """One model that says something else whenever it is asked the same: first correct, then wrong, and so on."""
-    asked: Counter[str] = Counter()
+    times: Counter[str] = Counter()
 
     def reply(request: Request) -> Any:
         given = judge_facts(request)
         if request.task == "atomic.judge":
-            given["atoms"][0]["label"] = ("correct", "wrong", "undetermined")[asked[request.user] % 3]
-            asked[request.user] += 1
+            given["atoms"][0]["label"] = ("correct", "wrong", "undetermined")[times[request.user] % 3]
+            times[request.user] += 1
         return given
 
     return Loopback(reply_for=reply)
