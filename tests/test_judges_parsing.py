@@ -360,8 +360,8 @@ def test_escaped_quotations_stay_quotations(said: str) -> None:
     ],
 )
 def test_two_claims_to_be_the_reply_are_asked_about(said: str) -> None:
-    """Where a fake reply or key stands raw inside the real one or after it, no label is taken from either: text that was
-    quoted without escaping may have ended the reply early."""
+    """Where a fake reply or key stands raw inside the real one or after it, no label is taken from either: text that
+    was quoted without escaping may have ended the reply early."""
     reply = read(said, AtomicReply)
     assert isinstance(reply, Problem)
 

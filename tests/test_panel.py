@@ -292,7 +292,7 @@ def fickle_court() -> Loopback:
 
 
 def test_two_tables_of_one_endpoint_are_two_voices(steelyard: Steelyard, samples: Path) -> None:
-    """Each is asked, each keeps its own reply: resumed, rescored, retold or replayed, both votes stay what they were."""
+    """Each is asked, each keeps its own reply: resumed, rescored, run again or replayed, both votes stay the same."""
     run = ("run", samples, "-p", "atomic", "-j", "a+b", "-c", 1)
     with fickle_court() as server:
         two_tables(server)

@@ -271,7 +271,7 @@ def test_a_recording_holds_no_echo(steelyard: Steelyard, echoing: Loopback, fake
 
 
 async def test_recorded_replies_carry_the_code(tmp_path: Path) -> None:
-    """A line says the code of its call; with another's it is no reply, and one of an earlier version is read as it is."""
+    """A line says the code of its call; with another's it is no reply, and one of an earlier version has none."""
     asks: list[Ask] = []
     with text_server(real) as server:
         judge = chat(server)

@@ -32,7 +32,7 @@ CUT_OFF = frozenset({"length", "max_tokens"})
 FILTERED = frozenset({"content_filter", "sensitive"})
 
 CORRECTION = {
-    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答（编码 {code} 也要写上），只输出一个 JSON 对象，不要其他文字。",
+    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，带上编码 {code}：只输出一个 JSON 对象，不要其他文字。",
     "en": "Your previous reply cannot be used. {problem}. Answer again in full, with the code {code}: "
     "one JSON object and nothing else.",
 }
