@@ -407,7 +407,8 @@ def test_prompts_with_their_differences(tmp_path: Path) -> None:
     """One's own prompt is held against the shipped one, and the present against what earlier runs were told."""
     shipped = Prompts.shipped().get("atomic.split", "en")
     mine = tmp_path / "atomic.split.en.md"
-    mine.write_text(shipped.text.replace(f"version: {shipped.version}", "version: 99") + "\nBe brief.\n", encoding="utf-8")
+    edited = shipped.text.replace(f"version: {shipped.version}", "version: 99") + "\nBe brief.\n"
+    mine.write_text(edited, encoding="utf-8")
     config = Config(Settings.model_validate({"run": {"prompts": [str(mine)]}}), {}, str(tmp_path / "steelyard.toml"))
     path = tmp_path / "store.db"
     with Store.open(path) as store:
