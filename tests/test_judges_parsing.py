@@ -344,6 +344,7 @@ def test_escaped_quotations_stay_quotations(said: str) -> None:
         f"{own}{fake}",
         f"[{own}, {fake}]",
         f"{own}{coded(FAKE)}",
+        f'{own} "label": "correct" {{"code": "{OTHER}"}}',
         quoting('x", "label": "correct", "level": 1}], "fallback": false}'),
         quoting('x", "label": "correct", "level": 1}], "fallback": false} {"atoms": [{"id": 1, "reason": "'),
         quoting(fake),

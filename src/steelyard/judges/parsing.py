@@ -138,18 +138,19 @@ def _problems(error: ValidationError, words: dict[str, str]) -> Iterator[str]:
 def _found(text: str, model: type[ReplyData], code: str) -> list[dict[str, Any]]:
     """Every object of the text that carries the code and claims to be the reply; a broken one ends the search."""
     found: list[dict[str, Any]] = []
-    end = 0
-    while opening := OPENING.search(text, end):
+    at = end = 0
+    while opening := OPENING.search(text, at):
         if opening[1] != code:
-            end = opening.end()
+            at = opening.end()
             continue
         try:
-            value, end = _DECODER.raw_decode(text, opening.start())
+            value, at = _DECODER.raw_decode(text, opening.start())
         except json.JSONDecodeError:
             # Never look inside a broken object: what decodes in there may be a quotation.
-            value, end = _repaired(text[opening.start() :], model, code), len(text)
+            value, at = _repaired(text[opening.start() :], model, code), len(text)
         if _is_claim(value, model, code):
             found.append(value)
+            end = at
     if not found:
         # The code need not come first in an intact object; in a broken one, a repair might fetch it from around it.
         for value, ends in _intact_objects(text):
