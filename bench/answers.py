@@ -23,6 +23,8 @@ TEXTS = {"verdict": "yes", "question": "When did it come out and how long is its
 WHOLE_NUMBERS = {"noncommittal": 0, "level": 1, "score": 3, "reference": 0}
 BLOCK = r"<{name} [0-9a-f]+>\n(.*?)\n</{name} [0-9a-f]+>"
 UNIT = re.compile(r"Unit-\d+")
+# Steelyard's fences carry the code that a reply must send back.
+FENCE = re.compile(r"<[a-z_]+(?: \d+)? ([0-9a-f]{12})>")
 
 
 def text_of(request: dict[str, Any]) -> str:
@@ -95,6 +97,8 @@ class Builder:
             return max(node.get("minimum", wanted), min(wanted, node.get("maximum", wanted)))
         if kind == "boolean":
             return name != "fallback"
+        if name == "code" and (fence := FENCE.search(self.text)):
+            return fence[1]
         return self.passage[:60] if name == "quote" else TEXTS.get(name, SENTENCES[0])
 
     def choice(self, options: list[Any], name: str, index: int) -> Any:

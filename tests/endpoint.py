@@ -8,14 +8,15 @@
         assert server.requests[0].schema["type"] == "object"
         assert server.max_in_flight == 1
 
-What to say is a `Say`, or as a short form its content: a string, or data that is sent as JSON. Anything else is a
-behaviour: `Status`, `Raw`, `Hang`, `Close`.
+What to say is a `Say`, or as a short form its content: a string, or data that is sent as JSON and begins with the code
+of the call, as a judge's own reply does. Anything else is a behaviour: `Status`, `Raw`, `Hang`, `Close`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -40,10 +41,11 @@ class Say:
     usage: Mapping[str, Any] | None = field(default_factory=lambda: USAGE)
     latency: float = 0.0
 
-    def completion(self, model: str) -> dict[str, Any]:
+    def completion(self, model: str, code: str = "") -> dict[str, Any]:
         content = self.content
         if not isinstance(content, str | None) and not _is_parts(content):
-            content = json.dumps(content, ensure_ascii=False)
+            coded = {"code": code, **content} if isinstance(content, dict) else content
+            content = json.dumps(coded, ensure_ascii=False)
         message = {"role": "assistant", "content": content}
         if self.refusal is not None:
             message |= {"content": None, "refusal": self.refusal}
@@ -110,6 +112,13 @@ class Request:
     @property
     def user(self) -> str:
         return next(message["content"] for message in reversed(self.messages) if message["role"] == "user")
+
+    @property
+    def code(self) -> str:
+        """The code of the call: it stands in the first line that the user says."""
+        asked = next((message["content"] for message in self.messages if message["role"] == "user"), "")
+        found = re.search(r"\b[0-9a-f]{12}\b", asked.partition("\n")[0])
+        return found[0] if found else ""
 
     @property
     def mode(self) -> str:
@@ -250,7 +259,7 @@ class Loopback:
                 return web.Response(status=behaviour.status, text=text, headers=behaviour.headers)
             case Say():
                 await asyncio.sleep(behaviour.latency or self.latency)
-                return web.json_response(behaviour.completion(request.body.get("model", "")))
+                return web.json_response(behaviour.completion(request.body.get("model", ""), request.code))
             case content:
                 return await self._behave(Say(content), request, raw)
 

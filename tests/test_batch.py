@@ -30,7 +30,7 @@ from steelyard.journal import reply_key
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.recorded import RecordedJudge
-from steelyard.prompts import Prompts
+from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged, Verdict
 from steelyard.runner import Runner
@@ -79,7 +79,7 @@ def begin(store: Store, protocol_name: str, file: str) -> Begun:
         async def answer(self, ask: Ask) -> Reply | Unjudged:
             reply = await recorded.answer(ask)
             assert isinstance(reply, Reply)
-            answers[reply_key(judge, ask)] = reply.raw
+            answers[reply_key(judge, ask)] = json.dumps({"code": nonce(ask), **json.loads(reply.raw)})
             return reply
 
     direct: list[Verdict] = []
@@ -282,7 +282,8 @@ def as_request(line: Line) -> Request:
 
 
 def by_judge(line: Line) -> Line:
-    return completion(line["custom_id"], json.dumps(judge_facts(as_request(line))))
+    request = as_request(line)
+    return completion(line["custom_id"], json.dumps({"code": request.code, **judge_facts(request)}))
 
 
 def test_batch_on_the_command_line(steelyard: Steelyard) -> None:

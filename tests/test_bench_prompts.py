@@ -17,7 +17,7 @@ import pytest
 from endpoint import Loopback, Request, Say, Status
 from small_model import small_model
 from steelyard.judges import ChatJudge, Endpoint
-from steelyard.prompts import Prompts
+from steelyard.prompts import Prompts, nonce
 from steelyard.records import Again, Ask, Numbered
 from steelyard.tasks import (
     AtomicData,
@@ -231,16 +231,19 @@ def test_findings_about_other_tasks() -> None:
 
 GOOD = {"atoms": [atom(1), atom(2)], "fallback": False}
 CAPITAL = {"atoms": [atom(1, "Undetermined"), atom(2)], "fallback": False}
+CODED = {"code": nonce(atomic_ask()), **GOOD}
 
 
 @pytest.mark.parametrize(
     ("said", "form", "wrong"),
     [
         (Say(GOOD), "clean", []),
-        (Say(f"```json\n{json.dumps(GOOD)}\n```"), "fenced", []),
-        (Say(json.dumps(CAPITAL)), "tidied", []),
-        (Say(json.dumps(GOOD).replace("}]", "},]")), "repaired", []),
-        (Say("I cannot judge this."), None, ["bad JSON"]),
+        (Say(f"```json\n{json.dumps(CODED)}\n```"), "fenced", []),
+        (Say(CAPITAL), "tidied", []),
+        (Say(json.dumps(CODED).replace("}]", "},]")), "repaired", []),
+        (Say(json.dumps(CODED)[:60]), None, ["bad JSON"]),
+        (Say("I cannot judge this."), None, ["no reply"]),
+        (Say(json.dumps(GOOD)), None, ["no reply"]),
         (Say({"atoms": [atom(1, "perhaps"), atom(2)], "fallback": False}), None, ["wrong enum"]),
         (Say({"atoms": [{"id": 1, "label": "wrong"}, atom(2)], "fallback": False}), None, ["missing key"]),
         (Say('{"atoms": [', finish_reason="length"), None, ["cut off"]),

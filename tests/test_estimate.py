@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def recorded_server(protocol_name: str, file: str) -> Loopback:
 
     runner = Runner(protocol, protocol.parse_options(dated(protocol, {})), Noting(EXAMPLES / "replies.jsonl"))
     asyncio.run(runner.run(Input([file]).rows(protocol), lambda *_: None))
-    return Loopback(reply_for=lambda request: said[request.user])
+    return Loopback(reply_for=lambda request: json.loads(said[request.user]))
 
 
 def figures(out: str) -> dict[str, str]:

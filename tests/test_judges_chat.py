@@ -13,6 +13,7 @@ from steelyard.judges.base import Judge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint, Price
 from steelyard.judges.gate import Gate
+from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, Unjudged, Usage
 from steelyard.tasks import SplitData, SplitReply
 
@@ -24,7 +25,8 @@ class PlainPrompts:
     """The smallest prompts there can be."""
 
     def messages(self, ask: Ask) -> list[dict[str, str]]:
-        return [{"role": "system", "content": ask.task}, {"role": "user", "content": ask.data.model_dump_json()}]
+        user = f"{nonce(ask)}\n{ask.data.model_dump_json()}"
+        return [{"role": "system", "content": ask.task}, {"role": "user", "content": user}]
 
     def identity(self, ask: Ask) -> str:
         return "plain"
@@ -72,13 +74,13 @@ async def test_an_ask_becomes_one_request_and_a_reply(server: Loopback) -> None:
     assert replied(result) == SplitReply.model_validate(GOOD)
     assert result.usage == Usage(calls=1, prompt_tokens=100, completion_tokens=20, cached_tokens=64)
     assert isinstance(result, Reply)
-    assert json.loads(result.raw) == GOOD
+    assert json.loads(result.raw) == {"code": nonce(make_ask()), **GOOD}
     (request,) = server.requests
     assert request.path == "/v1/chat/completions"
     assert (request.body["model"], request.body["temperature"]) == ("test-model", 0)
     assert (request.task, request.system) == ("atomic.split", "atomic.split")
     assert request.schema is not None
-    assert request.schema["required"] == ["atoms"]
+    assert request.schema["required"] == ["code", "atoms"]
     assert "Authorization" not in request.headers
 
 
@@ -130,12 +132,12 @@ async def test_a_megabyte_of_text_and_half_characters_are_sent(server: Loopback)
 
     class Broken(PlainPrompts):
         def messages(self, ask: Ask) -> list[dict[str, str]]:
-            return [{"role": "user", "content": "文" * 1_000_000 + "\ud83d"}]
+            return [{"role": "user", "content": f"{nonce(ask)}\n" + "文" * 1_000_000 + "\ud83d"}]
 
     judge = ChatJudge(server.endpoint(), Broken())
     replied(await judge.answer(make_ask()))
     await judge.aclose()
-    assert server.requests[0].user == "文" * 1_000_000 + "?"
+    assert server.requests[0].user.endswith("\n" + "文" * 1_000_000 + "?")
 
 
 # --- structured output -----------------------------------------------------------------------------
@@ -242,14 +244,17 @@ async def test_an_invalid_reply_is_asked_for_once_more_with_what_was_wrong(
     server: Loopback, language: str, words: str
 ) -> None:
     """The second request continues the conversation: the bad reply, then the problem in the ask's language."""
-    server.script(Say('<think>hm</think>{"atoms": [{"id": "one", "text": "x"}]}'), GOOD)
-    result = await ask_once(server, make_ask(language=language))
+    ask = make_ask(language=language)
+    said = json.dumps({"code": nonce(ask), "atoms": [{"id": "one", "text": "x"}]})
+    server.script(Say(f"<think>hm</think>{said}"), GOOD)
+    result = await ask_once(server, ask)
     assert replied(result).atoms[0].id == 1
     assert result.usage == Usage(calls=2, prompt_tokens=200, completion_tokens=40, cached_tokens=128)
     first, second = server.requests
     assert second.messages[:2] == first.messages
-    assert second.messages[2] == {"role": "assistant", "content": '{"atoms": [{"id": "one", "text": "x"}]}'}
+    assert second.messages[2] == {"role": "assistant", "content": said}
     assert words in second.user
+    assert nonce(ask) in second.user
     assert "atoms[0].id" in second.user
 
 
@@ -519,7 +524,7 @@ async def test_the_reply_can_be_computed_from_the_request() -> None:
 
     def split(request: Request) -> dict[str, Any]:
         assert request.task == "atomic.split"
-        return {"atoms": [{"id": 1, "text": json.loads(request.user)["answer"], "causal_of": None}]}
+        return {"atoms": [{"id": 1, "text": json.loads(request.user.splitlines()[1])["answer"], "causal_of": None}]}
 
     with Loopback(reply_for=split) as server:
         assert replied(await ask_once(server, make_ask("今天很热"))).atoms[0].text == "今天很热"

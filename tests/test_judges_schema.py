@@ -64,12 +64,13 @@ def test_fields_may_be_named_like_words_of_the_schema() -> None:
     assert strict_schema(Tricky) == {
         "type": "object",
         "properties": {
+            "code": {"type": "string"},
             "title": {"type": "string"},
             "description": {"type": "integer"},
             "required": {"type": "array", "items": {"type": "string", "const": "a"}},
             "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
         },
-        "required": ["title", "description", "required", "counts"],
+        "required": ["code", "title", "description", "required", "counts"],
         "additionalProperties": False,
     }
 
@@ -82,6 +83,24 @@ def test_a_reply_that_contains_itself_is_refused() -> None:
     """An author of a task learns it at once."""
     with pytest.raises(TypeError, match="Endless contains itself"):
         strict_schema(Endless)
+
+
+@pytest.mark.parametrize("model", REPLIES, ids=lambda model: model.__name__)
+def test_the_code_comes_first_and_is_any_string(model: type[ReplyData]) -> None:
+    """The same schema for every ask, so that a provider's cache of schemas hits."""
+    schema = strict_schema(model)
+    assert next(iter(schema["properties"].items())) == ("code", {"type": "string"})
+    assert schema["required"][0] == "code"
+
+
+class Coded(ReplyData):
+    code: str
+
+
+def test_a_field_cannot_take_the_place_of_the_code() -> None:
+    """An author of a task learns it at once."""
+    with pytest.raises(TypeError, match=r"Coded\.code: .* name the field otherwise"):
+        strict_schema(Coded)
 
 
 def test_the_schema_is_made_once() -> None:

@@ -98,13 +98,13 @@ async def test_a_recording_answers_the_same_asks(tmp_path: Path) -> None:
 
 
 async def test_each_line_says_who_said_what(tmp_path: Path) -> None:
-    """A recording can be read by people: key, task, judge, reply, usage, in their own characters."""
+    """A recording can be read by people: key, code, task, judge, reply, usage, in their own characters."""
     path = tmp_path / "r.jsonl"
     await record(path, {"atomic.split": ONE}, split())
     (line,) = path.read_text("utf-8").splitlines()
     assert "一" in line
     entry = json.loads(line)
-    assert list(entry) == ["key", "task", "judge", "reply", "usage"]
+    assert list(entry) == ["key", "code", "task", "judge", "reply", "usage"]
     assert (entry["key"], entry["task"], entry["judge"]) == (split().key, "atomic.split", "scripted")
     assert entry["usage"]["calls"] == 1
 

@@ -48,7 +48,7 @@ def test_prompts_with_version_and_hash(protocol: str) -> None:
     """Exactly the prompts the protocol can ask with, in both languages, each with version and sha256."""
     prompts = manifest(protocol)["prompts"]
     tasks = {name.rpartition(".")[0] for name in prompts}
-    assert all(task.startswith((f"{protocol}.", "again")) for task in tasks - {"atomic.split"})
+    assert all(task.startswith((f"{protocol}.", "again", "reply")) for task in tasks - {"atomic.split"})
     assert ("atomic.split" in tasks) == (protocol in ("atomic", "scorecard"))
     assert {name.rpartition(".")[2] for name in prompts} == {"zh", "en"}
     for entry in prompts.values():

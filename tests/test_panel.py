@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from command import Steelyard, facts, judge_facts, lines_of, process_environment, write_lines
 from court import OPINIONS, asked, court, down, one, scripted, seat, told
-from endpoint import Request
+from endpoint import Loopback, Request
 from feeding import respond
 from steelyard import ScriptedJudge, evaluate
 from steelyard.config import Config
@@ -267,6 +268,59 @@ def test_rescoring_votes_again_without_a_call(steelyard: Steelyard, samples: Pat
     fourth = [{**line, "usage": None, "judge": first[0]["judge"]} for line in lines_of("fourth.jsonl")]
     assert fourth == first
     assert first[0]["items"][0]["flags"]
+
+
+def two_tables(server: Loopback, more: str = "") -> None:
+    """Judges `a`, `b` and `c`: three tables that say the same of the same model."""
+    table = f'base_url = "{server.url}"\nmodel = "fair"\nretries = 0\nkey_env = "MY_KEY"\n'
+    tables = "".join(f"[judges.{name}]\n{table}\n" for name in "abc")
+    Path("steelyard.toml").write_text(tables + more, encoding="utf-8")
+
+
+def fickle_court() -> Loopback:
+    """One model that says something else whenever it is asked the same: first correct, then wrong, and so on."""
+    times: Counter[str] = Counter()
+
+    def reply(request: Request) -> Any:
+        given = judge_facts(request)
+        if request.task == "atomic.judge":
+            given["atoms"][0]["label"] = ("correct", "wrong", "undetermined")[times[request.user] % 3]
+            times[request.user] += 1
+        return given
+
+    return Loopback(reply_for=reply)
+
+
+def test_two_tables_of_one_endpoint_are_two_voices(steelyard: Steelyard, samples: Path) -> None:
+    """Each is asked, each keeps its own reply: resumed, rescored, run again or replayed, both votes stay the same."""
+    run = ("run", samples, "-p", "atomic", "-j", "a+b", "-c", 1)
+    with fickle_court() as server:
+        two_tables(server)
+        # Stopped halfway: the rest is judged when the run is resumed.
+        assert steelyard(*run, "--max-tokens", 120 * 7).code == 3
+        assert steelyard("resume", "-o", "first.jsonl").code == 0
+        judged = [request for request in server.requests if request.task == "atomic.judge"]
+        assert len(judged) == 2 * 4
+        calls = len(server.requests)
+        assert steelyard("rescore", "last", "-o", "second.jsonl").code == 0
+        assert steelyard(*run, "-o", "third.jsonl").code == 0
+        assert steelyard("run", samples, "-p", "atomic", "-j", "recorded:1", "-o", "fourth.jsonl").code == 0
+        assert len(server.requests) == calls
+    first = told("first.jsonl")
+    assert first == [("undetermined", 0.5, ("split",))] * 4
+    assert [told(f"{name}.jsonl") for name in ("second", "third", "fourth")] == [first] * 3
+
+
+def test_who_settles_a_split_is_a_voice_too(steelyard: Steelyard, samples: Path) -> None:
+    """A further judge with the same endpoint as a member is asked itself, and not told what the member said."""
+    with fickle_court() as server:
+        two_tables(server)
+        done = steelyard("run", samples, "-p", "atomic", "-j", "a+b", "--escalate", "c", "-c", 1, "-o", "first.jsonl")
+        assert done.code == 0
+        assert len([request for request in server.requests if request.task == "atomic.judge"]) == 3 * 4
+        assert steelyard("rescore", "last", "-o", "second.jsonl").code == 0
+    assert [atom[0] for atom in told("first.jsonl")] == ["undetermined"] * 4
+    assert told("second.jsonl") == told("first.jsonl")
 
 
 def test_a_panel_uses_what_its_members_said_alone(steelyard: Steelyard, samples: Path) -> None:

@@ -27,6 +27,8 @@ BUDGETS = {
     "dialogue.compliance": 2200,
 }
 CHINESE_SHARE = 0.6
+# What the example needs to show that the code is sent back.
+CODE_SHOWN = 50
 CHECKS = ("on_topic", "answers_question", "complete", "conclusion_correct", "no_fallacy", "not_fallback")
 PLACEHOLDER = re.compile(r"\$\$\$(\w+)\$\$\$")
 EXAMPLE = re.compile(r"^(?:Input|输入)\n(.*?)^(?:Output|输出)\n```json\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
@@ -41,7 +43,12 @@ def prompt_of(task: str, language: str) -> Prompt:
 
 
 def example_of(task: str, language: str) -> tuple[str, Any]:
-    """The worked example: its input as text, its output as JSON."""
+    """The worked example: its input as text, its output as JSON, without the code that it sends back."""
+    given, output = shown_example(task, language)
+    return given, {key: value for key, value in output.items() if key != "code"}
+
+
+def shown_example(task: str, language: str) -> tuple[str, Any]:
     [(given, output)] = EXAMPLE.findall(prompt_of(task, language).static)
     return given, json.loads(output)
 
@@ -129,7 +136,7 @@ def test_changelog_tells_every_version(task: str, language: str) -> None:
 @each_prompt
 def test_static_part_keeps_to_its_budget(task: str, language: str) -> None:
     """What is paid for on every call stays small."""
-    budget = BUDGETS[task] * (CHINESE_SHARE if language == "zh" else 1)
+    budget = BUDGETS[task] * (CHINESE_SHARE if language == "zh" else 1) + CODE_SHOWN
     assert len(prompt_of(task, language).static) <= budget
 
 
@@ -146,14 +153,15 @@ def test_static_part_is_the_same_for_every_sample(task: str, language: str) -> N
 def test_sample_part_shows_every_field_once(task: str, language: str) -> None:
     """The judge sees all of the data, each field once, and nothing the data lacks."""
     found = PLACEHOLDER.findall(prompt_of(task, language).sample)
-    added = ["code", "ids"] if item_fields(task) else ["code"]
+    added = ["ids"] if item_fields(task) else []
     assert sorted(found) == sorted([*data_of(task).model_fields, *added])
 
 
-@each_prompt
-def test_sample_part_begins_with_the_code(task: str, language: str) -> None:
-    """The judge knows the code before it meets the first fence."""
-    assert prompt_of(task, language).sample.splitlines()[0].endswith("$$$code$$$")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_head_of_an_ask_is_the_code_alone(language: str) -> None:
+    """The judge knows the code before it meets the first fence, and nothing that is judged stands before it."""
+    assert PLACEHOLDER.findall(prompt_of("reply", language).sample) == ["code"]
+    assert len(prompt_of("reply", language).sample.splitlines()) == 1
 
 
 @each_prompt
@@ -204,6 +212,14 @@ def test_last_word_is_json_only(task: str, language: str) -> None:
 
 
 # --- the worked examples ---------------------------------------------------------------------------
+
+
+@each_prompt
+def test_example_sends_its_code_back_first(task: str, language: str) -> None:
+    """The reply begins with the code that stands at the head of the input, as in every call."""
+    given, output = shown_example(task, language)
+    assert next(iter(output)) == "code"
+    assert re.fullmatch(r"(?:Code: |编码：)([0-9a-f]{12})", given.splitlines()[0])[1] == output["code"]  # type: ignore[index]
 
 
 @each_prompt

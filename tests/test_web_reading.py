@@ -245,11 +245,12 @@ def test_every_ask_is_told_with_its_reply(steelyard: Steelyard, tmp_path: Path) 
         assert [[message.model_dump() for message in one.messages] for one in told] == sent
         assert [one.task for one in told] == ["atomic.split", "atomic.judge"]
         assert all(one.wording and one.wording.is_same and one.raw and one.usage.prompt_tokens for one in told)
-        edited = Prompts.shipped().get("atomic.split", "zh").text.replace("version: 2", "version: 3")
+        shipped = Prompts.shipped().get("atomic.split", "zh")
+        edited = shipped.text.replace(f"version: {shipped.version}", "version: 99")
         again = exchanges(store, row, sample, Prompts.shipped().with_texts({"mine.md": edited}))
     wording = again[0].wording
     assert wording
-    assert (wording.is_same, wording.version, wording.recorded_version) == (False, 3, 2)
+    assert (wording.is_same, wording.version, wording.recorded_version) == (False, 99, shipped.version)
     assert isinstance(verdict.items[0], Atom)
 
 
@@ -450,7 +451,8 @@ def test_prompts_with_their_differences(tmp_path: Path) -> None:
     """One's own prompt is held against the shipped one, and the present against what earlier runs were told."""
     shipped = Prompts.shipped().get("atomic.split", "en")
     mine = tmp_path / "atomic.split.en.md"
-    mine.write_text(shipped.text.replace("version: 2", "version: 9") + "\nBe brief.\n", encoding="utf-8")
+    edited = shipped.text.replace(f"version: {shipped.version}", "version: 99") + "\nBe brief.\n"
+    mine.write_text(edited, encoding="utf-8")
     config = Config(Settings.model_validate({"run": {"prompts": [str(mine)]}}), {}, str(tmp_path / "steelyard.toml"))
     path = tmp_path / "store.db"
     with Store.open(path) as store:
@@ -462,11 +464,11 @@ def test_prompts_with_their_differences(tmp_path: Path) -> None:
         found = answer(client, "/prompts/atomic.split.en.json")
         assert client.get("/prompts/nothing").status_code == 404
     assert [listed[id]["is_own"] for id in ("atomic.split.en", "atomic.split.zh")] == [True, False]
-    assert [difference["version"] for difference in found["differences"]] == [2, 1]
+    assert [difference["version"] for difference in found["differences"]] == [shipped.version, 1]
     assert {"sign": "+", "text": "Be brief."} in found["differences"][0]["lines"]
     assert {"sign": "-", "text": "what it said then"} in found["differences"][1]["lines"]
     assert [(run["run"], run["is_same"]) for run in found["runs"]] == [("old", False)]
-    assert [entry["version"] for entry in found["changelog"]] == [2, 1]
+    assert [entry["version"] for entry in found["changelog"]] == list(range(shipped.version, 0, -1))
     assert "answer" in found["variables"]
 
 

@@ -60,7 +60,7 @@ class WatchedJudge:
         return sorted(
             prompt.sha256
             for prompt in self._prompts
-            if prompt.language == language and prompt.task.split(".")[0] in (protocol, "again", "atomic")
+            if prompt.language == language and prompt.task.split(".")[0] in (protocol, "again", "atomic", "reply")
         )
 
     def fingerprint(self, ask: Ask) -> str:
@@ -135,7 +135,14 @@ def _kind(failure: Unjudged) -> str:
         return "cut off"
     if failure.reason != "invalid_reply":
         return failure.reason
-    kinds = {"must be": "wrong enum", "只能是": "wrong enum", "missing": "missing key", "缺少": "missing key"}
+    kinds = {
+        "whose code is": "no reply",
+        "且 code 的值为": "no reply",
+        "must be": "wrong enum",
+        "只能是": "wrong enum",
+        "missing": "missing key",
+        "缺少": "missing key",
+    }
     return next((kind for sign, kind in kinds.items() if sign in failure.detail), "bad JSON")
 
 

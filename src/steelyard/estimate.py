@@ -14,7 +14,7 @@ from steelyard.judges.composed import Voice, described, exchanged, voices_of
 from steelyard.judges.endpoint import Price
 from steelyard.judges.panel import PanelJudge
 from steelyard.judges.verifying import VerifyingJudge
-from steelyard.prompts import Prompts
+from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Data, Record, Reply, ReplyData, Usage
@@ -63,7 +63,8 @@ class StandIn:
         if self.offline:
             return Reply(data=data)
         prompt = "".join(message["content"] for message in self._prompts.messages(ask))
-        usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(data.model_dump_json()))
+        said = f'"code":"{nonce(ask)}",{data.model_dump_json()}'
+        usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(said))
         if self._price:
             usage = usage.model_copy(update={"cost": self._price.of(usage)})
         return Reply(data=data, usage=usage)

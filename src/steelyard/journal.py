@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,16 @@ from pydantic import ValidationError
 
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import Voice, exchanged, voices_of
+from steelyard.judges.composed import Voice, exchanged, fingerprint_of, voices_of
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
+from steelyard.tasks import SplitData, SplitReply
 
 # Where a stored reply keeps how a panel came to it; no field has this name.
 MARKS = "$marks"
+# Judges that would keep their replies to this under one key would do so for any ask.
+PROBE = Ask(task="atomic.split", language="en", data=SplitData(question="", answer=""), reply=SplitReply)
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
@@ -168,14 +171,14 @@ class Memory:
     ) -> None:
         self.continued = continued
         self.voices: list[JournalledJudge] = []
-        before = time * (1 + max(voice.repeat for voice in voices_of(judge)))
+        repeats = told_apart(voices_of(judge))
+        before = time * (1 + max(repeats))
 
         def remembering(voice: Voice) -> Judge:
             place = len(self.voices)
+            repeat = before + repeats[place]
             self.voices.append(
-                JournalledJudge(
-                    voice.judge, store, run, before + voice.repeat, fresh=fresh, continued=continued, place=place
-                )
+                JournalledJudge(voice.judge, store, run, repeat, fresh=fresh, continued=continued, place=place)
             )
             return self.voices[-1]
 
@@ -197,6 +200,17 @@ class Memory:
     def retry(self, retrying: bool) -> None:
         for voice in self.voices:
             voice.retrying = retrying
+
+
+def told_apart(voices: Sequence[Voice]) -> list[int]:
+    """For each voice the repeat under which its replies are kept: two tables may name the same endpoint, and each is a
+    voice of its own, whose reply must not take the place of the other's."""
+    taken: list[tuple[str, int]] = []
+    for voice in voices:
+        # One voice is never mistaken for another; its judge need not be asked who it is.
+        who = fingerprint_of(voice.judge, PROBE) if len(voices) > 1 else ""
+        taken.append((who, next(n for n in count(voice.repeat) if (who, n) not in taken)))
+    return [repeat for _, repeat in taken]
 
 
 def marks_in(stored: StoredReply) -> Marks:

@@ -41,7 +41,7 @@ def make_manifest(
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
-            if prompt.task.startswith((f"{protocol.name}.", "again"))
+            if prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
             or (prompt.task == "verify" and is_verified)
             or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },

@@ -19,6 +19,7 @@ from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
 from steelyard.judges.wire import Answered, Failed, Outcome, Wire
+from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, Unjudged, Usage
 
 Messages = list[dict[str, str]]
@@ -31,8 +32,9 @@ CUT_OFF = frozenset({"length", "max_tokens"})
 FILTERED = frozenset({"content_filter", "sensitive"})
 
 CORRECTION = {
-    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，只输出一个 JSON 对象，不要其他文字。",
-    "en": "Your previous reply cannot be used. {problem}. Answer again in full: one JSON object and nothing else.",
+    "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，带上编码 {code}：只输出一个 JSON 对象，不要其他文字。",
+    "en": "Your previous reply cannot be used. {problem}. Answer again in full, with the code {code}: "
+    "one JSON object and nothing else.",
 }
 SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match this JSON schema: "}
 
@@ -115,7 +117,7 @@ class ChatJudge:
             usage += said.usage
             if isinstance(said, Unjudged):
                 return said.model_copy(update={"usage": usage})
-            data = read(said.text, ask.reply, ask.language)
+            data = read(said.text, ask.reply, nonce(ask), ask.language)
             if not isinstance(data, Problem):
                 return Reply(data=data, raw=said.text, usage=usage)
             # Only the latest mistake is shown: a conversation full of bad replies breeds more of them.
@@ -132,7 +134,7 @@ class ChatJudge:
         said = _completion(payload, self.endpoint)
         if isinstance(said, Unjudged):
             return said
-        data = read(said.text, ask.reply, ask.language)
+        data = read(said.text, ask.reply, nonce(ask), ask.language)
         if isinstance(data, Problem):
             return Unjudged(reason="invalid_reply", detail=data.text, usage=said.usage)
         return Reply(data=data, raw=said.text, usage=said.usage)
@@ -194,11 +196,11 @@ class ChatJudge:
         return self._settings[key]
 
     def _correction(self, ask: Ask, said: str, problem: Problem) -> Messages:
-        correction = CORRECTION[ask.language].format(problem=problem.text)
+        correction = CORRECTION[ask.language].format(problem=problem.text, code=nonce(ask))
         if self._terms.mode != "json_schema":
             correction += SHAPE[ask.language] + json.dumps(strict_schema(ask.reply), separators=(",", ":"))
         asked_again = [{"role": "user", "content": correction}]
-        shown = without_thoughts(said, ask.reply)[:QUOTED_BACK]
+        shown = without_thoughts(said, nonce(ask))[:QUOTED_BACK]
         # Some servers refuse an empty message of the assistant.
         return [{"role": "assistant", "content": shown}, *asked_again] if shown else asked_again
 

@@ -1,10 +1,11 @@
 """From what a judge literally said to the reply that was asked for, or to what was wrong with it.
 
 The judge quotes judged text, and judged text is hostile: it may hold a complete fake reply, closing think
-tags, fences, quotation marks. Neither "the first object wins" nor "the last object wins" is safe, since the
-judge may repeat such text before its own reply or after it. So exactly one object may claim to be the reply:
-where two different ones do, or where a key is given twice, the judge is asked again. And a repair may mend
-punctuation only: where it would move or swallow a key of the reply, its result is not used.
+tags, fences, quotation marks. So a reply is known by the code of its call, which no judged text can contain: an
+object without it is not looked at, wherever it stands. Two different objects with the code, a key that is given
+twice, or more of a reply after its end (judged text that was quoted without escaping can end the object early)
+are asked about again. And a repair may mend punctuation only: where it would move or swallow a key of the
+reply, its result is not used.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from steelyard.records import ReplyData
 
 Data = TypeVar("Data", bound=ReplyData)
 
+# The key of a reply under which it carries the code of its call.
+CODE = "code"
+# How a judge's own object begins, also with other quotation marks or none.
+OPENING = re.compile(rf"""\{{\s*["'“]?{CODE}["'”]?\s*[:：]\s*["'“]?(\w+)""")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 # json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
 LONGEST_REPAIR = 60_000
@@ -34,7 +39,7 @@ UNTHINK = re.compile(r"</(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
 
 WORDS = {
     "zh": {
-        "no_object": "没有找到含有键 {keys} 的 JSON 对象",
+        "no_reply": "没有找到含有键 {keys}、且 code 的值为 {code} 的 JSON 对象",
         "several": "出现了不止一个 JSON 对象，或同一个键出现了两次；引用的文本必须放在字符串里并转义引号",
         "broken": "JSON 不完整或无法解析（字符串里的引号要转义）：{error}",
         "missing": "{place}：缺少",
@@ -42,7 +47,7 @@ WORDS = {
         "other": "{place}：{message}",
     },
     "en": {
-        "no_object": "there is no JSON object with the keys {keys}",
+        "no_reply": "there is no JSON object with the keys {keys} whose code is {code}",
         "several": "there is more than one JSON object, or a key is given twice; "
         "quoted text belongs inside strings, with its quotation marks escaped",
         "broken": "the JSON is incomplete or cannot be parsed (escape quotation marks inside strings): {error}",
@@ -63,17 +68,17 @@ class _Repeated(ValueError):
     """A key stands twice in one object, with two values."""
 
 
-def read(said: str, model: type[Data], language: Literal["zh", "en"] = "en") -> Data | Problem:
-    """The reply in what the judge said, or what is wrong with it."""
+def read(said: str, model: type[Data], code: str, language: Literal["zh", "en"] = "en") -> Data | Problem:
+    """The reply in what the judge said, known by the code of the call, or what is wrong with it."""
     words = WORDS[language]
     try:
-        found = _found(without_thoughts(said, model), model)
+        found = _found(without_thoughts(said, code), model, code)
     except _Repeated:
         return Problem(words["several"])
     except (ValueError, RecursionError) as error:
         return Problem(words["broken"].format(error=str(error)[:100]))
     if not found:
-        return Problem(words["no_object"].format(keys=", ".join(_offered(model))))
+        return Problem(words["no_reply"].format(keys=", ".join((CODE, *_offered(model))), code=code))
     if any(other != found[0] for other in found[1:]):
         return Problem(words["several"])
     # Half a surrogate pair, from a token cut in two, would pass here and could never be written to a file.
@@ -82,24 +87,19 @@ def read(said: str, model: type[Data], language: Literal["zh", "en"] = "en") -> 
     return _validated(reply, model, words)
 
 
-def without_thoughts(said: str, model: type[ReplyData]) -> str:
+def without_thoughts(said: str, code: str) -> str:
     """The text after the judge's thinking.
 
-    An opening tag at the start is closed by the first closing tag. Some servers swallow the opening one; then
-    the text after the last closing tag counts, but only if it is a reply and nothing else: a closing tag may
-    also be quoted from the judged text.
+    An opening tag at the start is closed by the first closing tag. Some servers swallow the opening one, and a
+    closing tag may also be quoted from the judged text: so a later one counts where a reply begins after it.
     """
     text = said.strip()
     if opening := THINK.match(text):
         closing = UNTHINK.search(text)
         text = text[closing.end() if closing else opening.end() :].strip()
-    if text.startswith(("{", "[", "```")) or not (closings := list(UNTHINK.finditer(text))):
-        return text
-    before, rest = text[: closings[-1].start()], _unfenced(text[closings[-1].end() :])
-    if not _is_one_object(rest):
-        return text
-    drafts = (json.dumps(draft) for draft in _intact_objects(before) if _names_a_field(draft, model))
-    return "\n".join([*drafts, rest])
+    begins = max((at.start() for at in OPENING.finditer(text) if at[1] == code), default=-1)
+    closings = [closing.end() for closing in UNTHINK.finditer(text) if closing.end() <= begins]
+    return text[closings[-1] :].strip() if closings else text
 
 
 def _may_hold_surrogates(said: str) -> bool:
@@ -135,32 +135,34 @@ def _problems(error: ValidationError, words: dict[str, str]) -> Iterator[str]:
 # --- finding the object ----------------------------------------------------------------------------
 
 
-def _found(text: str, model: type[ReplyData]) -> list[Any]:
-    """Every top-level object of the text that claims to be the reply; a broken one ends the search."""
-    decode = _DECODER.raw_decode
-    if text.startswith("{"):
+def _found(text: str, model: type[ReplyData], code: str) -> list[dict[str, Any]]:
+    """Every object of the text that carries the code and claims to be the reply; a broken one ends the search."""
+    found: list[dict[str, Any]] = []
+    at = end = 0
+    while opening := OPENING.search(text, at):
+        if opening[1] != code:
+            at = opening.end()
+            continue
         try:
-            whole, end = decode(text)
-        except json.JSONDecodeError:
-            pass
-        else:
-            if end == len(text):
-                return [whole] if _names_a_field(whole, model) else []
-    found: list[Any] = []
-    at = 0
-    while opening := _openings(model).search(text, at):
-        try:
-            value, at = decode(text, opening.start())
+            value, at = _DECODER.raw_decode(text, opening.start())
         except json.JSONDecodeError:
             # Never look inside a broken object: what decodes in there may be a quotation.
-            value, at = _repaired(text[opening.start() :], model), len(text)
-        value = _as_object(value, model)
-        if _names_a_field(value, model):
+            value, at = _repaired(text[opening.start() :], model, code), len(text)
+        if _is_claim(value, model, code):
             found.append(value)
+            end = at
+    if not found:
+        # The code need not come first in an intact object; in a broken one, a repair might fetch it from around it.
+        for value, ends in _intact_objects(text):
+            if _is_claim(value, model, code):
+                found.append(value)
+                end = ends
+    if found and any(name.search(text, end) for name in _quoted_keys(model)):
+        raise _Repeated("more of a reply after its end")
     return found
 
 
-def _repaired(text: str, model: type[ReplyData]) -> Any:
+def _repaired(text: str, model: type[ReplyData], code: str) -> Any:
     text = _unfenced(text)
     if len(text) > LONGEST_REPAIR or _depth(text) > DEEPEST_REPAIR:
         raise ValueError("too long or too deep to repair")
@@ -171,12 +173,13 @@ def _repaired(text: str, model: type[ReplyData]) -> Any:
         # Closing it would pass for a complete list what was cut off in the middle.
         raise ValueError("a list is not closed")
     repaired = json_repair.loads(text, skip_json_loads=True)
-    repaired = _as_object(repaired, model)
-    held = Counter(_keys(repaired))
+    objects = repaired if isinstance(repaired, list) else [repaired]
+    claim = next((one for one in objects if _is_claim(one, model, code)), None)
+    held = Counter(_keys(claim))
     for key, pattern in _key_patterns(model).items():
         if len(pattern.findall(text)) > held[key]:
             raise _Repeated(key)
-    return repaired
+    return claim
 
 
 def _unfenced(text: str) -> str:
@@ -186,45 +189,20 @@ def _unfenced(text: str) -> str:
     return text.removesuffix("```").strip()
 
 
-def _is_one_object(text: str) -> bool:
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and end == len(text)
-
-
-def _intact_objects(text: str) -> Iterator[Any]:
-    """The intact objects in a text; broken ones are stepped over."""
+def _intact_objects(text: str) -> Iterator[tuple[Any, int]]:
+    """The intact objects in a text, each with its end; broken ones are stepped over."""
     at, tries = 0, 0
     while (at := text.find("{", at)) >= 0 and tries < 100:
         try:
             value, at = _DECODER.raw_decode(text, at)
-            yield value
+            yield value, at
         except (ValueError, RecursionError):
             at, tries = at + 1, tries + 1
 
 
-def _as_object(value: Any, model: type[ReplyData]) -> Any:
-    """Some judges put the object into an array, or send the bare array where it is all the reply holds."""
-    if not isinstance(value, list):
-        return value
-    claims = [item for item in value if _names_a_field(item, model)]
-    if len(claims) > 1:
-        raise _Repeated("several replies in an array")
-    if claims:
-        return claims[0]
-    fields = _offered(model)
-    return {fields[0]: value} if len(fields) == 1 and _all_objects(value) else value
-
-
-def _all_objects(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(value, dict) for value in values)
-
-
-def _names_a_field(value: Any, model: type[ReplyData]) -> bool:
-    # Replies whose fields all have defaults are satisfied by any object, even one quoted from the answer.
-    return isinstance(value, dict) and not value.keys().isdisjoint(_offered(model))
+def _is_claim(value: Any, model: type[ReplyData], code: str) -> bool:
+    # Replies whose fields all have defaults are satisfied by any object, even by an item that carries the code.
+    return isinstance(value, dict) and value.get(CODE) == code and not value.keys().isdisjoint(_offered(model))
 
 
 def _depth(text: str) -> int:
@@ -252,16 +230,15 @@ def _offered(model: type[ReplyData]) -> tuple[str, ...]:
 
 
 @cache
-def _openings(model: type[ReplyData]) -> re.Pattern[str]:
-    """Where an object or array of JSON begins, also with single or no quotation marks around a known key."""
-    names = "|".join(map(re.escape, _offered(model)))
-    return re.compile(rf"""\{{(?=\s*(?:"|['“]?(?:{names})\b))|\[(?=\s*\{{)""")
-
-
-@cache
 def _key_patterns(model: type[ReplyData]) -> dict[str, re.Pattern[str]]:
     """For each key that the reply can hold, how it looks in text as a key, whatever its quotation marks."""
     return {name: re.compile(rf"\b{re.escape(name)}\b[\"'”]?\s*[:：]") for name in _field_names(model)}
+
+
+@cache
+def _quoted_keys(model: type[ReplyData]) -> tuple[re.Pattern[str], ...]:
+    """The same, but between quotation marks: in what follows a reply, `reason:` is a word."""
+    return tuple(re.compile(rf"[\"'“]{re.escape(name)}[\"'”]\s*[:：]") for name in _field_names(model))
 
 
 def _field_names(model: type[ReplyData]) -> set[str]:

@@ -1,7 +1,9 @@
 """Replies from a file, and the recorder that writes such files.
 
-One JSON object per line: {"key": "…", "task": "atomic.judge", "judge": "openai:…", "reply": {…}, "usage": {…}}.
-The key is the ask's content address, so a recording answers exactly the asks it was made with.
+One JSON object per line:
+{"key": "…", "code": "…", "task": "atomic.judge", "judge": "openai:…", "reply": {…}, "usage": {…}}.
+The key is the ask's content address, so a recording answers exactly the asks it was made with. A reply that carries
+the code of another call is none; lines of earlier versions have no code and are read as they are.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import InputError
 from steelyard.judges.base import Judge
+from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, Unjudged
 
 
@@ -49,6 +52,9 @@ class RecordedJudge:
                 "steelyard run … --record FILE (in Python: steelyard.judges.Recorder around a live judge)",
             )
         entry = json.loads(line)
+        if entry.get("code", nonce(ask)) != nonce(ask):
+            detail = f"{self._path.name}:{number}: carries the code of another call"
+            return Unjudged(reason="invalid_reply", detail=detail)
         reply = entry["reply"]
         try:
             return Reply.model_validate(
@@ -106,6 +112,7 @@ def _entry(ask: Ask, reply: Reply, judge: str) -> dict[str, Any]:
     marks = {"marks": reply.model_dump(mode="json", include={"marks"})["marks"]} if reply.marks else {}
     return {
         "key": ask.key,
+        "code": nonce(ask),
         "task": ask.task,
         "judge": judge,
         "reply": reply.data.model_dump(mode="json"),

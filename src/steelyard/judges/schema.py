@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from steelyard.judges.parsing import CODE
 from steelyard.records import ReplyData
 
 # Everything else (titles, defaults, lengths, patterns) is refused by some server, costs tokens, or both;
@@ -15,9 +16,19 @@ KEPT = ("type", "enum", "const", "anyOf", "items", "properties", "required", "ad
 
 @cache
 def strict_schema(model: type[ReplyData]) -> dict[str, Any]:
-    """Every property required, no others allowed, references resolved, nothing that only people read."""
+    """Every property required, no others allowed, references resolved, nothing that only people read.
+
+    The code of the call comes first. It is a plain string: one that names the code would be a schema of its own for
+    every ask, and no provider's cache would know it.
+    """
+    if CODE in model.model_fields:
+        raise TypeError(f"{model.__name__}.{CODE}: this key carries the code of the call; name the field otherwise")
     schema = model.model_json_schema()
-    return _strict(schema, schema.get("$defs", {}), ())
+    strict = _strict(schema, schema.get("$defs", {}), ())
+    return strict | {
+        "properties": {CODE: {"type": "string"}, **strict["properties"]},
+        "required": [CODE, *strict["required"]],
+    }
 
 
 def _strict(schema: Mapping[str, Any], defs: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A file has a header (task, language, version), a static part that becomes the system message, and after
 `<!-- sample -->` the part that becomes the user message, with `$$$field$$$` placeholders. Judged text goes
-only into the latter, between tags that carry a code no judged text can contain.
+only into the latter, between tags that carry a code no judged text can contain. The reply must carry the same code:
+what an answer holds can then never pass for it.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class Prompt(NamedTuple):
         """A template that cannot be filled, or that hides what is to be judged, is better refused before a run."""
         if "$$$" in PLACEHOLDER.sub("", f"{self.static}\n{self.sample}"):
             raise PromptError(f"{self.source}: a placeholder is written $$$name$$$; there is a stray $$$ in the text")
+        if self.task == "reply" and "code" not in PLACEHOLDER.findall(self.sample):
+            raise PromptError(f"{self.source}: must tell the judge the code to send back; add $$$code$$$")
         if self.task not in TASKS:
             return
         fields = TASKS[self.task][0].model_fields
@@ -134,7 +137,7 @@ class Prompts:
         """The hash of the files this ask is worded by: with the ask's key it stands for the rendered prompt."""
         again = self.get("again", ask.language).sha256 if ask.again else ""
         verify = self.get("verify", ask.language).sha256 if ask.verify else ""
-        return self.get(ask.task, ask.language).sha256 + again + verify
+        return self.get(ask.task, ask.language).sha256 + again + verify + self.get("reply", ask.language).sha256
 
     def messages(self, ask: Ask) -> list[Message]:
         """The ask as a system and a user message."""
@@ -146,7 +149,9 @@ class Prompts:
         for name, value in fields:
             if value is None:
                 sample = sample.replace(f"$$${name}$$$\n", "")
-        user = fill(sample, values, prompt.source)
+        # The head of every ask, also of a user's own prompt: a reply without the code is no reply.
+        head = self.get("reply", ask.language)
+        user = fill(head.sample, {"code": code}, head.source) + "\n" + fill(sample, values, prompt.source)
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         if ask.verify:
@@ -216,8 +221,8 @@ def _pieces(template: str) -> tuple[str, ...]:
 
 
 def nonce(ask: Ask) -> str:
-    """A code for the fences of this ask: repeatable, yet an author of judged text cannot have written it,
-    because it depends on every character of that text."""
+    """The code of this ask, for its fences and for the reply to it: repeatable, yet an author of judged text cannot
+    have written it, because it depends on every character of that text."""
     return hashlib.sha256(b"fence" + ask.key.encode()).hexdigest()[:12]
 
 
