@@ -214,12 +214,13 @@ def dated(protocol: Protocol, options: Mapping[str, Any]) -> dict[str, Any]:
 def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str]) -> Iterator[Row]:
     from steelyard.samples import read_samples, samples_from
 
+    asked = protocol.needs_question
     if isinstance(samples, str | PathLike):
         if not Path(samples).exists():
             raise InputError("there is no such file", file=str(samples))
-        yield from enumerate(read_samples([samples], protocol.kind, fields=fields))
+        yield from enumerate(read_samples([samples], protocol.kind, fields=fields, needs_question=asked))
         return
     # Both can be iterated, and what came out would be fields, not samples.
     if isinstance(samples, Mapping | RagSample | DialogueSample):
         samples = [samples]
-    yield from enumerate(samples_from(samples, protocol.kind, fields=fields))
+    yield from enumerate(samples_from(samples, protocol.kind, fields=fields, needs_question=asked))

@@ -43,7 +43,12 @@ class Input:
 
     def rows(self, protocol: Protocol) -> Iterator[Row]:
         samples = read_samples(
-            self.sources, protocol.kind, fields=self.fields, encoding=self.encoding, format=self.format
+            self.sources,
+            protocol.kind,
+            fields=self.fields,
+            encoding=self.encoding,
+            format=self.format,
+            needs_question=protocol.needs_question,
         )
         return enumerate(samples)
 

@@ -52,10 +52,17 @@ def validate(
     from steelyard.protocols import get_protocol
     from steelyard.samples import read_samples
 
-    kind = get_protocol(protocol).kind
+    chosen = get_protocol(protocol)
     check_files(files)
     good = bad = 0
-    for sample in read_samples(files, kind, fields=pairs(map, "--map"), encoding=encoding, format=format):
+    for sample in read_samples(
+        files,
+        chosen.kind,
+        fields=pairs(map, "--map"),
+        encoding=encoding,
+        format=format,
+        needs_question=chosen.needs_question,
+    ):
         if isinstance(sample, InputError):
             bad += 1
             print(sample)

@@ -241,8 +241,8 @@ class ReportBuilder:
 
 
 def cluster_of(sample: Sample | None) -> Cluster | None:
-    """What makes samples depend on each other: the same question. A dialogue stands alone."""
-    if not isinstance(sample, RagSample):
+    """What makes samples depend on each other: the same question. A dialogue, or a sample without one, stands alone."""
+    if not isinstance(sample, RagSample) or not sample.question.strip():
         return None
     question = sample.question.strip().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(question, digest_size=8).digest())

@@ -24,7 +24,7 @@ from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Tabl
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import SCALES, agreement_notes, bracketed, named, reason_in
-from steelyard.reports.tally import is_open, is_yes_or_no
+from steelyard.reports.tally import is_open, is_yes_or_no, labels_of
 from steelyard.scoring import band_of_score, shallow
 from steelyard.wording import band_description, say, words
 
@@ -160,7 +160,8 @@ class SamplePage:
         yield Passage(text)
 
     def rag(self, sample: RagSample) -> Iterator[Block]:
-        yield from self.quoted("question", sample.question)
+        if sample.question.strip():
+            yield from self.quoted("question", sample.question)
         yield from self.quoted("answer", sample.answer)
         if sample.reference_answer:
             yield from self.quoted("reference_answer", sample.reference_answer)
@@ -230,7 +231,7 @@ class SamplePage:
             yield Entry(
                 sentence.id,
                 sentence.text,
-                (self.label("on_topic", sentence.on_topic), self.label("support", sentence.support)),
+                tuple(self.label(kind, label) for kind, label in labels_of(sentence)),
                 self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.beside(sentence),
             )
 

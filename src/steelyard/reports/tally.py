@@ -39,7 +39,8 @@ UNJUDGED_LIST = "unjudged:"
 def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
     """Every label an item carries, with the name of its kind in the wording."""
     if isinstance(item, Sentence):
-        return ("on_topic", item.on_topic), ("support", item.support)
+        topic = () if item.on_topic is None else (("on_topic", item.on_topic),)
+        return *topic, ("support", item.support)
     if isinstance(item, Criterion):
         return ("criterion", item.label), ("validity", item.validity)
     return ((item.kind, str(item.label)),)

@@ -28,28 +28,36 @@ def read_samples(
     fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
+    needs_question: bool = True,
 ) -> Iterator[Sample | InputError]:
     """The samples of these files (`-` is standard input), one after the other.
 
+    With `needs_question` a row without a question cannot be read either.
     A row that cannot be read comes as an `InputError` in its place, and the reading goes on; so does a file.
     An unknown field, format or encoding is the caller's mistake and raises `ConfigError` at once.
     """
     names = [os.fspath(s) for s in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
     check_fields(kind, fields)
     check_sources(names, format, encoding)
-    return _samples((row for name in names for row in rows_of(name, format, encoding)), kind, fields)
+    rows = (row for name in names for row in rows_of(name, format, encoding))
+    return _samples(rows, kind, fields, needs_question)
 
 
 def samples_from(
-    rows: Iterable[Mapping[str, object] | Sample], kind: Kind, *, fields: Mapping[str, str] | None = None
+    rows: Iterable[Mapping[str, object] | Sample],
+    kind: Kind,
+    *,
+    fields: Mapping[str, str] | None = None,
+    needs_question: bool = True,
 ) -> Iterator[Sample | InputError]:
     """The same for mappings and records already in memory: `sample_from` for each, with ids that are unique."""
     check_fields(kind, fields)
-    return _samples(((Place(None, n, "item"), row) for n, row in enumerate(rows, 1)), kind, fields)
+    places = ((Place(None, n, "item"), row) for n, row in enumerate(rows, 1))
+    return _samples(places, kind, fields, needs_question)
 
 
 def _samples(
-    rows: Iterable[tuple[Place, object]], kind: Kind, fields: Mapping[str, str] | None
+    rows: Iterable[tuple[Place, object]], kind: Kind, fields: Mapping[str, str] | None, needs_question: bool
 ) -> Iterator[Sample | InputError]:
     with Ids() as ids:
         for place, row in rows:
@@ -57,7 +65,7 @@ def _samples(
                 yield row
                 continue
             try:
-                sample = coerce(row, kind, fields or _NO_FIELDS)
+                sample = coerce(row, kind, fields or _NO_FIELDS, needs_question=needs_question)
             except InputError as error:
                 # A new error, because the caught one holds on to the row through its traceback.
                 problem, field = error.problem, error.field

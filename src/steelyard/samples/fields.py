@@ -13,10 +13,16 @@ from steelyard.samples.columns import Kind, Row, check_fields
 from steelyard.samples.messages import exchange, has_roles, messages_of, system_of, turns_of
 
 
-def sample_from(row: Mapping[str, object], kind: Kind, *, fields: Mapping[str, str] | None = None) -> Sample:
+def sample_from(
+    row: Mapping[str, object],
+    kind: Kind,
+    *,
+    fields: Mapping[str, str] | None = None,
+    needs_question: bool = True,
+) -> Sample:
     """The sample that one mapping stands for. Raises `InputError`, which names the field."""
     check_fields(kind, fields)
-    sample = coerce(row, kind, fields or {})
+    sample = coerce(row, kind, fields or {}, needs_question=needs_question)
     return sample if sample.id else sample.model_copy(update={"id": derived_id(sample)})
 
 
@@ -28,14 +34,16 @@ def derived_id(sample: Sample) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def coerce(row: object, kind: Kind, fields: Mapping[str, str]) -> Sample:
+def coerce(row: object, kind: Kind, fields: Mapping[str, str], *, needs_question: bool = True) -> Sample:
     """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is."""
     if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+        if needs_question and isinstance(row, RagSample) and not row.question.strip():
+            raise InputError(f"the sample {row.id!r} has none, and this protocol needs one", field="question")
         return _sendable(row)
     if not isinstance(row, Mapping):
         raise InputError(f"expected an object with fields, got {values.kind_of(row)}")
     try:
-        return _rag(row, fields) if kind == "rag" else _dialogue(row, fields)
+        return _rag(row, fields, needs_question) if kind == "rag" else _dialogue(row, fields)
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
 
@@ -48,9 +56,9 @@ def _sendable(sample: Sample) -> Sample:
     return sample
 
 
-def _rag(data: Mapping[str, object], fields: Mapping[str, str]) -> RagSample:
+def _rag(data: Mapping[str, object], fields: Mapping[str, str], needs_question: bool) -> RagSample:
     row = Row(data, "rag", fields)
-    question, answer = _question_and_answer(row)
+    question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
     return RagSample(
@@ -69,10 +77,13 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str]) -> RagSample:
     )
 
 
-def _question_and_answer(row: Row) -> tuple[str, str]:
+def _question_and_answer(row: Row, needs_question: bool) -> tuple[str, str]:
     messages = row.value("messages")
     if messages is None:
-        return row.needed("question"), row.needed("answer", blank=True)
+        return (
+            row.needed("question") if needs_question else row.optional("question"),
+            row.needed("answer", blank=True),
+        )
     asked, answered = row.value("question") is not None, row.find("answer")[1] is not None
     question, answer = "", ""
     if not (asked and answered):

@@ -299,6 +299,8 @@ def _sentence(found: Reader, id: int, text: str) -> AnyItem:
     relevance = found.entries["relevance"].get(id, Entry())
     entry = found.entries["faithfulness"].get(id, Entry())
     on_topic, odd_topic = _label("relevance", relevance)
+    if "no_question" in found.flags and not relevance.words:
+        on_topic, odd_topic = None, ()
     support, odd_support = _label("faithfulness", entry)
     odd = (*odd_topic, *odd_support)
     return Sentence(

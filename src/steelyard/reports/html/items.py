@@ -88,9 +88,9 @@ class Items:
 
     def _sentence(self, key: str, sentence: Sentence) -> ItemView:
         support = chip(self.language, "support", sentence.support)
-        topic = chip(self.language, "on_topic", sentence.on_topic)
+        topic = () if sentence.on_topic is None else (chip(self.language, "on_topic", sentence.on_topic),)
         # What is wrong with it comes first, since that is what colours it.
-        chips = (topic, support) if topic.tone == "bad" else (support, topic)
+        chips = (*topic, support) if sentence.on_topic == "off_topic" else (support, *topic)
         return self._item(key, sentence, chips, evidence=sentence.evidence)
 
     def _check(self, index: int, check: Check) -> ItemView:

@@ -109,7 +109,7 @@ class _Maker:
         passages = self._passages(sample)
         return replace(
             view,
-            question=self._plain(say("question"), sample.question),
+            question=self._plain(say("question"), sample.question) if sample.question.strip() else None,
             answer=self._marked(say("answer"), sample.answer, marks, "t"),
             texts=(self._plain(say("reference_answer"), given),) if given else (),
             passages=passages,
