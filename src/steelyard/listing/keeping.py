@@ -185,6 +185,8 @@ def _labels(item: Mapping[str, Any]) -> Iterator[str]:
     for kind, field in LABEL_FIELDS.get(item["kind"], ()):
         if item[field] is not None:
             yield f"{kind}:{item[field]}"
+    if "within_tolerance" in item["flags"]:
+        yield "tolerance:within_tolerance"
 
 
 def _title(sample: Mapping[str, Any]) -> str:

@@ -120,8 +120,15 @@ class Rules(NamedTuple):
     has_question: bool = True
 
 
+USUAL = Rules()
+
+
 def atom_item(
-    atom: Numbered, collected: Collected, references: Sequence[str], rules: Rules, causal_of: int | None = None
+    atom: Numbered,
+    collected: Collected,
+    references: Sequence[str],
+    rules: Rules = USUAL,
+    causal_of: int | None = None,
 ) -> Atom:
     """One atom with its label, after the rules that are code's: evidence, tolerance, strictness, no references."""
     label: AnyAtomVerdict | None = collected.label("atoms", atom.id)

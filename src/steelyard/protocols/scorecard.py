@@ -184,11 +184,10 @@ def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Ve
         KeyPoint(id=point.id, text=point.text, label="missing", reason=reason)
         for point in _distinct(sample.key_points or ())
     )
-    scores = scorecard_scores(items, empty_answer=True)
+    scores = scorecard_scores(items, empty_answer=True, asked=has_question(sample))
     if not items and not _derives(sample, options):
         scores["completeness"] = None
     if not has_question(sample):
-        scores["relevance"] = None
         flags.append("no_question")
     return _verdict(sample, options, items, flags, {}, scores)
 

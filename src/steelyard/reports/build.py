@@ -19,6 +19,7 @@ from steelyard.reports.tally import (
     GROUPS_PER_TAG,
     KIND_OF_METRIC,
     UNJUDGED_LIST,
+    WITHIN,
     AtomsTally,
     BandsTally,
     Bounded,
@@ -112,6 +113,7 @@ class ReportBuilder:
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
         self._unjudged = Counter[str]()
+        self._within_tolerance = 0
         self._labels = defaultdict[str, Counter[str]](Counter)
         self._all = GroupTally(self._scale)
         self._distributions = DistributionTally(protocol, self._scale)
@@ -145,6 +147,7 @@ class ReportBuilder:
         for reason in unjudged_reasons(verdict):
             count_bounded(self._unjudged, reason)
         for item in verdict.items:
+            self._within_tolerance += WITHIN in item.flags
             for kind, label in labels_of(item):
                 self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
@@ -186,6 +189,7 @@ class ReportBuilder:
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
             unjudged=dict(self._unjudged.most_common()),
+            within_tolerance=self._within_tolerance,
             votes=self._votes.summary(),
             worst=tuple(
                 LowSample(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -185,6 +186,17 @@ class SamplePage:
         about = bracketed(self.language, say(self.language, "report.comma").join(parts))
         return self.fact("evidence", f"{evidence.quote}{about}".strip())
 
+    def difference(self, atom: Atom) -> tuple[tuple[str, str], ...]:
+        """The claimed and the stated value, where they differ."""
+        if atom.difference is None:
+            return ()
+        claimed, stated = atom.difference.claimed, atom.difference.stated
+        kind = named(self.language, "difference", atom.difference.kind)
+        told = self.say("difference_told")
+        # Judged text is never a template: what it holds in braces stays as it is.
+        parts = {"{claimed}": claimed, "{stated}": stated, "{kind}": kind}
+        return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], told))
+
     def atoms(self) -> Iterator[Block]:
         atoms = [item for item in self.verdict.items if isinstance(item, Atom)]
         if atoms:
@@ -199,6 +211,7 @@ class SamplePage:
                 self.reason(atom.reason)
                 + self.reason(atom.level_reason, "level_reason")
                 + self.evidence(atom.evidence)
+                + self.difference(atom)
                 + self.beside(atom),
             )
 

@@ -32,6 +32,7 @@ MOST_GROUPS = 100
 GROUPS_PER_TAG = 512
 BANDED = ("relevance", "completeness", "accuracy", "faithfulness")
 REPEATED_CHECK = ("truthfulness", "not_fallback")
+WITHIN = "within_tolerance"
 UNJUDGED_LIST = "unjudged:"
 """Protocols flag a whole list that could not be had as `unjudged:LIST:REASON`."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from steelyard.records import AnyItem, Atom, Depth, Evidence, KeyPoint, Sentence, Verdict
+from steelyard.records import AnyItem, Atom, Depth, Evidence, KeyPoint, Sentence, ValueDifference, Verdict
 from steelyard.scoring import METRICS, Number, band_of_score, scorecard_scores, shallow
 from steelyard.transcripts.lines import (
     COLON,
@@ -20,6 +20,7 @@ from steelyard.transcripts.lines import (
     Reading,
     cause_line,
     compared,
+    difference_line,
     escape,
     evidence_line,
     flags_line,
@@ -27,6 +28,7 @@ from steelyard.transcripts.lines import (
     lines_of,
     more_than_one,
     read_cause,
+    read_difference,
     read_evidence,
     read_flags,
     undecorated,
@@ -86,7 +88,7 @@ DERIVED = "（推導）"
 
 
 def render(verdict: Verdict) -> str:
-    scores = scorecard_scores(verdict.items, empty_answer="empty_answer" in verdict.flags)
+    scores = _scores(verdict.items, verdict.flags)
     out: list[str] = []
     for metric, section in SECTIONS.items():
         out += [f"## {section.heading}", ""]
@@ -98,6 +100,10 @@ def render(verdict: Verdict) -> str:
     if verdict.flags:
         out += [flags_line(verdict.flags, TRADITIONAL)]
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _scores(items: Sequence[AnyItem], flags: Sequence[str]) -> dict[str, Number]:
+    return scorecard_scores(items, empty_answer="empty_answer" in flags, asked="no_question" not in flags)
 
 
 def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
@@ -119,6 +125,8 @@ def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
         yield f"   {evidence_line(evidence, TRADITIONAL)}"
     if isinstance(item, Atom) and item.causal_of is not None:
         yield f"   {cause_line(item.causal_of).translate(TRADITIONAL)}"
+    if isinstance(item, Atom) and item.difference is not None:
+        yield f"   {difference_line(item.difference, traditional=True)}"
     if item.flags:
         yield f"   {flags_line(item.flags, TRADITIONAL)}"
 
@@ -189,6 +197,7 @@ class Entry:
     reason: str | None = None
     evidence: Evidence | None = None
     causal_of: int | None = None
+    difference: ValueDifference | None = None
     flags: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
 
@@ -250,6 +259,8 @@ class Reader:
             entry.evidence = evidence
         elif (effect := read_cause(line)) is not None:
             entry.causal_of = effect
+        elif (difference := read_difference(line)) is not None:
+            entry.difference = difference
         elif (flags := read_flags(line)) is not None:
             entry.flags = flags
 
@@ -267,7 +278,7 @@ def parse(text: str) -> Reading:
         for kind, build in (("sentence", _sentence), ("key_point", _key_point), ("atom", _atom))
         for id, text in found.lists[kind].texts.items()
     )
-    scores = scorecard_scores(items, empty_answer="empty_answer" in found.flags)
+    scores = _scores(items, found.flags)
     odd, notes = compared(found.stated, scores)
     if found.unmatched:
         odd, notes["unmatched"] = (*odd, "unmatched_blocks"), found.unmatched
@@ -338,5 +349,6 @@ def _atom(found: Reader, id: int, text: str) -> AnyItem:
         reason=_why(entry, odd),
         evidence=entry.evidence,
         causal_of=entry.causal_of,
+        difference=entry.difference,
         flags=_flags(found, "atom", id, entry, *odd),
     )
