@@ -30,9 +30,10 @@ NAMING = re.compile(
     r"|platform|track|step|series|no\.|number)\s\d",
     re.IGNORECASE,
 )
-NAMED = re.compile(r"\A(?!(?:[Aa]bout|[Aa]round|[Oo]ver|[Ss]ome|[Uu]p|[Aa]t|[Mm]ore|[Ll]ess)\b)[A-Z][A-Za-z]+ \d+\Z")
-# Money before a number is no name: RMB300, US$5.
-MONEY_CODE = re.compile(r"\b(?:rmb|cny|usd|eur|gbp|jpy|hkd)\s?(?=\d)", re.IGNORECASE)
+# iPhone 15, Windows 11: a word with a capital letter before a bare number, unless it only says about how many.
+NAMED = re.compile(r"\A(?!(?:About|Around|Over|Some|Nearly|Almost|Roughly)\b)(?=[A-Za-z]*[A-Z])[A-Za-z]+ \d+\Z")
+# Neither money before a number nor a squared unit behind it makes a name: RMB300, 120 m2.
+NOT_NAMING = re.compile(r"\b(?:rmb|cny|usd|eur|gbp|jpy|hkd)\s?(?=\d)|(?<=[\d\s])[kcm]?m[23]\b", re.IGNORECASE)
 
 
 def ruling(difference: Difference | ValueDifference, tolerance: Tolerance) -> Ruling | None:
@@ -41,7 +42,8 @@ def ruling(difference: Difference | ValueDifference, tolerance: Tolerance) -> Ru
     if max(len(claimed), len(stated)) > LONGEST_VALUE or _plain(claimed) == _plain(stated):
         return None
     if _is_name(claimed) or _is_name(stated):
-        return "beyond"
+        # 第2排 and 第二排 are one name; beside the number it is for the judge to say.
+        return None if numbers(claimed) == numbers(stated) else "beyond"
     if difference.kind in ("date", "political_date"):
         found = _dates(claimed, stated, difference.kind, tolerance)
         if found is not None or dates(claimed) or dates(stated):
@@ -56,7 +58,8 @@ def _plain(text: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    return bool(NAMING.search(MONEY_CODE.sub("", text)) or NAMED.match(text)) and not dates(text)
+    bare = NOT_NAMING.sub("", text)
+    return bool(NAMING.search(bare) or NAMED.match(bare)) and not dates(text)
 
 
 # --- quantities ------------------------------------------------------------------------------------
