@@ -76,9 +76,9 @@ specification | 500 mg | 0.5 g | S S S S
 specification | 500 mg | 250 mg | B B W B
 specification | 2.4 mg | 2.41 mg | W B W W
 specification | 2 mg | 2.4 mg | B B W B
-specification | 下午3点 | 15:00 | S S - -
-specification | 9点 | 10点 | B B W W
-specification | 9:30 | 10:30 | B B - -
+specification | 下午3点 | 15:00 | S S S S
+specification | 9点 | 10点 | B B B B
+specification | 9:30 | 10:30 | B B B B
 specification | 3:00 | 15:00 | - - - -
 specification | 20-30人 | 10-15人 | B B - -
 specification | about 300 people | 298 people | W B W W
@@ -97,8 +97,8 @@ specification | iPhone 15 | iPhone 14 | B B B B
 specification | v1.3.2 | v1.3.1 | B B B B
 specification | 5号线 | 6号线 | B B B B
 specification | the 3rd floor | the 2nd floor | B B B B
-specification | 5月3日 | May 3 | S S - -
-specification | 5月3日 | 5月5日 | B B - -
+specification | 5月3日 | May 3 | S S S S
+specification | 5月3日 | 5月5日 | B B B B
 statistic | 30亿元 | 52亿元 | W B W B
 statistic | 30亿 | 2亿 | B B B B
 statistic | 一亿两千万 | 1.2亿 | S S S S

@@ -66,6 +66,9 @@ def _is_name(text: str) -> bool:
 
 
 def _quantities(claimed: str, stated: str, is_statistic: bool, tolerance: Tolerance) -> Ruling | None:
+    if _is_moment(claimed) and _is_moment(stated):
+        # A time of day has no order of magnitude.
+        return _specifications(claimed, stated)
     policy = tolerance.quantities
     left, right = _value(claimed), _value(stated)
     is_specification = not is_statistic and policy in ("statistics", "exact")
@@ -76,6 +79,10 @@ def _quantities(claimed: str, stated: str, is_statistic: bool, tolerance: Tolera
         # More than 100 is not 100, but how it differs is for the judge to say.
         return "same" if left.bound == right.bound or "about" in (left.bound, right.bound) else None
     return "within" if _tolerated(left, right, is_statistic, policy) else "beyond"
+
+
+def _is_moment(text: str) -> bool:
+    return clock(text) is not None or weekday(text) is not None or any(day.month for day in dates(text))
 
 
 def _value(text: str) -> Measure | None:
