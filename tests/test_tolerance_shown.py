@@ -104,10 +104,10 @@ def test_the_viewer_has_a_sign_and_a_filter(tmp_path: Path, protocol: str) -> No
     """≈ and both values on the sample's page; the table finds such samples by label and by flag, and shows the sign."""
     (run,) = fill(tmp_path / "store.db", [protocol])
     with viewing(tmp_path / "store.db") as address, httpx.Client(base_url=address, timeout=60) as client:
-        for query in ("label=tolerance:within_tolerance", "flag=within_tolerance"):
+        for query in ("label=tolerance:within", "flag=within_tolerance"):
             found = client.get(f"/runs/{run}/samples.json?{query}").json()
             assert [row["id"] for row in found["table"]["rows"]] == ["museum-visitors"], found
-        table = client.get(f"/runs/{run}/samples?label=tolerance:within_tolerance").text
+        table = client.get(f"/runs/{run}/samples?label=tolerance:within").text
         assert "≈" in table
         page = client.get(f"/runs/{run}/samples/museum-visitors").text
         assert "≈" in page

@@ -186,7 +186,7 @@ def _labels(item: Mapping[str, Any]) -> Iterator[str]:
         if item[field] is not None:
             yield f"{kind}:{item[field]}"
     if "within_tolerance" in item["flags"]:
-        yield "tolerance:within_tolerance"
+        yield "tolerance:within"
 
 
 def _title(sample: Mapping[str, Any]) -> str:

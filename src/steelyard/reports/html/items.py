@@ -83,7 +83,7 @@ class Items:
     def _atom(self, key: str, atom: Atom) -> ItemView:
         level = (Chip(named(self.language, "level", str(atom.level))),) if atom.level else ()
         cause = (Chip(self.page.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
-        near = (chip(self.language, "tolerance", WITHIN),) if WITHIN in atom.flags else ()
+        near = (chip(self.language, "tolerance", "within"),) if WITHIN in atom.flags else ()
         chips = (*near, chip(self.language, "atom", atom.label), *level, *cause)
         facts = self._facts(self.page.reason(atom.level_reason, "level_reason") + self.page.difference(atom))
         return self._item(key, atom, chips, facts, self.number(atom), atom.evidence)

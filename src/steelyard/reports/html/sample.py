@@ -156,7 +156,7 @@ class _Maker:
                     label = "off_topic" if item.on_topic == "off_topic" else item.support
                     yield f"s{index}", item.text, label, str(item.id)
                 case Atom():
-                    shown = WITHIN if WITHIN in item.flags else item.label
+                    shown = "within" if WITHIN in item.flags else item.label
                     yield f"a{index}", item.text, shown, self.items.number(item)
                 case Check():
                     for part, of_check in enumerate(item.parts[: self.limits.items]):
@@ -208,14 +208,14 @@ class _Maker:
     def _shows_badge(self, key: str, place: str) -> bool:
         # In the scorecard the sentences carry the numbers; a right statement inside them would only add noise.
         quiet = self.verdict.protocol == "scorecard" and key[0] == "a" and place == "t"
-        return not quiet or self.badges[key][1] not in ("good", "plain") or self.badges[key][1:] == SIGNS[WITHIN]
+        return not quiet or self.badges[key][1] not in ("good", "plain") or self.badges[key][1:] == SIGNS["within"]
 
     def _legend(self) -> Iterator[Chip]:
         """The labels that occur in the answer, each once."""
         kinds = {"s": "support", "a": "atom", "p": "part"}
         found = [(kinds[key[0]], label) for key, _, label, _ in self._placed() if key in self.places]
         for kind, label in dict.fromkeys(found):
-            told = {"off_topic": "on_topic", WITHIN: "tolerance"}.get(label, kind)
+            told = {"off_topic": "on_topic", "within": "tolerance"}.get(label, kind)
             yield chip(self.language, told, label)
 
     # --- lists of items ----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Literal
 
 from steelyard.records import Language
 from steelyard.reports.model import named
-from steelyard.reports.tally import WITHIN
 
 Tone = Literal["bad", "half", "open", "plain", "good"]
 # Where several items cover one place, the first of these is what a reader must see.
@@ -20,7 +19,7 @@ SIGNS: dict[str, tuple[Tone, str]] = {
     **dict.fromkeys(("undetermined", "invalid"), ("open", "?")),
     "from_background": ("good", "✓"),
     "partial": ("half", "◐"),
-    WITHIN: ("good", "≈"),
+    "within": ("good", "≈"),
     "benign_extension": ("plain", "+"),
     "exempt": ("plain", "○"),
     "no_claim": ("plain", "○"),

@@ -18,7 +18,6 @@ from steelyard.reports.build import BAD
 from steelyard.reports.html.page import score_tone
 from steelyard.reports.html.views import Chip, chip
 from steelyard.reports.model import SCALES, Scale, named
-from steelyard.reports.tally import WITHIN
 from steelyard.store import RunRow
 from steelyard.web.addresses import run_address, sample_address, with_query
 from steelyard.web.known import patience_for
@@ -170,7 +169,7 @@ def line(
     scale = SCALES.get(protocol, "number")
     values = [shown(name, row.scores.get(name), scale, language) for name in names]
     # No problem, but a reader must see where the tolerance was used; after what is wrong, before what is merely open.
-    told = (*BAD[:3], ("tolerance", WITHIN), *BAD[3:])
+    told = (*BAD[:3], ("tolerance", "within"), *BAD[3:])
     counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in told]
     problems = [(chip(language, kind, label), n) for kind, label, n in counted if n][:MOST_PROBLEMS]
     return Line(row, sample_address(run, row.id, **kept), values, problems)
