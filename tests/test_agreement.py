@@ -126,7 +126,7 @@ def test_rows_that_people_could_not_decide_are_left_out() -> None:
 
 def test_code_applies_its_rules_to_the_labels() -> None:
     """What is read is the label after tolerance: a judge that calls 118 for 120 wrong is overruled, as in a report."""
-    difference = {"kind": "quantity", "claimed": "118", "stated": "120"}
+    difference = {"kind": "statistic", "claimed": "118", "stated": "120"}
     label = {"id": 1, "label": "wrong", "quote": PASSAGE, "reference": 0, "level": 1, "difference": difference}
     judge = ScriptedJudge({"atomic.judge": {"atoms": [label], "fallback": False}})
     (answer,) = judged(cases.cases_of("kvpi", [row("118 shelves", name="kvpi")]), judge)

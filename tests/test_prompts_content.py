@@ -19,10 +19,10 @@ LANGUAGES = ("zh", "en")
 # Characters of the static part, which is paid for on every call. Chinese says the same in fewer.
 BUDGETS = {
     "atomic.split": 1500,
-    "atomic.judge": 3600,
+    "atomic.judge": 4000,
     "grounded.judge": 3200,
     "scorecard.key_points": 1100,
-    "scorecard.judge": 3000,
+    "scorecard.judge": 3400,
     "dialogue.validity": 2200,
     "dialogue.compliance": 2200,
 }

@@ -344,56 +344,109 @@ def differing(label: str, kind: str, claimed: str, stated: str) -> tuple[str, tu
 @pytest.mark.parametrize(
     ("kind", "claimed", "stated"),
     [
-        ("quantity", "128个", "120个"),
-        ("quantity", "1200万", "0.12亿"),
-        ("quantity", "３万", "30000"),
-        ("quantity", "9", "11"),
+        ("statistic", "128人", "120人"),
+        ("statistic", "9", "11"),
+        ("specification", "约3.1万元", "31,200元"),
         ("date", "2019年5月1日", "2019年6月3日"),
     ],
 )
-def test_tolerance_saves_a_near_value(kind: str, claimed: str, stated: str) -> None:
-    """Right order of magnitude, or right year: what the judge called wrong is correct, and flagged so."""
-    assert differing("wrong", kind, claimed, stated) == ("correct", ("within_tolerance",))
-    assert differing("correct", kind, claimed, stated) == ("correct", ())
+def test_a_value_within_the_tolerance_is_correct_and_flagged(kind: str, claimed: str, stated: str) -> None:
+    """Whatever the judge made of it: correct, flagged, and both values on the item."""
+    for label in ("wrong", "correct"):
+        atom = only({"label": label, "difference": {"kind": kind, "claimed": claimed, "stated": stated}})
+        assert (atom.label, atom.flags) == ("correct", ("within_tolerance",))
+        assert atom.difference
+        assert (atom.difference.kind, atom.difference.claimed, atom.difference.stated) == (kind, claimed, stated)
 
 
 @pytest.mark.parametrize(
     ("kind", "claimed", "stated"),
     [
-        ("quantity", "1.2万", "120"),
-        ("quantity", "3亿", "30万"),
+        ("statistic", "1.2万", "120"),
+        ("statistic", "3亿", "30万"),
+        ("specification", "128个", "120个"),
+        ("quantity", "128个", "120个"),
         ("date", "2018年", "2019年6月3日"),
         ("political_date", "1948年", "1949年10月1日"),
+        ("political_date", "1949年10月2日", "1949年10月1日"),
+        ("statistic", "第三排", "第二排"),
+        ("statistic", "L9", "L8"),
+        ("statistic", "v1.3", "v1.2"),
+        ("statistic", "3rd", "2nd"),
     ],
 )
-def test_tolerance_catches_a_far_value(kind: str, claimed: str, stated: str) -> None:
-    """Another order of magnitude or year: what the judge called correct is wrong, and flagged so."""
+def test_a_value_beyond_the_tolerance_is_wrong(kind: str, claimed: str, stated: str) -> None:
+    """Whatever the judge made of it; where it let the value pass, that is flagged. Names and ordinals are exact."""
     assert differing("correct", kind, claimed, stated) == ("wrong", ("beyond_tolerance",))
     assert differing("wrong", kind, claimed, stated) == ("wrong", ())
 
 
 @pytest.mark.parametrize(
-    ("kind", "claimed", "stated"),
-    [
-        ("political_date", "1949年10月2日", "1949年10月1日"),
-        ("quantity", "第三排", "第二排"),
-        ("quantity", "L9", "L8"),
-        ("quantity", "v1.3", "v1.2"),
-        ("quantity", "3rd", "2nd"),
-        ("quantity", "很多", "120个"),
-        ("date", "去年", "2019年"),
-    ],
+    ("claimed", "stated"), [("1200万", "0.12亿"), ("３万", "30000"), ("两年", "24个月"), ("1.5 kg", "1,500 g")]
 )
-def test_no_tolerance_for_what_is_exact_or_unreadable(kind: str, claimed: str, stated: str) -> None:
-    """Political dates, ordinals, models and versions are exact; what code cannot compare is the judge's."""
+def test_equal_values_are_no_difference(claimed: str, stated: str) -> None:
+    """What is equal after conversion is correct without any tolerance; a judge that called it wrong is overruled."""
+    assert differing("correct", "specification", claimed, stated) == ("correct", ())
+    assert differing("wrong", "specification", claimed, stated) == ("correct", ("same_value",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "claimed", "stated"),
+    [("specification", "免费", "不收费"), ("date", "去年", "2019年"), ("specification", "一个月", "30天")],
+)
+def test_what_code_cannot_compare_is_the_judges(kind: str, claimed: str, stated: str) -> None:
+    """No number, no year, units without a fixed ratio: the judge's label stands."""
     assert differing("wrong", kind, claimed, stated) == ("wrong", ())
     assert differing("correct", kind, claimed, stated) == ("correct", ())
+
+
+def test_the_policy_is_an_option() -> None:
+    """The same reply under other options: nested as in TOML, or by dotted names as on the command line."""
+    price = {"label": "correct", "difference": {"kind": "specification", "claimed": "$310", "stated": "$300"}}
+    assert only(price).label == "wrong"
+    assert only(price, tolerance={"quantities": "5%"}).label == "correct"
+    assert only(price, **{"tolerance.quantities": "magnitude"}).label == "correct"
+    crowd = {"label": "correct", "difference": {"kind": "statistic", "claimed": "31万", "stated": "30万"}}
+    assert only(crowd).label == "correct"
+    assert only(crowd, **{"tolerance.quantities": "exact", "tolerance": {"dates": "year"}}).label == "wrong"
+
+
+def test_strict_concerns_own_knowledge_only() -> None:
+    """Strict turns labels of own knowledge into undetermined; those by reference or inference stay as they are."""
+    for source, label, ends_as in [
+        ("own_knowledge", "correct", "undetermined"),
+        ("own_knowledge", "wrong", "undetermined"),
+        ("inference", "correct", "correct"),
+        ("inference", "wrong", "wrong"),
+        ("reference", "correct", "correct"),
+        ("reference", "wrong", "wrong"),
+        (None, "correct", "correct"),
+        ("own_knowledge", "exempt", "exempt"),
+        ("inference", "undetermined", "undetermined"),
+    ]:
+        atom = only({"label": label, "source": source}, strict=True)
+        assert atom.label == ends_as
+        assert ("own_knowledge_ignored" in atom.flags) is (ends_as != label)
+        assert only({"label": label, "source": source}).label == label
 
 
 @pytest.mark.parametrize("label", ["undetermined", "exempt"])
 def test_tolerance_decides_nothing_that_was_not_decided(label: str) -> None:
     """A difference beside an undetermined or exempt label changes nothing."""
-    assert differing(label, "quantity", "120", "120") == (label, ())
+    assert differing(label, "specification", "120", "130") == (label, ())
+
+
+# --- no question ------------------------------------------------------------------------------------
+
+
+def test_without_a_question_there_are_labels_but_no_levels() -> None:
+    """A summary held against its sources: accuracy as ever, levels null, and the sample says why."""
+    summary = RAG.model_copy(update={"question": ""})
+    fed = judge("atomic", summary, TWO)
+    assert fed.verdict.scores["accuracy"] == 1
+    assert [(atom.level, atom.level_reason) for atom in atoms_of(fed.verdict)] == [(None, ""), (None, "")]
+    assert "no_question" in fed.verdict.flags
+    assert fed.verdict.status == "judged"
 
 
 # --- fallback, edges --------------------------------------------------------------------------------

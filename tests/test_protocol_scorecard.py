@@ -185,7 +185,7 @@ def test_accuracy_by_atoms() -> None:
 
 
 def test_atoms_follow_the_atomic_rules() -> None:
-    """Atoms are those of `atomic`: strictness, evidence, links; level and tolerance are not code's here."""
+    """Atoms are those of `atomic`: strictness, evidence, links, tolerance; only the level is not asked for."""
     labels = {1: {"label": "wrong"}, 2: {"source": "own_knowledge", "quote": None}}
     split = {"atoms": [{"id": 1, "text": "自习室在第二层", "causal_of": 2}, {"id": 2, "text": "自习室共有120个座位"}]}
     atoms = of_kind(judge("scorecard", RAG, split, changed(atoms=labels), strict=True).verdict, Atom)

@@ -278,6 +278,7 @@ def test_json_keys_are_stable() -> None:
             "tags",
             "flags",
             "unjudged",
+            "within_tolerance",
             "votes",
             "worst",
             "n_bad_rows",

@@ -510,7 +510,7 @@ def test_the_manifest_says_how_the_run_came_about(steelyard: Steelyard, samples:
         run = store.run("last")
     manifest = run.manifest
     assert run.state == "complete"
-    assert manifest["protocol"] == {"name": "atomic", "version": 1}
+    assert manifest["protocol"] == {"name": "atomic", "version": 2}
     assert manifest["options"]["place"] == "Ashby"
     assert {"atomic.split.en", "atomic.judge.zh"} <= manifest["prompts"].keys()
     assert manifest["judge"]["model"] == "test-model"

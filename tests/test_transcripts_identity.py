@@ -17,6 +17,7 @@ from steelyard.records import (
     Part,
     Sentence,
     Usage,
+    ValueDifference,
     Verdict,
 )
 from steelyard.scoring import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
@@ -146,6 +147,14 @@ def verdict(protocol: str, items: Any, scores: Any, flags: tuple[str, ...], **mo
     return Verdict(id="x", protocol=protocol, status="judged", scores=scores, items=tuple(items), flags=flags, **more)
 
 
+differences = st.none() | st.builds(
+    ValueDifference,
+    kind=st.sampled_from(["statistic", "specification", "date", "political_date"]),
+    claimed=texts,
+    stated=texts,
+)
+
+
 @st.composite
 def atomic_verdicts(draw: st.DrawFn) -> Verdict:
     labels = st.sampled_from(["correct", "wrong", "undetermined", "exempt", "unjudged"])
@@ -158,6 +167,7 @@ def atomic_verdicts(draw: st.DrawFn) -> Verdict:
                 level_reason=optional,
                 evidence=evidences,
                 causal_of=st.none() | st.integers(1, 40),
+                difference=differences,
             )
         )
     ]
@@ -192,7 +202,8 @@ def grounded_verdicts(draw: st.DrawFn) -> Verdict:
 
 @st.composite
 def scorecard_verdicts(draw: st.DrawFn) -> Verdict:
-    topics = st.sampled_from(["on_topic", "off_topic", "unjudged"])
+    asked = draw(st.booleans())
+    topics = st.sampled_from(["on_topic", "off_topic", "unjudged"]) if asked else st.none()
     supports = st.sampled_from(["supported", "partial", "unsupported", "no_claim", "unjudged"])
     coverage = st.sampled_from(["covered", "partial", "missing", "unjudged"])
     depths = st.sampled_from(["deep", "adequate", "bare", None])
@@ -202,10 +213,13 @@ def scorecard_verdicts(draw: st.DrawFn) -> Verdict:
     items = [
         *(Sentence(**f) for f in draw(numbered(on_topic=topics, support=supports, evidence=evidences))),
         *(KeyPoint(**f) for f in draw(numbered(label=coverage, depth=depths, keypoints_source=sources))),
-        *(Atom(**f) for f in draw(numbered(label=labels, evidence=evidences, causal_of=effects))),
+        *(
+            Atom(**f)
+            for f in draw(numbered(label=labels, evidence=evidences, causal_of=effects, difference=differences))
+        ),
     ]
-    flags = draw(flag_lists) + draw(st.sampled_from([(), ("empty_answer",)]))
-    scores = scorecard_scores(items, empty_answer="empty_answer" in flags)
+    flags = draw(flag_lists) + draw(st.sampled_from([(), ("empty_answer",)])) + (() if asked else ("no_question",))
+    scores = scorecard_scores(items, empty_answer="empty_answer" in flags, asked=asked)
     return verdict("scorecard", items, scores, flags=flags, notes={"summary": draw(texts)})
 
 

@@ -113,7 +113,7 @@ def test_a_second_look_leaves_the_level_alone() -> None:
 
 def test_what_is_within_the_tolerance_is_neither_split_nor_amiss() -> None:
     """Code finds such a value right, so two judges who put it differently agree, and nobody is asked again."""
-    near = {"kind": "quantity", "claimed": "100 m", "stated": "101 m"}
+    near = {"kind": "statistic", "claimed": "100", "stated": "101"}
     strict, second = scripted("a", {"atoms": {1: {"label": "wrong", "difference": near}}}), scripted("b")
     for judge in (strict, PanelJudge([strict, scripted("c")]), VerifyingJudge(strict, second)):
         atom = one(judge).items[0]

@@ -165,7 +165,7 @@ def _atoms(ask: Ask) -> SaidById:
     collected = yield from collect([ask], lambda _, label: lacks_evidence(label, references))
     said = {}
     for numbered_atom in ask.data.atoms:
-        atom = atom_item(numbered_atom, collected, references, strict=False, causal_of=None)
+        atom = atom_item(numbered_atom, collected, references)
         if atom.label != "unjudged":
             label = collected.label("atoms", atom.id)
             said[atom.id] = Said(atom.label, atom.level, _probability(label))

@@ -326,7 +326,7 @@ def input_of(
         data = Input([path], dict(fields), encoding, format, surface, on_note)
         data.check(protocol)
         return data
-    given = samples_from(samples, protocol.kind, fields=fields, on_note=on_note)
+    given = samples_from(samples, protocol.kind, fields=fields, on_note=on_note, needs_question=protocol.needs_question)
     return Input([], dict(fields), encoding, format, surface, on_note, given)
 
 

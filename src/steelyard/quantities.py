@@ -1,7 +1,6 @@
-"""Numbers and dates as people write them, and the tolerance the protocols grant them.
+"""Numbers and years as people write them: exact values, units, and how finely a number is written.
 
-Quantities agree when their order of magnitude does: same floor(log10), or a ratio of at most √10. Dates
-agree when the year does. Exact arithmetic throughout; where a text can be read in two ways, None.
+Exact arithmetic throughout; where a text can be read in two ways, None.
 """
 
 from __future__ import annotations
@@ -10,11 +9,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from steelyard.tasks import Difference
 from steelyard.text import fold
-
-# Ordinals, model names and versions look like quantities, but nothing near them is right.
-EXACT = re.compile(r"第|[a-z][-.]?\d|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {
     "〇": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "貳": 2, "叁": 3, "參": 3, "肆": 4, "伍": 5, "陆": 6,
@@ -82,16 +77,23 @@ PART_OF = re.compile(rf"([百千万萬]|[{HAN_NUMERAL}]{{1,20}})分之(?=[0-9{HA
 
 
 class Quantity(NamedTuple):
-    """A number with its multiplier applied, and the unit that follows it (or the currency before it)."""
+    """A number with its multiplier applied, and the unit that follows it (or the currency before it).
+
+    `step` is the place of the last digit that was written: 1000 in 3.1万. `before` and `after` are the text around it.
+    """
 
     value: Fraction
     unit: str
+    step: Fraction
+    before: str
+    after: str
 
 
 class Found(NamedTuple):
     start: int
     end: int
     value: Fraction
+    step: Fraction
 
 
 def quantity(text: str) -> Quantity | None:
@@ -113,6 +115,7 @@ def quantity(text: str) -> Quantity | None:
     if is_name or _first(rest):
         return None
     value = -found.value if SIGN.search(before) else found.value
+    after = rest
     if percent := PERCENT.match(rest.lstrip()):
         unit, rest = "%", rest.lstrip()[percent.end() :]
     elif rest.startswith("‰"):
@@ -121,7 +124,17 @@ def quantity(text: str) -> Quantity | None:
         unit, scale, rest = "%", Fraction(10), rest[1:]
     if not unit and (currency := CURRENCY.search(before)):
         unit = currency.group()[0]
-    return Quantity(value * scale, unit + APPROXIMATION.sub("", rest).casefold())
+    written = unit + APPROXIMATION.sub("", rest).casefold()
+    return Quantity(value * scale, written, found.step * scale, before.casefold(), after.casefold())
+
+
+def numbers(text: str) -> list[Fraction]:
+    """Every number of a text, in order, whatever it counts or names."""
+    text, found = MINUS.sub("-", fold(text)), []
+    while one := _first(text):
+        found.append(one.value)
+        text = text[one.end :]
+    return found
 
 
 def _first(text: str) -> Found | None:
@@ -136,10 +149,36 @@ def _numeral(text: str) -> Found | None:
         value, end = read_numeral(match.group()), match.end()
         if value is None:
             continue
+        step = last_place(match.group())
         if unit := ENGLISH_UNIT.match(text, end):
-            value, end = value * ENGLISH_UNITS[unit[1].lower()], unit.end()
-        return Found(match.start(), end, value)
+            times = ENGLISH_UNITS[unit[1].lower()]
+            value, step, end = value * times, step * times, unit.end()
+        return Found(match.start(), end, value, step)
     return None
+
+
+def last_place(numeral: str) -> Fraction:
+    """What the last written digit of a numeral counts: 1000 in 3.1万, 1 in 三百 and in 300."""
+    whole, _, decimals = numeral.partition("点")
+    if decimals:
+        return Fraction(1, 10 ** len(decimals))
+    tokens = TOKEN.findall(whole)
+    if tokens and tokens[-1] in DIGITS and any(token in LARGE_UNITS for token in tokens):
+        # 三万五 is 35,000: the last digit counts thousands.
+        unit = next(token for token in reversed(tokens) if token in LARGE_UNITS or token in SMALL_UNITS)
+        return Fraction(LARGE_UNITS.get(unit, SMALL_UNITS.get(unit, 10)), 10) if "零" not in tokens else Fraction(1)
+    large = small = Fraction(1)
+    for token in reversed(tokens):
+        if token in LARGE_UNITS:
+            large *= LARGE_UNITS[token]
+        elif token in SMALL_UNITS:
+            small *= SMALL_UNITS[token]
+        elif token[0].isascii():
+            return large * small / Fraction(10) ** len(token.partition(".")[2])
+        else:
+            break
+    # 三百 is how 300 is written in Chinese, not 3 of a larger unit.
+    return large
 
 
 def han_number(text: str) -> Fraction | None:
@@ -199,8 +238,10 @@ def _english(text: str) -> Found | None:
     match = ENGLISH.search(text)
     if match is None or len(match.group()) > LONGEST * 4:
         return None
-    value = _in_words(re.findall(r"[a-z]+", match.group().lower()))
-    return None if value is None else Found(match.start(), match.end(), Fraction(value))
+    words = re.findall(r"[a-z]+", match.group().lower())
+    value = _in_words(words)
+    step = Fraction(1 if words[-1] == "hundred" else ENGLISH_UNITS.get(words[-1], 1))
+    return None if value is None else Found(match.start(), match.end(), Fraction(value), step)
 
 
 def in_words(text: str) -> Fraction | None:
@@ -225,7 +266,7 @@ def _in_words(words: list[str]) -> int | None:
     return total + section
 
 
-# --- tolerance -------------------------------------------------------------------------------------
+# --- magnitude -------------------------------------------------------------------------------------
 
 
 def magnitude(value: Fraction) -> int:
@@ -235,7 +276,7 @@ def magnitude(value: Fraction) -> int:
 
 
 def same_magnitude(a: Fraction, b: Fraction) -> bool:
-    """Whether two quantities agree within the tolerance."""
+    """Whether two values have the same order of magnitude: the same floor(log10), or a ratio of at most √10."""
     if a == b:
         return True
     if a == 0 or b == 0 or (a < 0) != (b < 0):
@@ -244,19 +285,7 @@ def same_magnitude(a: Fraction, b: Fraction) -> bool:
     return magnitude(a) == magnitude(b) or max(a / b, b / a) ** 2 <= 10
 
 
-def quantities_agree(claimed: str, stated: str) -> bool | None:
-    """Whether two written quantities agree; None where code cannot compare them (no number, other units)."""
-    left, right = quantity(claimed), quantity(stated)
-    if left is None or right is None:
-        return None
-    # 5 may stand for 5公里, but 0.3 does not stand for 0.3 %.
-    units = {left.unit, right.unit}
-    if len(units) > 1 and ("" not in units or "%" in units):
-        return None
-    return same_magnitude(left.value, right.value)
-
-
-# --- dates -----------------------------------------------------------------------------------------
+# --- years -----------------------------------------------------------------------------------------
 
 YEAR = re.compile(
     rf"(?P<bc>公元前|前|西元前)?\s?(?:(?<!\d)(?P<arabic>1\d{{3}}|20\d{{2}}|2100|(?<=公元|西元)\d{{1,4}}|(?<=元前)\d{{1,4}})(?!\d)"
@@ -272,19 +301,3 @@ def years(text: str) -> list[int]:
         year = int(match["arabic"]) if match["arabic"] else _digits(match["han"])
         found.append(-year if match["bc"] or match["bce"] else year)
     return found
-
-
-def dates_agree(claimed: str, stated: str) -> bool | None:
-    """Whether two written dates name the same years; None where either names none, or one names more."""
-    left, right = years(claimed), years(stated)
-    return left == right if left and len(left) == len(right) else None
-
-
-def near_enough(difference: Difference) -> bool | None:
-    """Whether values that a judge found to differ are within tolerance; None where that is the judge's to say."""
-    if difference.kind == "quantity":
-        exact = EXACT.search(difference.claimed) or EXACT.search(difference.stated)
-        return None if exact else quantities_agree(difference.claimed, difference.stated)
-    same_year = dates_agree(difference.claimed, difference.stated)
-    # The right year is not enough for a political date, but a wrong one is wrong for any.
-    return None if difference.kind == "political_date" and same_year else same_year

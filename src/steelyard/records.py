@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Generator, Mapping
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self
@@ -27,7 +28,7 @@ class RagSample(Record):
     """A question, what was retrieved for it, and the answer to weigh."""
 
     id: str
-    question: str
+    question: str = Field(default="", description="blank where there is none: a summary, a translation, a report")
     answer: str
     references: tuple[str, ...] = ()
     reference_answer: str | None = None
@@ -57,6 +58,43 @@ class DialogueSample(Record):
 
 
 Sample = RagSample | DialogueSample
+
+
+# --- tolerance -------------------------------------------------------------------------------------
+
+
+QUANTITY_POLICY = r"^(statistics|exact|magnitude|[0-9]{1,3}(\.[0-9]{1,6})?%)$"
+
+
+class Tolerance(Record):
+    """How far a claimed value may be from the stated one and still count as right.
+
+    `quantities`: `statistics`, `exact`, `magnitude` or `N%`. `dates`: `seed` (political ones exact, of others the
+    year), `exact` or `year`.
+    """
+
+    quantities: str = Field(
+        default="statistics",
+        description="statistics, exact, magnitude or N%, for example 5%",
+        json_schema_extra={"pattern": QUANTITY_POLICY},
+    )
+    dates: Literal["seed", "exact", "year"] = "seed"
+
+    @field_validator("quantities")
+    @classmethod
+    def _known_policy(cls, policy: str) -> str:
+        policy = policy.strip().replace("％", "%").replace(" %", "%")
+        if not re.fullmatch(QUANTITY_POLICY, policy):
+            raise ValueError(f"must be statistics, exact, magnitude or a percentage such as 5%, not {policy!r}")
+        return policy
+
+
+class ValueDifference(Record):
+    """The two values where answer and passage give the same fact differently, and what kind of value it is."""
+
+    kind: Literal["statistic", "specification", "date", "political_date"]
+    claimed: str
+    stated: str
 
 
 # --- asks and replies ------------------------------------------------------------------------------
@@ -111,6 +149,7 @@ class Ask(Record):
     """One question to a judge: which task, about what, and the shape of the reply.
 
     `again` and `verify` are part of the key, so a second try is never answered by the record of the first.
+    `tolerance` is not: no judge is told of it, but whoever counts the votes of several must count as the protocol does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -121,6 +160,7 @@ class Ask(Record):
     reply: type[ReplyData]
     again: Again | None = None
     verify: tuple[str, ...] = Field(default=(), description="what an earlier reply found amiss, to be looked at afresh")
+    tolerance: Tolerance = Tolerance()
 
     @cached_property
     def key(self) -> str:
@@ -267,6 +307,9 @@ class Atom(Item):
     level_reason: str = ""
     evidence: Evidence | None = None
     causal_of: int | None = Field(default=None, description="id of the atom that is this one's effect")
+    difference: ValueDifference | None = Field(
+        default=None, exclude_if=_is_none, description="the claimed and the stated value, where they differ"
+    )
 
 
 class Check(Item):
@@ -288,10 +331,10 @@ class Part(Record):
 
 
 class Sentence(Item):
-    """One sentence of the answer, with its two labels."""
+    """One sentence of the answer, with its two labels; without a question there is no topic, and `on_topic` is null."""
 
     kind: Literal["sentence"] = "sentence"
-    on_topic: TopicLabel
+    on_topic: TopicLabel | None
     support: SupportLabel
     evidence: Evidence | None = None
 

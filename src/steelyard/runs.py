@@ -66,6 +66,7 @@ class Input:
             format=self.format,
             on_note=(lambda note: None) if quietly else self.on_note,
             surface=self.surface,
+            needs_question=protocol.needs_question,
         )
         return enumerate(samples)
 

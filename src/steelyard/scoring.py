@@ -161,14 +161,15 @@ def shallow(items: Iterable[AnyItem]) -> bool:
     return 2 * sum(point.depth == "bare" for point in hits) > len(hits)
 
 
-def scorecard_scores(items: Sequence[AnyItem], *, empty_answer: bool = False) -> dict[str, Number]:
-    """The metrics from 0 to 100. An empty answer is off topic and covers nothing: 0, not null."""
+def scorecard_scores(items: Sequence[AnyItem], *, empty_answer: bool = False, asked: bool = True) -> dict[str, Number]:
+    """The metrics from 0 to 100. An empty answer is off topic and covers nothing: 0, not null. Where nothing was
+    `asked` there is no topic."""
     scores: dict[str, Number] = {}
     for name, metric in METRICS.items():
         value = metric.ratio(items)
         scores[name] = None if value is None else band_score(value)
     if empty_answer:
-        scores |= {"relevance": 0, "completeness": 0}
+        scores |= {"relevance": 0 if asked else None, "completeness": 0}
     elif shallow(items) and scores["completeness"] is not None:
         scores["completeness"] = min(scores["completeness"], SHALLOW_CAP)
     return scores

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from steelyard.records import Data, Depth, Numbered, ReplyData, Source
@@ -53,11 +53,20 @@ class SplitReply(ReplyData):
 
 
 class Difference(ReplyData):
-    """Atom and passage state the same thing with another quantity or date; code applies the tolerance."""
+    """Atom and passage state the same thing with another value; the judge says of what kind, code does the rest.
 
-    kind: Literal["quantity", "date", "political_date"]
+    A `statistic` is a figure that sources themselves give roughly, a `specification` one to act on.
+    """
+
+    kind: Literal["statistic", "specification", "date", "political_date"]
     claimed: str
     stated: str
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _in_doubt(cls, kind: object) -> object:
+        # Recordings of earlier versions have it, and so have models that do not tell the two apart.
+        return "specification" if kind == "quantity" else kind
 
 
 class GradedAtomVerdict(ReplyData):
@@ -170,6 +179,7 @@ class AtomVerdict(ReplyData):
     reason: str = ""
     label: Literal["correct", "wrong", "undetermined", "exempt"]
     source: Source | None = None
+    difference: Difference | None = None
 
 
 class SentenceVerdict(ReplyData):

@@ -61,7 +61,8 @@ def labels(verdict: Verdict, variant: Variant) -> dict[Place, str]:
                     found["criterion", f"{at[0]}.{at[1]}"] = item.label
             case Sentence():
                 if (number := own.number(item.id - 1)) is not None:
-                    found["on_topic", str(number + 1)] = item.on_topic
+                    if item.on_topic is not None:
+                        found["on_topic", str(number + 1)] = item.on_topic
                     found["support", str(number + 1)] = item.support
             case Atom():
                 if (number := own.of(item.text)) is not None:

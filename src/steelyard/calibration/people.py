@@ -115,7 +115,9 @@ def _scores(verdict: Verdict, items: Sequence[AnyItem], given: Mapping[Place, st
         case "grounded":
             return grounded_scores([i for i in items if isinstance(i, Check)])
         case "scorecard":
-            return scorecard_scores(items, empty_answer="empty_answer" in verdict.flags)
+            return scorecard_scores(
+                items, empty_answer="empty_answer" in verdict.flags, asked="no_question" not in verdict.flags
+            )
         case "dialogue":
             return dialogue_scores([i for i in items if isinstance(i, Criterion)])
         case _:

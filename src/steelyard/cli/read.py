@@ -57,13 +57,19 @@ def validate(
     from steelyard.protocols import get_protocol
     from steelyard.samples import read_samples
 
-    kind = get_protocol(protocol).kind
+    chosen = get_protocol(protocol)
     check_files(files)
     good = bad = 0
     problems: dict[tuple[str | None, str | None, str], Problem] = {}
-    fields = pairs(map, "--map")
     for sample in read_samples(
-        files, kind, fields=fields, encoding=encoding, format=format, on_note=note, surface=Surface.flags
+        files,
+        chosen.kind,
+        fields=pairs(map, "--map"),
+        encoding=encoding,
+        format=format,
+        on_note=note,
+        surface=Surface.flags,
+        needs_question=chosen.needs_question,
     ):
         if isinstance(sample, InputError):
             bad += 1

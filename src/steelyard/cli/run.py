@@ -106,6 +106,19 @@ def run(
         ),
     ] = None,
     place: Annotated[str | None, typer.Option(help="Where the user is, for samples that do not say.")] = None,
+    tolerance_quantities: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY", help="Which numbers may be off: statistics (default), exact, magnitude, or N%, e.g. 5%."
+        ),
+    ] = None,
+    tolerance_dates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Which dates may be off: seed (default; political ones exact, others by year), exact, year.",
+        ),
+    ] = None,
     prompts: PromptsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
@@ -142,7 +155,14 @@ def run(
     chosen = get_protocol(protocol)
     check_files(files)
     check_out(out, files)
-    switches: dict[str, Any] = {"strict": strict, "thorough": thorough, "date": date, "place": place}
+    switches: dict[str, Any] = {
+        "strict": strict,
+        "thorough": thorough,
+        "date": date,
+        "place": place,
+        "tolerance.quantities": tolerance_quantities,
+        "tolerance.dates": tolerance_dates,
+    }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
     data = runs.Input(files, pairs(map, "--map"), encoding, format, on_note=note)
@@ -245,7 +265,7 @@ def rescore(
 ) -> None:
     """Compute a run's scores anew from its stored replies, without a call; other options can be tried.
 
-    Example:  steelyard rescore last -O strict=true
+    Example:  steelyard rescore last -O tolerance.quantities=exact
     """
     from steelyard import runs
     from steelyard.cli.session import Lines

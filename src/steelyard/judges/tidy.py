@@ -35,7 +35,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "reference": ("参考资料", "參考資料", "资料", "資料"),
     "inference": ("推断", "推斷", "推理", "推论", "推論"),
     "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
-    "quantity": ("数量", "數量"),
+    "statistic": ("统计", "統計", "统计数字", "統計數字", "statistics"),
+    "specification": ("规格", "規格", "数量", "數量", "quantity", "specifications"),
     "date": ("日期",),
     "political_date": ("政治日期", "政治类日期", "政治類日期"),
 }

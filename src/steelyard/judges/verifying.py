@@ -9,7 +9,7 @@ from typing import Any, Literal
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
 from steelyard.judges.voting import labels_by_id, leading, meaning
-from steelyard.records import Ask, Mark, Reply, ReplyData, Unjudged
+from steelyard.records import Ask, Mark, Reply, ReplyData, Tolerance, Unjudged
 
 Unconfirmed = Literal["second", "undetermined"]
 
@@ -69,7 +69,7 @@ class VerifyingJudge:
         for name, items in ask.data.items().items():
             # What nobody asked about is dropped by the protocol; it must not be paid for a second time.
             wanted = {item.id for item in items}
-            if findings := {id: fields for id, fields in amiss(first, name).items() if id in wanted}:
+            if findings := {id: fields for id, fields in amiss(first, name, ask.tolerance).items() if id in wanted}:
                 found[name] = findings
         if not found:
             return first
@@ -88,14 +88,18 @@ class VerifyingJudge:
         usage = first.usage + second.usage
         if isinstance(second, Unjudged):
             return first.model_copy(update={"usage": usage})
-        data, marks = self._weighed(first, second, found)
+        data, marks = self._weighed(first, second, found, ask.tolerance)
         return first.model_copy(update={"data": data, "marks": marks, "usage": usage})
 
     async def aclose(self) -> None:
         await close_all([self.judge, self.verifier])
 
     def _weighed(
-        self, first: Reply, second: Reply, found: Mapping[str, Mapping[int, Mapping[str, Any]]]
+        self,
+        first: Reply,
+        second: Reply,
+        found: Mapping[str, Mapping[int, Mapping[str, Any]]],
+        tolerance: Tolerance,
     ) -> tuple[ReplyData, dict[str, dict[int, Mark]]]:
         """First and second look as one reply."""
         marks = {name: dict(by_id) for name, by_id in first.marks.items()}
@@ -109,7 +113,7 @@ class VerifyingJudge:
                 gone = {
                     field: said
                     for field, said in findings.get(label.id, {}).items()
-                    if other is not None and field not in open_there and not _is_amiss(other, field)
+                    if other is not None and field not in open_there and not _is_amiss(other, field, tolerance)
                 }
                 labels.append(self._label(label, other, gone))
                 if gone:
@@ -144,27 +148,33 @@ class VerifyingJudge:
         )
 
 
-def amiss(reply: Reply, name: str) -> dict[int, dict[str, Any]]:
+def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, Any]]:
     """What a reply found amiss in one of its lists: by id, the fields with what they say. What is open is none."""
     found: dict[int, dict[str, Any]] = {}
     for id, label in _once(reply.data, name).items():
         left_open = _mark(reply.marks, name, id).open
-        fields = {field: _said(label, field) for field in AMISS if _is_amiss(label, field) and field not in left_open}
+        fields = {
+            field: _said(label, field, tolerance)
+            for field in AMISS
+            if _is_amiss(label, field, tolerance) and field not in left_open
+        }
         if fields:
             found[id] = fields
     return found
 
 
-def _is_amiss(label: Any, field: str) -> bool:
+def _is_amiss(label: Any, field: str, tolerance: Tolerance) -> bool:
     if field == "complies" and not getattr(label, "triggered", True):
         return False
-    said = _said(label, field)
+    said = _said(label, field, tolerance)
     return said is not None and any(said is bad or (said == bad and type(said) is type(bad)) for bad in AMISS[field])
 
 
-def _said(label: Any, field: str) -> Any:
+def _said(label: Any, field: str, tolerance: Tolerance) -> Any:
     """A label as it counts: a wrong value within the tolerance is none."""
-    return meaning(label, field) if field == "label" and hasattr(label, field) else getattr(label, field, None)
+    return (
+        meaning(label, field, tolerance) if field == "label" and hasattr(label, field) else getattr(label, field, None)
+    )
 
 
 def _word(field: str, said: Any) -> str:

@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from steelyard.quantities import near_enough
-from steelyard.records import Ask, Data, Mark, ReplyData
+from steelyard.records import Ask, Data, Mark, ReplyData, Tolerance
 from steelyard.text import find_quote
+from steelyard.tolerance import ruling
 
 # These belong to another label of the same item and are read together with it.
 BESIDE = frozenset({"source", "triggered"})
@@ -90,7 +90,7 @@ def merge(ask: Ask, ballots: Sequence[Ballot], bar: Bar) -> Merged:
             abstained = [doubt[id] for doubt in doubts if id in doubt]
             voices = sum(one is not None for one in said)
             if voices and voices + len(abstained) >= bar.quorum:
-                verdict, mark = _item(said, [ballot.weight for ballot in ballots], ask.data, bar.share)
+                verdict, mark = _item(said, [ballot.weight for ballot in ballots], ask, bar.share)
                 verdicts.append(verdict)
                 marks.setdefault(name, {})[id] = mark
                 if mark.open:
@@ -122,13 +122,15 @@ def settle(ask: Ask, merged: Merged, further: ReplyData, weight: Fraction, ballo
             for label in getattr(merged.reply, name)
         ]
         for id, label in said.items():
-            marks[name][id] = _with_further(marks[name][id], label, weight, [ballot.weight for ballot in ballots])
+            weights = [ballot.weight for ballot in ballots]
+            marks[name][id] = _with_further(marks[name][id], label, weight, weights, ask.tolerance)
         open_[name] = tuple(id for id in ids if id not in said)
     whole = merged.whole
     if whole:
         mark = marks[WHOLE][0]
         changed |= {field: getattr(further, field) for field in mark.open}
-        marks[WHOLE] = {0: _with_further(mark, further, weight, [ballot.weight for ballot in ballots])}
+        weights = [ballot.weight for ballot in ballots]
+        marks[WHOLE] = {0: _with_further(mark, further, weight, weights, ask.tolerance)}
         whole = False
     return Merged(merged.reply.model_copy(update=changed), marks, open_, whole)
 
@@ -142,10 +144,12 @@ def _decided(label: ReplyData, by: ReplyData, mark: Mark) -> ReplyData:
     return by.model_copy(update=agreed)
 
 
-def _with_further(mark: Mark, label: ReplyData, weight: Fraction, weights: Sequence[Fraction]) -> Mark:
+def _with_further(
+    mark: Mark, label: ReplyData, weight: Fraction, weights: Sequence[Fraction], tolerance: Tolerance
+) -> Mark:
     shares, votes = dict(mark.shares), dict(mark.votes)
     for field in mark.open:
-        word = meaning(label, field)
+        word = meaning(label, field, tolerance)
         cast = [(said, w) for said, w in zip(mark.votes[field], weights, strict=True) if said is not None]
         total = sum((w for _, w in cast), start=weight)
         shares[field] = float((sum((w for said, w in cast if said == word), start=weight)) / total)
@@ -153,23 +157,28 @@ def _with_further(mark: Mark, label: ReplyData, weight: Fraction, weights: Seque
     return mark.model_copy(update={"shares": shares, "votes": votes, "open": (), "flags": ("escalated",)})
 
 
-def _item(
-    said: Sequence[Any | None], weights: Sequence[Fraction], data: Data, share: Fraction
-) -> tuple[ReplyData, Mark]:
+def _item(said: Sequence[Any | None], weights: Sequence[Fraction], ask: Ask, share: Fraction) -> tuple[ReplyData, Mark]:
     """One item by vote, label by label."""
+
+    def meant(label: Any, field: str) -> Any:
+        return meaning(label, field, ask.tolerance)
+
     voices = [(label, weight) for label, weight in zip(said, weights, strict=True) if label is not None]
     shape: type[ReplyData] = type(voices[0][0])
-    polls = {field: poll(((meaning(label, field), w) for label, w in voices), share) for field in counted(shape)}
+    polls = {field: poll(((meant(label, field), w) for label, w in voices), share) for field in counted(shape)}
     first = leading(shape)
     side = [label for label, _ in voices]
     if first and polls[first].winner is not None:
-        side = [label for label in side if meaning(label, first) == polls[first].winner]
-    base: ReplyData = next((label for label in side if _is_proven(label, data)), side[0])
+        side = [label for label in side if meant(label, first) == polls[first].winner]
+    base: ReplyData = next((label for label in side if _is_proven(label, ask.data)), side[0])
     changed = {
-        field: next(getattr(label, field) for label, _ in voices if meaning(label, field) == found.winner)
+        field: next(getattr(label, field) for label, _ in voices if meant(label, field) == found.winner)
         for field, found in polls.items()
         if field != first and found.winner is not None
     }
+    if getattr(base, "difference", None) is None and (differing := [one for one in side if _has_difference(one)]):
+        # What one of them found to differ is told, whoever of them is quoted.
+        changed["difference"] = differing[0].difference
     for field in GRADES & set(label_fields(shape)):
         # A depth is that of a label; a level is given whatever the label.
         of = side if field == "depth" else [label for label, _ in voices]
@@ -179,7 +188,7 @@ def _item(
             changed[field] = winner
     mark = Mark(
         shares={field: float(found.share) for field, found in polls.items()},
-        votes={field: tuple(None if one is None else meaning(one, field) for one in said) for field in polls},
+        votes={field: tuple(None if one is None else meant(one, field) for one in said) for field in polls},
         open=tuple(field for field, found in polls.items() if found.winner is None),
     )
     return base.model_copy(update=changed), mark
@@ -200,12 +209,18 @@ def _whole(ballots: Sequence[Ballot], shape: type[ReplyData], share: Fraction) -
     return {field: found.winner for field, found in polls.items() if found.winner is not None}, mark
 
 
-def meaning(label: Any, field: str) -> Any:
+def _has_difference(label: Any) -> bool:
+    return getattr(label, "difference", None) is not None
+
+
+def meaning(label: Any, field: str, tolerance: Tolerance) -> Any:
     """What a label counts as: partly and not at all are one and the same breach, and what nothing called for is met; of
     values that differ, the tolerance says which is right and which is wrong."""
     said = getattr(label, field)
-    if field == "label" and said in ("correct", "wrong") and (difference := getattr(label, "difference", None)):
-        return {True: "correct", False: "wrong", None: said}[near_enough(difference)]
+    if field == "label" and said in ("correct", "wrong") and _has_difference(label):
+        return {"same": "correct", "within": "correct", "beyond": "wrong"}.get(
+            ruling(label.difference, tolerance) or "", said
+        )
     if field == "complies":
         return "satisfied" if said == "fully" or not getattr(label, "triggered", True) else "violated"
     return said

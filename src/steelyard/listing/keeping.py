@@ -183,12 +183,15 @@ def columns(seq: int, id: str, status: str, sample: Mapping[str, Any], verdict: 
 
 def _labels(item: Mapping[str, Any]) -> Iterator[str]:
     for kind, field in LABEL_FIELDS.get(item["kind"], ()):
-        yield f"{kind}:{item[field]}"
+        if item[field] is not None:
+            yield f"{kind}:{item[field]}"
+    if "within_tolerance" in item["flags"]:
+        yield "tolerance:within"
 
 
 def _title(sample: Mapping[str, Any]) -> str:
     turns = sample.get("turns") or [{}]
-    text = " ".join((sample.get("question") or turns[0].get("prompt", "")).split())
+    text = " ".join((sample.get("question") or turns[0].get("prompt", "") or sample.get("answer", "")).split())
     return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
 
 

@@ -44,7 +44,7 @@ class SampleRow(Record):
     seq: int
     id: str
     status: Status
-    title: str = Field(description="the beginning of the question, or of a dialogue's first prompt")
+    title: str = Field(description="the beginning of the question, of a dialogue's first prompt, or else of the answer")
     scores: Mapping[str, float | None]
     flags: tuple[str, ...]
     tags: tuple[str, ...]

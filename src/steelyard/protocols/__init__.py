@@ -26,13 +26,15 @@ class Protocol:
     scores: tuple[str, ...]
     main_score: str
     version: int = 1
+    needs_question: bool = True
+    """Whether a sample without a question is a bad row; else the protocol copes with a blank one."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
 
     def parse_options(self, given: Mapping[str, Any]) -> Options:
         """The protocol's options from a user's names and values; the error names the option and the place."""
         try:
-            return self.options.model_validate(dict(given))
+            return self.options.model_validate(nested(given))
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
@@ -40,6 +42,17 @@ class Protocol:
             if first["type"] == "extra_forbidden":
                 raise ConfigError(f"{self.name} has no option {name!r}; it has {known}") from None
             raise ConfigError(f"option {name} of {self.name}: {first['msg']}") from None
+
+
+def nested(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with dotted names as the tables they stand for: `tolerance.dates` is `dates` in `tolerance`."""
+    found = {name: value for name, value in given.items() if "." not in name}
+    for name, value in given.items():
+        table, dot, inner = name.partition(".")
+        if dot:
+            held = found.get(table)
+            found[table] = {**(held if isinstance(held, Mapping) else {}), inner: value}
+    return found
 
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
@@ -52,7 +65,16 @@ def _built_in(name: str) -> Protocol:
         case "atomic":
             from steelyard.protocols import atomic
 
-            return Protocol(name, "rag", atomic.atomic, atomic.AtomicOptions, atomic.SCORES, "accuracy")
+            return Protocol(
+                name,
+                "rag",
+                atomic.atomic,
+                atomic.AtomicOptions,
+                atomic.SCORES,
+                "accuracy",
+                version=2,
+                needs_question=False,
+            )
         case "grounded":
             from steelyard.protocols import grounded
 
@@ -60,7 +82,16 @@ def _built_in(name: str) -> Protocol:
         case "scorecard":
             from steelyard.protocols import scorecard
 
-            return Protocol(name, "rag", scorecard.scorecard, scorecard.ScorecardOptions, scorecard.SCORES, "accuracy")
+            return Protocol(
+                name,
+                "rag",
+                scorecard.scorecard,
+                scorecard.ScorecardOptions,
+                scorecard.SCORES,
+                "accuracy",
+                version=2,
+                needs_question=False,
+            )
         case _:
             from steelyard.protocols import dialogue
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from steelyard.protocols.atoms import atom_item, finish_split, lacks_evidence, split_ask
+from steelyard.protocols.atoms import Rules, atom_item, finish_split, lacks_evidence, split_ask
 from steelyard.protocols.common import (
     WHOLE,
     Options,
     collect,
+    has_question,
     has_text,
     in_parts,
     prompt_language,
@@ -14,7 +15,7 @@ from steelyard.protocols.common import (
     status_of,
     too_long,
 )
-from steelyard.records import Ask, Atom, RagSample, Rounds, Unjudged, Verdict
+from steelyard.records import Ask, Atom, RagSample, Rounds, Tolerance, Unjudged, Verdict
 from steelyard.scoring import atomic_scores
 from steelyard.suspicion import suspected
 from steelyard.tasks import AtomicData, AtomicReply
@@ -23,9 +24,11 @@ SCORES = ("accuracy", "accuracy_strict", "coverage", "fallback")
 
 
 class AtomicOptions(Options):
-    """`strict`: labels that rest on the judge's own knowledge become undetermined."""
+    """`strict`: labels that rest on the judge's own knowledge become undetermined. `tolerance`: how far values may
+    differ."""
 
     strict: bool = False
+    tolerance: Tolerance = Tolerance()
     date: str = ""
     place: str = ""
 
@@ -39,6 +42,8 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     checkable = has_text(sample.references)
     if not checkable:
         flags.append("no_references")
+    if not has_question(sample):
+        flags.append("no_question")
     language = prompt_language(sample.question, sample.answer)
 
     ask = split_ask(sample, language)
@@ -56,14 +61,14 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
         place=sample.place or options.place or NOT_GIVEN[language],
         atoms=split.atoms,
     )
-    judging = Ask(task="atomic.judge", language=language, data=data, reply=AtomicReply)
+    judging = Ask(task="atomic.judge", language=language, data=data, reply=AtomicReply, tolerance=options.tolerance)
     collected = yield from collect(
         in_parts(judging, options.part_size),
         lambda _, label: checkable and lacks_evidence(label, sample.references),
     )
+    rules = Rules(options.strict, options.tolerance, has_question(sample))
     atoms = tuple(
-        atom_item(atom, collected, sample.references, strict=options.strict, causal_of=split.causal_of.get(atom.id))
-        for atom in split.atoms
+        atom_item(atom, collected, sample.references, rules, split.causal_of.get(atom.id)) for atom in split.atoms
     )
     replies: list[AtomicReply] = collected.replies
     fallback = int(replies[0].fallback) if replies else None

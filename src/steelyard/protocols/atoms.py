@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from typing import NamedTuple
 
 from steelyard.protocols.common import Collected, PromptLanguage, has_text, marked, same_words, why_open
-from steelyard.quantities import near_enough
-from steelyard.records import Again, Ask, Atom, AtomLabel, Evidence, Numbered, RagSample, Reply, Source, Unjudged
+from steelyard.records import (
+    Again,
+    Ask,
+    Atom,
+    AtomLabel,
+    Evidence,
+    Numbered,
+    RagSample,
+    Reply,
+    Source,
+    Tolerance,
+    Unjudged,
+    ValueDifference,
+)
 from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
 from steelyard.text import find_quote, normalise, sentences, wording
+from steelyard.tolerance import ruling
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 
@@ -98,8 +112,23 @@ def _named(label: AnyAtomVerdict) -> int | None:
     return label.reference if isinstance(label, GradedAtomVerdict) else None
 
 
+class Rules(NamedTuple):
+    """What the options say about the labels of atoms."""
+
+    strict: bool = False
+    tolerance: Tolerance = Tolerance()
+    has_question: bool = True
+
+
+USUAL = Rules()
+
+
 def atom_item(
-    atom: Numbered, collected: Collected, references: Sequence[str], *, strict: bool, causal_of: int | None
+    atom: Numbered,
+    collected: Collected,
+    references: Sequence[str],
+    rules: Rules = USUAL,
+    causal_of: int | None = None,
 ) -> Atom:
     """One atom with its label, after the rules that are code's: evidence, tolerance, strictness, no references."""
     label: AnyAtomVerdict | None = collected.label("atoms", atom.id)
@@ -108,46 +137,49 @@ def atom_item(
         return Atom(id=atom.id, text=atom.text, label="unjudged", reason=reason, causal_of=causal_of)
     mark = collected.mark("atoms", atom.id)
     is_open = "label" in mark.open
-    final, flags = ("undetermined", ()) if is_open else _decided(label, references, strict=strict)
+    final, flags = ("undetermined", ()) if is_open else _decided(label, references, rules)
     evidence: Evidence | None = None
     if final in ("correct", "wrong"):
         evidence = evidence_of(label.quote, _named(label), references, label.source)
         if atom.id in collected.unverified.get("atoms", ()):
             flags = (*flags, "evidence_unverified")
+    graded = label if isinstance(label, GradedAtomVerdict) and rules.has_question else None
     item = Atom(
         id=atom.id,
         text=atom.text,
         label=final,
-        level=label.level if isinstance(label, GradedAtomVerdict) else None,
-        level_reason=label.level_reason if isinstance(label, GradedAtomVerdict) else "",
+        level=graded.level if graded else None,
+        level_reason=graded.level_reason if graded else "",
         reason=why_open(mark) if is_open else label.reason,
         evidence=evidence,
         causal_of=causal_of,
+        difference=_difference(label) if final in ("correct", "wrong") else None,
         flags=flags,
     )
     return marked(item, mark)
 
 
-def _decided(label: AnyAtomVerdict, references: Sequence[str], *, strict: bool) -> tuple[AtomLabel, tuple[str, ...]]:
-    """The label that counts, and the flag that says why it is not the judge's."""
+def _difference(label: AnyAtomVerdict) -> ValueDifference | None:
+    return ValueDifference(**label.difference.model_dump()) if label.difference else None
+
+
+def _decided(label: AnyAtomVerdict, references: Sequence[str], rules: Rules) -> tuple[AtomLabel, tuple[str, ...]]:
+    """The label that counts, and the flag that says what code had to do with it."""
     if label.label not in ("correct", "wrong"):
         return label.label, ()
     if not has_text(references):
         return "undetermined", ("no_references",)
-    if strict and label.source == "own_knowledge":
+    if rules.strict and label.source == "own_knowledge":
         return "undetermined", ("own_knowledge_ignored",)
-    agrees = _agrees(label)
-    if agrees is True and label.label == "wrong":
-        return "correct", ("within_tolerance",)
-    if agrees is False and label.label == "correct":
-        return "wrong", ("beyond_tolerance",)
-    return label.label, ()
-
-
-def _agrees(label: AnyAtomVerdict) -> bool | None:
-    """Whether the two values that differ are near enough; None where that is the judge's to say."""
-    difference = label.difference if isinstance(label, GradedAtomVerdict) else None
-    return None if difference is None else near_enough(difference)
+    match ruling(label.difference, rules.tolerance) if label.difference else None:
+        case "within":
+            return "correct", ("within_tolerance",)
+        case "beyond":
+            return "wrong", () if label.label == "wrong" else ("beyond_tolerance",)
+        case "same":
+            return "correct", () if label.label == "correct" else ("same_value",)
+        case None:
+            return label.label, ()
 
 
 def evidence_of(

@@ -70,6 +70,11 @@ def has_text(references: Iterable[str]) -> bool:
     return any(passage and not passage.isspace() for passage in references)
 
 
+def has_question(sample: RagSample) -> bool:
+    """A summary, a translation or a report answers none."""
+    return bool(sample.question.strip())
+
+
 def rag_size(sample: RagSample) -> int:
     texts = (sample.question, sample.answer, sample.reference_answer or "")
     return sum(map(len, (*texts, *sample.references, *(sample.key_points or ()))))

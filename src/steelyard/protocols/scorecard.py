@@ -9,12 +9,22 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from steelyard.protocols.atomic import NOT_GIVEN
-from steelyard.protocols.atoms import Split, atom_item, evidence_of, finish_split, is_quoted, lacks_evidence, split_ask
+from steelyard.protocols.atoms import (
+    Rules,
+    Split,
+    atom_item,
+    evidence_of,
+    finish_split,
+    is_quoted,
+    lacks_evidence,
+    split_ask,
+)
 from steelyard.protocols.common import (
     Collected,
     Options,
     PromptLanguage,
     collect,
+    has_question,
     has_text,
     in_parts,
     marked,
@@ -37,6 +47,7 @@ from steelyard.records import (
     Rounds,
     Sentence,
     SupportLabel,
+    Tolerance,
     TopicLabel,
     Unjudged,
     Verdict,
@@ -65,6 +76,7 @@ class ScorecardOptions(Options):
     """`weights` (metric → weight) asks for a composite score; without them there is none."""
 
     strict: bool = False
+    tolerance: Tolerance = Tolerance()
     derive_key_points: bool = True
     weights: Mapping[str, float] = {}
     date: str = ""
@@ -92,6 +104,8 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     checkable = has_text(sample.references)
     if not checkable:
         flags.append("no_references")
+    if not has_question(sample):
+        flags.append("no_question")
     language = prompt_language(sample.question, sample.answer)
 
     # First round: what is to be labelled.
@@ -124,19 +138,19 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     )
     collected = Collected()
     if data.items():
-        judging = Ask(task="scorecard.judge", language=language, data=data, reply=ScorecardReply)
+        judging = Ask(
+            task="scorecard.judge", language=language, data=data, reply=ScorecardReply, tolerance=options.tolerance
+        )
         collected = yield from collect(
             in_parts(judging, options.part_size),
             lambda _, label: checkable and _unproven(label, sample.references),
         )
-    judged = tuple(_sentence(sentence, collected, sample.references) for sentence in data.sentences)
+    judged = tuple(_sentence(sentence, collected, sample) for sentence in data.sentences)
+    rules = Rules(options.strict, options.tolerance)
     items: tuple[AnyItem, ...] = (
         *judged,
         *(_key_point(point, collected, source) for point in data.key_points),
-        *(
-            atom_item(atom, collected, sample.references, strict=options.strict, causal_of=split.causal_of.get(atom.id))
-            for atom in data.atoms
-        ),
+        *(atom_item(atom, collected, sample.references, rules, split.causal_of.get(atom.id)) for atom in data.atoms),
     )
     notes: dict[str, Any] = {}
     if votes := collected.votes():
@@ -158,7 +172,9 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
 
 
 def _derives(sample: RagSample, options: ScorecardOptions) -> bool:
-    return sample.key_points is None and options.derive_key_points
+    """Without a question nobody can tell which of all that the passages say had to be said."""
+    known = has_question(sample) or bool(sample.reference_answer)
+    return sample.key_points is None and options.derive_key_points and known
 
 
 def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Verdict:
@@ -168,9 +184,11 @@ def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Ve
         KeyPoint(id=point.id, text=point.text, label="missing", reason=reason)
         for point in _distinct(sample.key_points or ())
     )
-    scores = scorecard_scores(items, empty_answer=True)
+    scores = scorecard_scores(items, empty_answer=True, asked=has_question(sample))
     if not items and not _derives(sample, options):
         scores["completeness"] = None
+    if not has_question(sample):
+        flags.append("no_question")
     return _verdict(sample, options, items, flags, {}, scores)
 
 
@@ -201,14 +219,16 @@ def _unproven(label: AtomVerdict | SentenceVerdict | KeyPointVerdict, references
     return False
 
 
-def _sentence(sentence: Numbered, collected: Collected, references: Sequence[str]) -> Sentence:
+def _sentence(sentence: Numbered, collected: Collected, sample: RagSample) -> Sentence:
     label: SentenceVerdict | None = collected.label("sentences", sentence.id)
+    references, asked = sample.references, has_question(sample)
     if label is None:
-        reason = collected.reason("sentences", sentence.id)
-        return Sentence(id=sentence.id, text=sentence.text, on_topic="unjudged", support="unjudged", reason=reason)
+        reason, topic = collected.reason("sentences", sentence.id), "unjudged" if asked else None
+        return Sentence(id=sentence.id, text=sentence.text, on_topic=topic, support="unjudged", reason=reason)
     mark = collected.mark("sentences", sentence.id)
     support: SupportLabel = "unjudged" if "support" in mark.open else label.support
     on_topic: TopicLabel = "unjudged" if "on_topic" in mark.open else "on_topic" if label.on_topic else "off_topic"
+    fields = {"on_topic": "on_topic", "support": "support"} if asked else {"support": "support"}
     flags: tuple[str, ...] = ()
     evidence: Evidence | None = None
     if support not in ("no_claim", "unjudged") and not has_text(references):
@@ -219,15 +239,15 @@ def _sentence(sentence: Numbered, collected: Collected, references: Sequence[str
     item = Sentence(
         id=sentence.id,
         text=sentence.text,
-        on_topic=on_topic,
+        on_topic=on_topic if asked else None,
         support=support,
-        reason=why_open(mark) if mark.open else label.reason,
+        reason=why_open(mark) if set(mark.open) & fields.keys() else label.reason,
         evidence=evidence,
         flags=flags,
     )
     if "on_topic" in mark.first:
         mark = mark.model_copy(update={"first": {**mark.first, "on_topic": "off_topic"}})
-    return marked(item, mark, fields={"on_topic": "on_topic", "support": "support"})
+    return marked(item, mark, fields=fields)
 
 
 def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -> KeyPoint:

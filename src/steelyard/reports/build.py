@@ -32,6 +32,7 @@ from steelyard.reports.tally import (
     GROUPS_PER_TAG,
     KIND_OF_METRIC,
     UNJUDGED_LIST,
+    WITHIN,
     AtomsTally,
     BandsTally,
     Bounded,
@@ -131,6 +132,7 @@ class ReportBuilder:
         self._languages = Counter[Language]()
         self._unjudged = Counter[str]()
         self._gaps = Counter[str]()
+        self._within_tolerance = 0
         self._labels = defaultdict[str, Counter[str]](Counter)
         self._all = GroupTally(self._scale)
         self._distributions = DistributionTally(protocol, self._scale)
@@ -166,6 +168,7 @@ class ReportBuilder:
         if verdict.status != "judged":
             count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
+            self._within_tolerance += WITHIN in item.flags
             for kind, label in labels_of(item):
                 self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
@@ -207,6 +210,7 @@ class ReportBuilder:
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
             unjudged=dict(self._unjudged.most_common()),
+            within_tolerance=self._within_tolerance,
             votes=self._votes.summary(),
             worst=tuple(
                 LowSample(
@@ -276,8 +280,8 @@ class ReportBuilder:
 
 
 def cluster_of(sample: Sample | None) -> Cluster | None:
-    """What makes samples depend on each other: the same question. A dialogue stands alone."""
-    if not isinstance(sample, RagSample):
+    """What makes samples depend on each other: the same question. A dialogue, or a sample without one, stands alone."""
+    if not isinstance(sample, RagSample) or not sample.question.strip():
         return None
     question = sample.question.strip().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(question, digest_size=8).digest())

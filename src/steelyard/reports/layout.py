@@ -27,6 +27,7 @@ from steelyard.reports.model import (
     agreement_notes,
     named,
     self_judged_note,
+    tolerance_note,
     votes_notes,
 )
 from steelyard.scoring import band_of_score
@@ -92,8 +93,7 @@ class Page:
             lines.append(self._pair("judge", self.say("comma").join(judges)))
             lines += agreement_notes(r.judges, r.language).values()
         lines += votes_notes(r)
-        if note := self_judged_note(r):
-            lines.append(note)
+        lines += [note for note in (tolerance_note(r), self_judged_note(r)) if note]
         if r.n_bad_rows:
             lines.append(self._pair("bad_rows", str(r.n_bad_rows)))
         return Lines(tuple(lines))

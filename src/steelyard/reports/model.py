@@ -218,6 +218,7 @@ class Report(Record):
     tags: dict[str, Group]
     flags: dict[str, Group]
     unjudged: dict[str, int]
+    within_tolerance: int = Field(default=0, description="statements that only the tolerance makes correct")
     votes: dict[str, Votes] = Field(default_factory=dict, description="empty where one judge alone was asked once")
     worst: tuple[LowSample, ...]
     n_bad_rows: int
@@ -251,6 +252,14 @@ def self_judged_note(report: Report) -> str:
     kinds = sorted({family for judge in report.judges for family in families(judge)})
     told = say(report.language, "report.comma").join(kinds)
     return say(report.language, "report.self_judged").format(n=own.n, all=report.n, families=told)
+
+
+def tolerance_note(report: Report) -> str:
+    """How many statements are correct only by the tolerance, in a sentence; nothing where none is."""
+    if not report.within_tolerance:
+        return ""
+    correct = report.labels.get("atom", {}).get("correct", 0)
+    return say(report.language, "report.within_tolerance").format(n=report.within_tolerance, all=correct)
 
 
 def votes_notes(report: Report) -> list[str]:

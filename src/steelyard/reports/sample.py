@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Tabl
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import SCALES, agreement_notes, bracketed, named, reason_in
-from steelyard.reports.tally import is_open, is_yes_or_no
+from steelyard.reports.tally import is_open, is_yes_or_no, labels_of
 from steelyard.scoring import band_of_score, shallow
 from steelyard.wording import band_description, say, words
 
@@ -160,7 +161,8 @@ class SamplePage:
         yield Passage(text)
 
     def rag(self, sample: RagSample) -> Iterator[Block]:
-        yield from self.quoted("question", sample.question)
+        if sample.question.strip():
+            yield from self.quoted("question", sample.question)
         yield from self.quoted("answer", sample.answer)
         if sample.reference_answer:
             yield from self.quoted("reference_answer", sample.reference_answer)
@@ -184,6 +186,17 @@ class SamplePage:
         about = bracketed(self.language, say(self.language, "report.comma").join(parts))
         return self.fact("evidence", f"{evidence.quote}{about}".strip())
 
+    def difference(self, atom: Atom) -> tuple[tuple[str, str], ...]:
+        """The claimed and the stated value, where they differ."""
+        if atom.difference is None:
+            return ()
+        claimed, stated = atom.difference.claimed, atom.difference.stated
+        kind = named(self.language, "difference", atom.difference.kind)
+        told = self.say("difference_told")
+        # Judged text is never a template: what it holds in braces stays as it is.
+        parts = {"{claimed}": claimed, "{stated}": stated, "{kind}": kind}
+        return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], told))
+
     def atoms(self) -> Iterator[Block]:
         atoms = [item for item in self.verdict.items if isinstance(item, Atom)]
         if atoms:
@@ -198,6 +211,7 @@ class SamplePage:
                 self.reason(atom.reason)
                 + self.reason(atom.level_reason, "level_reason")
                 + self.evidence(atom.evidence)
+                + self.difference(atom)
                 + self.beside(atom),
             )
 
@@ -230,7 +244,7 @@ class SamplePage:
             yield Entry(
                 sentence.id,
                 sentence.text,
-                (self.label("on_topic", sentence.on_topic), self.label("support", sentence.support)),
+                tuple(self.label(kind, label) for kind, label in labels_of(sentence)),
                 self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.beside(sentence),
             )
 

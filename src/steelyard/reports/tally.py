@@ -32,6 +32,7 @@ MOST_GROUPS = 100
 GROUPS_PER_TAG = 512
 BANDED = ("relevance", "completeness", "accuracy", "faithfulness")
 REPEATED_CHECK = ("truthfulness", "not_fallback")
+WITHIN = "within_tolerance"
 UNJUDGED_LIST = "unjudged:"
 """Protocols flag a whole list that could not be had as `unjudged:LIST:REASON`."""
 
@@ -39,7 +40,8 @@ UNJUDGED_LIST = "unjudged:"
 def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
     """Every label an item carries, with the name of its kind in the wording."""
     if isinstance(item, Sentence):
-        return ("on_topic", item.on_topic), ("support", item.support)
+        topic = () if item.on_topic is None else (("on_topic", item.on_topic),)
+        return *topic, ("support", item.support)
     if isinstance(item, Criterion):
         return ("criterion", item.label), ("validity", item.validity)
     return ((item.kind, str(item.label)),)

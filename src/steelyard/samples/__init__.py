@@ -33,9 +33,11 @@ def read_samples(
     format: str | None = None,
     on_note: OnNote = lambda note: None,
     surface: Surface = Surface.python,
+    needs_question: bool = True,
 ) -> Iterator[Sample | InputError]:
     """The samples of these files (`-` is standard input), one after the other.
 
+    With `needs_question` a row without a question cannot be read either.
     A row that cannot be read comes as an `InputError` in its place, and the reading goes on; so does a file.
     An unknown field, format or encoding is the caller's mistake and raises `ConfigError` at once.
     """
@@ -43,7 +45,7 @@ def read_samples(
     check_fields(kind, fields)
     check_sources(names, format, encoding)
     rows = (row for name in names for row in rows_of(name, format, encoding, on_note, surface))
-    return _samples(rows, kind, fields, on_note, surface)
+    return _samples(rows, kind, fields, on_note, surface, needs_question)
 
 
 def samples_from(
@@ -52,11 +54,12 @@ def samples_from(
     *,
     fields: Mapping[str, str] | None = None,
     on_note: OnNote = lambda note: None,
+    needs_question: bool = True,
 ) -> Iterator[Sample | InputError]:
     """The same for what is in memory already: mappings, records, dataclasses, models, or a table of them."""
     check_fields(kind, fields)
     rows = ((Place(None, n, "item"), row) for n, row in enumerate(rows_in(samples), 1))
-    return _samples(rows, kind, fields, on_note, Surface.python)
+    return _samples(rows, kind, fields, on_note, Surface.python, needs_question)
 
 
 def _samples(
@@ -65,6 +68,7 @@ def _samples(
     fields: Mapping[str, str] | None,
     on_note: OnNote,
     surface: Surface,
+    needs_question: bool,
 ) -> Iterator[Sample | InputError]:
     noted: set[tuple[str | None, str]] = set()
     with Ids() as ids:
@@ -73,7 +77,7 @@ def _samples(
                 yield row
                 continue
             try:
-                sample, reading = coerce(row, kind, fields or _NO_FIELDS, surface)
+                sample, reading = coerce(row, kind, fields or _NO_FIELDS, surface, needs_question=needs_question)
             except InputError as error:
                 # A new error, because the caught one holds on to the row through its traceback.
                 problem, field = error.problem, error.field

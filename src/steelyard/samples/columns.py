@@ -98,7 +98,8 @@ def check_fields(kind: Kind, fields: Mapping[str, str] | None) -> None:
 def names_a_sample(keys: Iterable[str]) -> bool:
     """Whether these are the columns of a sample, rather than of something that holds samples."""
     meant = {spelled[key][0] for spelled in _SPELLED.values() for key in map(_spelling, keys) if key in spelled}
-    return meant >= {"question", "answer"} or meant >= {"system_prompt", "turns"}
+    known = ({"question", "answer"}, {"references", "answer"}, {"system_prompt", "turns"})
+    return any(meant >= names for names in known)
 
 
 class Row:
@@ -144,6 +145,13 @@ class Row:
         if not blank and not found.strip():
             raise InputError("is empty", field=self.path(name))
         return found
+
+    def optional(self, name: str) -> str:
+        """A text that may be left out, unless the user named its column."""
+        column, value = self.find(name)
+        if name in self._fields and column is not None and value is None:
+            raise self.missing(name)
+        return "" if value is None else values.text(value, self.path(name))
 
     def need(self, *names: str) -> None:
         """Raise one error for all of these fields that no column holds."""

@@ -15,10 +15,16 @@ from steelyard.samples.objects import as_mapping
 from steelyard.samples.shapes import recognised
 
 
-def sample_from(row: Mapping[str, object], kind: Kind, *, fields: Mapping[str, str] | None = None) -> Sample:
+def sample_from(
+    row: Mapping[str, object],
+    kind: Kind,
+    *,
+    fields: Mapping[str, str] | None = None,
+    needs_question: bool = True,
+) -> Sample:
     """The sample that one mapping stands for. Raises `InputError`, which names the field."""
     check_fields(kind, fields)
-    sample, _ = coerce(row, kind, fields or {})
+    sample, _ = coerce(row, kind, fields or {}, needs_question=needs_question)
     return sample if sample.id else sample.model_copy(update={"id": derived_id(sample)})
 
 
@@ -30,12 +36,21 @@ def derived_id(sample: Sample) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def coerce(row: object, kind: Kind, fields: Mapping[str, str], surface: Surface = Surface.python) -> tuple[Sample, str]:
+def coerce(
+    row: object,
+    kind: Kind,
+    fields: Mapping[str, str],
+    surface: Surface = Surface.python,
+    *,
+    needs_question: bool = True,
+) -> tuple[Sample, str]:
     """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is.
 
     The second value says how the row was read, where that is not plain from the names of its columns.
     """
     if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+        if needs_question and isinstance(row, RagSample) and not row.question.strip():
+            raise InputError(f"the sample {row.id!r} has none, and this protocol needs one", field="question")
         return _sendable(row), ""
     row = row if isinstance(row, RagSample | DialogueSample) else as_mapping(row)
     if not isinstance(row, Mapping):
@@ -44,7 +59,7 @@ def coerce(row: object, kind: Kind, fields: Mapping[str, str], surface: Surface 
         if kind == "dialogue":
             return _dialogue(row, fields, surface), ""
         data, reading = recognised(row, fields)
-        return _rag(data, fields, surface), reading
+        return _rag(data, fields, surface, needs_question), reading
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
 
@@ -57,9 +72,9 @@ def _sendable(sample: Sample) -> Sample:
     return sample
 
 
-def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface) -> RagSample:
+def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface, needs_question: bool) -> RagSample:
     row = Row(data, "rag", fields, surface=surface)
-    question, answer = _question_and_answer(row)
+    question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
     return RagSample(
@@ -78,11 +93,14 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
     )
 
 
-def _question_and_answer(row: Row) -> tuple[str, str]:
+def _question_and_answer(row: Row, needs_question: bool) -> tuple[str, str]:
     messages = row.value("messages")
     if messages is None:
-        row.need("question", "answer")
-        return row.needed("question"), row.needed("answer", blank=True)
+        row.need(*(("question", "answer") if needs_question else ("answer",)))
+        return (
+            row.needed("question") if needs_question else row.optional("question"),
+            row.needed("answer", blank=True),
+        )
     asked, answered = row.value("question") is not None, row.find("answer")[1] is not None
     question, answer = "", ""
     if not (asked and answered):

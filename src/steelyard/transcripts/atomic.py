@@ -22,6 +22,7 @@ from steelyard.transcripts.atomic_reader import Reader, agreed
 from steelyard.transcripts.lines import (
     Reading,
     cause_line,
+    difference_line,
     escape,
     escape_within,
     evidence_line,
@@ -86,6 +87,8 @@ def _block(atom: Atom) -> Iterator[str]:
         yield evidence_line(atom.evidence)
     if atom.causal_of is not None:
         yield cause_line(atom.causal_of)
+    if atom.difference is not None:
+        yield difference_line(atom.difference)
     if atom.flags:
         yield flags_line(atom.flags)
 
@@ -136,6 +139,7 @@ def _atom(found: Reader, id: int, text: str) -> Atom:
         level_reason=level_reason,
         evidence=next((block.evidence for block in blocks if block.evidence), None),
         causal_of=next((block.causal_of for block in blocks if block.causal_of is not None), None),
+        difference=next((block.difference for block in blocks if block.difference), None),
         flags=with_flags(stated, *odd, *said.flags),
     )
 

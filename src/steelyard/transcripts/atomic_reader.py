@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from steelyard.records import Evidence
+from steelyard.records import Evidence, ValueDifference
 from steelyard.transcripts.atomic_lines import (
     ACCURACY,
     FALLBACK_PROSE,
@@ -39,6 +39,7 @@ from steelyard.transcripts.lines import (
     Totals,
     item_of,
     read_cause,
+    read_difference,
     read_evidence,
     read_flags,
     undecorated,
@@ -65,6 +66,7 @@ class Block:
     steps: list[tuple[Literal["need", "accuracy"], list[str]]] = field(default_factory=list)
     evidence: Evidence | None = None
     causal_of: int | None = None
+    difference: ValueDifference | None = None
     stated_flags: tuple[str, ...] = ()
     wraps: bool = False
     cells: Judgement | None = None
@@ -276,6 +278,8 @@ class Reader:
             block.evidence, block.wraps = evidence, False
         elif (effect := read_cause(line)) is not None:
             block.causal_of, block.wraps = effect, False
+        elif (difference := read_difference(line)) is not None:
+            block.difference, block.wraps = difference, False
         elif (flags := read_flags(line)) is not None:
             block.stated_flags, block.wraps = flags, False
         elif block.wraps:

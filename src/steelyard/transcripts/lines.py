@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steelyard.records import AnyItem, Evidence, Scores, Source, Status, Verdict
+from steelyard.records import AnyItem, Evidence, Scores, Source, Status, ValueDifference, Verdict
 from steelyard.transcripts.forms import FormPattern
 
 # --- escaping --------------------------------------------------------------------------------------
@@ -218,6 +218,28 @@ def cause_line(effect: int) -> str:
 def read_cause(line: str) -> int | None:
     match = CAUSE.fullmatch(line)
     return int(match.word(1)) if match else None
+
+
+KINDS = {"statistic": "统计", "specification": "规格", "date": "日期", "political_date": "政治日期"}
+DIFFERENCE = FormPattern(rf"\s*数值[:：]({'|'.join(KINDS.values())})，所述“([^“”]*+)”，资料“([^“”]*+)”")
+KIND_WORDS = str.maketrans("统计规数资", "統計規數資")
+
+
+def difference_line(difference: ValueDifference, *, traditional: bool = False) -> str:
+    """The claimed and the stated value, with the kind of value they are."""
+    words, passage = f"数值：{KINDS[difference.kind]}，所述", "，资料"
+    if traditional:
+        words, passage = words.translate(KIND_WORDS), passage.translate(KIND_WORDS)
+    claimed, stated = (escape(text, also="“”") for text in (difference.claimed, difference.stated))
+    return f"{words}“{claimed}”{passage}“{stated}”"
+
+
+def read_difference(line: str) -> ValueDifference | None:
+    match = DIFFERENCE.fullmatch(line)
+    if not match:
+        return None
+    kind = next(kind for kind, name in KINDS.items() if match.word(1) == name)
+    return ValueDifference.model_validate({"kind": kind, "claimed": unescape(match[2]), "stated": unescape(match[3])})
 
 
 def flags_text(flags: Iterable[str]) -> str:

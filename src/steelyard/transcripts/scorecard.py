@@ -15,6 +15,7 @@ from steelyard.transcripts.lines import (
     TRADITIONAL,
     Reading,
     cause_line,
+    difference_line,
     escape,
     evidence_line,
     flags_line,
@@ -29,7 +30,7 @@ from steelyard.wording import band_description
 
 
 def render(verdict: Verdict) -> str:
-    scores = scorecard_scores(verdict.items, empty_answer="empty_answer" in verdict.flags)
+    scores = _scores(verdict.items, verdict.flags)
     out: list[str] = []
     for metric, section in SECTIONS.items():
         out += [f"## {section.heading}", ""]
@@ -41,6 +42,10 @@ def render(verdict: Verdict) -> str:
     if verdict.flags:
         out += [flags_line(verdict.flags, TRADITIONAL)]
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _scores(items: Sequence[AnyItem], flags: Sequence[str]) -> dict[str, Number]:
+    return scorecard_scores(items, empty_answer="empty_answer" in flags, asked="no_question" not in flags)
 
 
 def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
@@ -62,6 +67,8 @@ def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
         yield f"   {evidence_line(evidence, TRADITIONAL)}"
     if isinstance(item, Atom) and item.causal_of is not None:
         yield f"   {cause_line(item.causal_of).translate(TRADITIONAL)}"
+    if isinstance(item, Atom) and item.difference is not None:
+        yield f"   {difference_line(item.difference, traditional=True)}"
     if item.flags:
         yield f"   {flags_line(item.flags, TRADITIONAL)}"
 
@@ -94,7 +101,7 @@ def _reading(found: Reader) -> Reading:
         for kind, build in (("sentence", _sentence), ("key_point", _key_point), ("atom", _atom))
         for id, text in found.lists[kind].texts.items()
     )
-    scores = scorecard_scores(items, empty_answer="empty_answer" in found.flags)
+    scores = _scores(items, found.flags)
     stated, odd = found.totals.beside(scores)
     notes: dict[str, Any] = {}
     if unmatched := found.unmatched + found.broken_rows:
@@ -136,6 +143,8 @@ def _sentence(found: Reader, id: int, text: str) -> AnyItem:
     relevance = found.entries["relevance"].get(id, Entry())
     entry = found.entries["faithfulness"].get(id, Entry())
     on_topic, odd_topic = _label("relevance", relevance)
+    if "no_question" in found.flags and not relevance.words:
+        on_topic, odd_topic = None, ()
     support, odd_support = _label("faithfulness", entry)
     odd = (*odd_topic, *odd_support)
     return Sentence(
@@ -173,5 +182,6 @@ def _atom(found: Reader, id: int, text: str) -> AnyItem:
         reason=_why(entry, odd),
         evidence=entry.evidence,
         causal_of=entry.causal_of,
+        difference=entry.difference,
         flags=_flags(found, "atom", id, entry, *odd),
     )

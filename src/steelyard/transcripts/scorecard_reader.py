@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from steelyard.records import Depth, Evidence
+from steelyard.records import Depth, Evidence, ValueDifference
 from steelyard.transcripts.forms import FormPattern, word_of
 from steelyard.transcripts.lines import (
     COLON,
@@ -16,6 +16,7 @@ from steelyard.transcripts.lines import (
     Totals,
     item_of,
     read_cause,
+    read_difference,
     read_evidence,
     read_flags,
     undecorated,
@@ -154,6 +155,7 @@ class Entry:
     reason: str | None = None
     evidence: Evidence | None = None
     causal_of: int | None = None
+    difference: ValueDifference | None = None
     flags: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
 
@@ -245,6 +247,8 @@ class Reader:
             entry.evidence = evidence
         elif (effect := read_cause(line)) is not None:
             entry.causal_of = effect
+        elif (difference := read_difference(line)) is not None:
+            entry.difference = difference
         elif (flags := read_flags(line)) is not None:
             entry.flags = flags
 

@@ -53,7 +53,14 @@ def atom_verdicts(
     voice = Voice(language, question, *texts, sources=passages)
     found = findings(texts, question, reading, voice, passages)
     return [
-        AtomVerdict(id=atom.id, quote=one.quote, reason=one.reason, label=one.label, source=one.source)
+        AtomVerdict(
+            id=atom.id,
+            quote=one.quote,
+            reason=one.reason,
+            label=one.label,
+            source=one.source,
+            difference=one.difference,
+        )
         for atom, one in zip(atoms, found, strict=True)
     ]
 

@@ -54,7 +54,7 @@ DATE = re.compile(
     rf"|(?:星期|周|礼拜)(?P<hw>[一二三四五六日天])(?!年|期)"
     rf"|\b(?P<ew>{'|'.join(WEEKDAYS)})s?\b"
     rf"|\b(?P<by>[12][0-9]{{3}})(?=s\b)"
-    rf"|(?<![\d.,$¥€£:/-])(?P<y>1[0-9]{{3}}|20[0-9]{{2}})(?![\d%,:/-]|\.\d|\s?[a-z]*[0-9]|[{lexicon().counters}房室]|\s(?:people|miles|meters|metres|km|dollars|feet|pounds|years)|\s?(?:{HAN_UNITS}))"
+    rf"|(?<![\d.,$¥€£:/-])(?P<y>1[0-9]{{3}}|20[0-9]{{2}})(?![\d%,:/-]|\.\d|\s?[a-z]*[0-9]|[{lexicon().counters}房室百千万亿]|\s(?:people|miles|meters|metres|km|dollars|feet|pounds|years)|\s?(?:{HAN_UNITS}))"
     rf"|\b(?P<sm>{'|'.join(name for name in MONTHS if len(name) > 3 and name != 'march')})\b",
 )
 ORDINAL_WORDS = {

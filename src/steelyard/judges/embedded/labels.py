@@ -10,14 +10,15 @@ from steelyard.judges.embedded.advice import advised
 from steelyard.judges.embedded.claims import Kind, kind_of
 from steelyard.judges.embedded.clashes import Clash, clashes, shared
 from steelyard.judges.embedded.completing import points_back, presupposed, unnamed
-from steelyard.judges.embedded.facts import facts, listed
+from steelyard.judges.embedded.facts import listed
 from steelyard.judges.embedded.meaning import plain
 from steelyard.judges.embedded.support import Reading, Support
+from steelyard.judges.embedded.value_kinds import difference_of
 from steelyard.judges.embedded.voice import Voice
-from steelyard.quantities import dates_agree, quantities_agree, same_magnitude
-from steelyard.records import Source
+from steelyard.records import Source, Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import contains_quote, sentences
+from steelyard.tolerance import Ruling, ruling
 
 Label = Literal["correct", "wrong", "undetermined", "exempt"]
 
@@ -43,13 +44,10 @@ UNCHECKABLE: dict[Kind, tuple[str, str]] = {
     "question": ("提问，没有可核查的内容", "a question, nothing to check"),
     "meta": ("说明行文，没有可核查的内容", "about the answer itself, nothing to check"),
 }
-POLITICAL = re.compile(
-    r"总统|主席|总理|首相|选举|大选|条约|独立日|宣布独立|战争|战役|起义|革命|政变|宪法|建国|开国|回归|政府|议会"
-    r"|国会|国务院|党中央|中共中央|外交部|总书记|共产党|国民党|民主党|共和党|人大|政协|建交|制裁|公投|停战|投降|政权|王朝"
-    r"|\b(?:presiden\w+|prime minister|chancellor|elections?|elected|treaty|independence|wars?|battle|revolution"
-    r"|coup|constitution"
-    r"|parliament|congress|senate|referendum|government|political|armistice|ceasefire|legislation|annex\w*)\b"
-)
+# What the protocols do unless they are told otherwise, and what they let pass at most.
+USUAL, WIDEST = Tolerance(), Tolerance(quantities="magnitude", dates="year")
+# The more a difference counts against a statement, the earlier it stands.
+SEVERITY: tuple[Ruling | None, ...] = ("beyond", None, "within", "same")
 
 
 class Finding(NamedTuple):
@@ -109,7 +107,7 @@ def _finding(
     seen = _seen(text, quote, _passage(support, passages))
     if not seen and support.clash and support.claimed and support.stated:
         seen = [Clash(support.clash, support.claimed, support.stated)]
-    political = bool(POLITICAL.search(plain(f"{question} {text} {quote}")))
+    differences = [difference_of(clash, f"{question} {text} {quote}") for clash in seen if clash.kind in TOLERANT]
     if support.label == "supported":
         if (
             support.probability < VERBATIM
@@ -118,8 +116,8 @@ def _finding(
         ):
             reason = voice("资料中没有“{extreme}”的说法", "no passage says “{extreme}”", extreme=extreme)
             return Finding("undetermined", reason)
-        return _supported(text, support, quote, seen, political, voice)
-    return _contradicted(text, support, quote, seen, political, voice, reading)
+        return _supported(text, support, quote, seen, differences, voice)
+    return _contradicted(text, support, quote, seen, differences, voice, reading)
 
 
 def _advised(text: str, passages: Sequence[str], voice: Voice) -> Finding:
@@ -179,20 +177,19 @@ def _passage(support: Support, passages: Sequence[str]) -> str:
 
 
 def _supported(
-    text: str, support: Support, quote: str, seen: Sequence[Clash], political: bool, voice: Voice
+    text: str, support: Support, quote: str, seen: Sequence[Clash], differences: Sequence[Difference], voice: Voice
 ) -> Finding:
     """Correct, unless what must be exact is not: the words around a wrong number agree all the better."""
     source: Source = "reference" if shared(text, quote) >= SAID else "inference"
     found = Finding("correct", support.reason, support.reference, quote, source)
     if exact := [clash for clash in seen if clash.kind in EXACT]:
         return found._replace(label="wrong", reason=_differs(exact[0], voice))
-    differing = [clash for clash in seen if clash.kind in TOLERANT]
-    if len(differing) != 1:
+    if not differences:
         return found
-    difference = _difference(differing[0], political)
-    if _tolerated(differing[0], political):
-        return found._replace(difference=difference)
-    return found._replace(label="wrong", reason=_differs(differing[0], voice), difference=difference)
+    worst = _worst(differences)
+    if ruling(worst, USUAL) in ("within", "same"):
+        return found._replace(difference=worst)
+    return found._replace(label="wrong", reason=_differs(worst, voice), difference=worst)
 
 
 def _contradicted(
@@ -200,55 +197,48 @@ def _contradicted(
     support: Support,
     quote: str,
     seen: Sequence[Clash],
-    political: bool,
+    differences: Sequence[Difference],
     voice: Voice,
     reading: Reading,
 ) -> Finding:
-    """Wrong, unless every difference is one that the protocols let pass, and all else is as the passages say."""
+    """Wrong, unless every difference is one that the protocols let pass, and all else is as the passages say.
+
+    A difference is told only where it is all that is wrong: whoever lets it pass makes the statement correct.
+    """
     source: Source = "inference" if support.clash == "kinship" else "reference"
     found = Finding("wrong", support.reason, support.reference, quote, source)
-    differing = [clash for clash in seen if clash.kind in TOLERANT]
-    if support.clash not in TOLERANT or not differing:
+    if support.clash not in TOLERANT or not differences:
         return found
-    worst = min(differing, key=lambda clash: _tolerated(clash, political))
-    difference = _difference(worst, political)
-    if _tolerated(worst, political) and len(seen) == len(differing) and _otherwise_said(text, differing, reading):
-        reason = voice(
-            "与资料的{stated}不同，但在容许范围内",
-            "not the passage's {stated}, but within tolerance",
-            stated=worst.stated,
-        )
-        return found._replace(label="correct", reason=reason, difference=difference)
-    return found._replace(difference=None if _tolerated(worst, political) else difference)
+    worst = _worst(differences)
+    might_pass = ruling(worst, WIDEST) in ("within", "same")
+    if might_pass and not (len(seen) == len(differences) and _otherwise_said(text, differences, reading)):
+        return found
+    if ruling(worst, USUAL) not in ("within", "same"):
+        return found._replace(difference=worst)
+    reason = voice(
+        "与资料的{stated}不同，但在容许范围内",
+        "not the passage's {stated}, but within tolerance",
+        stated=worst.stated,
+    )
+    return found._replace(label="correct", reason=reason, difference=worst)
 
 
-def _otherwise_said(text: str, differing: Sequence[Clash], reading: Reading) -> bool:
+def _worst(differences: Sequence[Difference]) -> Difference:
+    return min(differences, key=lambda difference: SEVERITY.index(ruling(difference, USUAL)))
+
+
+def _otherwise_said(text: str, differences: Sequence[Difference], reading: Reading) -> bool:
     """Whether the passages speak of the statement at all once their own numbers stand in it."""
     mended = plain(text)
-    for clash in differing:
-        mended = mended.replace(clash.claimed, clash.stated)
+    for difference in differences:
+        mended = mended.replace(difference.claimed, difference.stated)
     return reading.support(mended).label != "unknown"
 
 
-def _difference(clash: Clash, political: bool) -> Difference:
-    kind: Literal["quantity", "date", "political_date"] = "quantity"
-    if clash.kind == "date":
-        kind = "political_date" if political else "date"
-    return Difference(kind=kind, claimed=clash.claimed, stated=clash.stated)
-
-
-def _differs(clash: Clash, voice: Voice) -> str:
-    return voice("资料为{stated}，不是{claimed}", "the passage has {stated}, not {claimed}", **clash._asdict())
-
-
-def _tolerated(clash: Clash, political: bool) -> bool:
-    """Whether the protocols let this difference pass: the right magnitude, or the right year of a private date."""
-    if clash.kind == "date":
-        return not political and bool(dates_agree(clash.claimed, clash.stated))
-    agrees = quantities_agree(clash.claimed, clash.stated)
-    if agrees is None:
-        # 两年 and 30个月: code cannot compare the words, but both are months once they are read.
-        values = [fact for text in (clash.claimed, clash.stated) for fact in facts(text) if fact.kind == "quantity"]
-        if len(values) == 2 and values[0].unit == values[1].unit:
-            return same_magnitude(values[0].value[0], values[1].value[0])  # type: ignore[arg-type]
-    return bool(agrees)
+def _differs(values: Clash | Difference, voice: Voice) -> str:
+    return voice(
+        "资料为{stated}，不是{claimed}",
+        "the passage has {stated}, not {claimed}",
+        stated=values.stated,
+        claimed=values.claimed,
+    )

@@ -14,6 +14,7 @@ from steelyard.judges.embedded.outright import OUTRIGHT, is_yes, spelt_out
 from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Read, Reading, Support
+from steelyard.judges.embedded.value_kinds import quantity_kind
 from steelyard.quantities import quantity
 from steelyard.suspicion import signs
 
@@ -128,6 +129,8 @@ ROUNDING = Fraction(11, 10)
 def is_rounded(support: Support) -> bool:
     """Whether all that differs is a number told in round figures: 120万人 for 1,183,400人."""
     if support.clash != "quantity" or not support.claimed or not support.stated:
+        return False
+    if quantity_kind(support.stated, support.quote or "") != "statistic":
         return False
     claimed, stated = quantity(support.claimed), quantity(support.stated)
     if claimed is None or stated is None or claimed.unit != stated.unit or claimed.value * stated.value <= 0:

@@ -9,6 +9,7 @@ from steelyard.records import AnyItem, Atom, Check, Criterion, Evidence, KeyPoin
 from steelyard.reports.html.views import Chip, ItemView, Limits, chip
 from steelyard.reports.model import named, reason_in
 from steelyard.reports.sample import SamplePage
+from steelyard.reports.tally import WITHIN
 
 LONGEST_REMARK = 2000
 
@@ -82,15 +83,16 @@ class Items:
     def _atom(self, key: str, atom: Atom) -> ItemView:
         level = (Chip(named(self.language, "level", str(atom.level))),) if atom.level else ()
         cause = (Chip(self.page.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
-        chips = (chip(self.language, "atom", atom.label), *level, *cause)
-        facts = self._facts(self.page.reason(atom.level_reason, "level_reason"))
+        near = (chip(self.language, "tolerance", "within"),) if WITHIN in atom.flags else ()
+        chips = (*near, chip(self.language, "atom", atom.label), *level, *cause)
+        facts = self._facts(self.page.reason(atom.level_reason, "level_reason") + self.page.difference(atom))
         return self._item(key, atom, chips, facts, self.number(atom), atom.evidence)
 
     def _sentence(self, key: str, sentence: Sentence) -> ItemView:
         support = chip(self.language, "support", sentence.support)
-        topic = chip(self.language, "on_topic", sentence.on_topic)
+        topic = () if sentence.on_topic is None else (chip(self.language, "on_topic", sentence.on_topic),)
         # What is wrong with it comes first, since that is what colours it.
-        chips = (topic, support) if topic.tone == "bad" else (support, topic)
+        chips = (*topic, support) if sentence.on_topic == "off_topic" else (support, *topic)
         return self._item(key, sentence, chips, evidence=sentence.evidence)
 
     def _check(self, index: int, check: Check) -> ItemView:

@@ -26,6 +26,7 @@ from steelyard.reports.model import (
     named,
     reason_in,
     self_judged_note,
+    tolerance_note,
     votes_notes,
     why,
 )
@@ -139,7 +140,8 @@ class ReportPage:
     def agreement(self) -> list[str]:
         """What the judges are worth, where that was measured; how far they agreed; whether they judged their own."""
         notes = agreement_notes(self.report.judges, self.words.language).values()
-        return [note for note in (*notes, *votes_notes(self.report), self_judged_note(self.report)) if note]
+        further = tolerance_note(self.report), self_judged_note(self.report)
+        return [note for note in (*notes, *votes_notes(self.report), *further) if note]
 
     # --- the first ten seconds ---------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ from steelyard.reports.html.views import (
 from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, segments, shortened
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, scorecard_reasoning
-from steelyard.reports.tally import labels_of
+from steelyard.reports.tally import WITHIN, labels_of
 from steelyard.text import language_of
 
 Numbered = tuple[int, AnyItem]
@@ -109,7 +109,7 @@ class _Maker:
         passages = self._passages(sample)
         return replace(
             view,
-            question=self._plain(say("question"), sample.question),
+            question=self._plain(say("question"), sample.question) if sample.question.strip() else None,
             answer=self._marked(say("answer"), sample.answer, marks, "t"),
             texts=(self._plain(say("reference_answer"), given),) if given else (),
             passages=passages,
@@ -156,7 +156,8 @@ class _Maker:
                     label = "off_topic" if item.on_topic == "off_topic" else item.support
                     yield f"s{index}", item.text, label, str(item.id)
                 case Atom():
-                    yield f"a{index}", item.text, item.label, self.items.number(item)
+                    shown = "within" if WITHIN in item.flags else item.label
+                    yield f"a{index}", item.text, shown, self.items.number(item)
                 case Check():
                     for part, of_check in enumerate(item.parts[: self.limits.items]):
                         yield f"p{index}-{part}", of_check.text, of_check.label, str(part + 1)
@@ -207,14 +208,15 @@ class _Maker:
     def _shows_badge(self, key: str, place: str) -> bool:
         # In the scorecard the sentences carry the numbers; a right statement inside them would only add noise.
         quiet = self.verdict.protocol == "scorecard" and key[0] == "a" and place == "t"
-        return not quiet or self.badges[key][1] not in ("good", "plain")
+        return not quiet or self.badges[key][1] not in ("good", "plain") or self.badges[key][1:] == SIGNS["within"]
 
     def _legend(self) -> Iterator[Chip]:
         """The labels that occur in the answer, each once."""
         kinds = {"s": "support", "a": "atom", "p": "part"}
         found = [(kinds[key[0]], label) for key, _, label, _ in self._placed() if key in self.places]
         for kind, label in dict.fromkeys(found):
-            yield chip(self.language, "on_topic" if label == "off_topic" else kind, label)
+            told = {"off_topic": "on_topic", "within": "tolerance"}.get(label, kind)
+            yield chip(self.language, told, label)
 
     # --- lists of items ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ SIGNS: dict[str, tuple[Tone, str]] = {
     **dict.fromkeys(("undetermined", "invalid"), ("open", "?")),
     "from_background": ("good", "✓"),
     "partial": ("half", "◐"),
+    "within": ("good", "≈"),
     "benign_extension": ("plain", "+"),
     "exempt": ("plain", "○"),
     "no_claim": ("plain", "○"),

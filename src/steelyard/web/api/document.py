@@ -54,7 +54,7 @@ def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
 def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, Any]:
     """The body for one protocol: its own options, its own fields."""
     protocol, variant = get_protocol(name), deepcopy(whole)
-    options = protocol.options.model_json_schema()
+    options = _inlined(protocol.options.model_json_schema())
     if "weights" in options["properties"]:
         weight = {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}
         options["properties"]["weights"] = {
@@ -73,6 +73,20 @@ def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, A
         "description": properties["fields"]["description"],
     }
     return variant
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without definitions of its own: inside a larger document its references would lead nowhere."""
+    defined = {f"#/$defs/{name}": part for name, part in schema.pop("$defs", {}).items()}
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict):
+            whole = {**defined.get(part.get("$ref", ""), {}), **{k: v for k, v in part.items() if k != "$ref"}}
+            return {name: filled(value) for name, value in whole.items()}
+        return [filled(one) for one in part] if isinstance(part, list) else part
+
+    found: dict[str, Any] = filled(schema)
+    return found
 
 
 def _upload(judges: list[str], protocols: list[str]) -> dict[str, Any]:

@@ -168,7 +168,9 @@ def line(
 ) -> Line:
     scale = SCALES.get(protocol, "number")
     values = [shown(name, row.scores.get(name), scale, language) for name in names]
-    counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in BAD]
+    # No problem, but a reader must see where the tolerance was used; after what is wrong, before what is merely open.
+    told = (*BAD[:3], ("tolerance", "within"), *BAD[3:])
+    counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in told]
     problems = [(chip(language, kind, label), n) for kind, label, n in counted if n][:MOST_PROBLEMS]
     return Line(row, sample_address(run, row.id, **kept), values, problems)
 
