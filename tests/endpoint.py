@@ -148,6 +148,7 @@ class Loopback:
         refuses_parameters: tuple[str, ...] = (),
         key: str | None = None,
         models: tuple[str, ...] | None = None,
+        port: int = 0,
     ) -> None:
         self.reply_for: ReplyFor = reply_for or (lambda request: {} if reply is None else reply)
         self.latency = latency
@@ -156,11 +157,12 @@ class Loopback:
         self.requests: list[Request] = []
         self.in_flight = 0
         self.max_in_flight = 0
+        self.closing = False
         self._script: deque[Any] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._ready = threading.Event()
-        self._port = 0
+        self.port = port
 
     def script(self, *behaviours: Any) -> Self:
         """What happens to the next requests, in order; afterwards `reply_for` answers again."""
@@ -169,7 +171,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def endpoint(self, **changes: Any) -> Endpoint:
         """An endpoint value that points here, impatient enough for tests."""
@@ -181,6 +183,12 @@ class Loopback:
         if not self._ready.wait(10):
             raise RuntimeError("the loopback endpoint did not start")
         return self
+
+    def stop_listening(self) -> None:
+        """Accept no connection any more, and close each after the answer that is under way."""
+        self.closing = True
+        assert self._site._server is not None
+        self._site._server.close()
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -199,9 +207,9 @@ class Loopback:
         app.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        self._site = site = web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
-        self._port = runner.addresses[0][1]
+        self.port = runner.addresses[0][1]
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
@@ -250,7 +258,10 @@ class Loopback:
                 return web.Response(status=behaviour.status, text=text, headers=behaviour.headers)
             case Say():
                 await asyncio.sleep(behaviour.latency or self.latency)
-                return web.json_response(behaviour.completion(request.body.get("model", "")))
+                response = web.json_response(behaviour.completion(request.body.get("model", "")))
+                if self.closing:
+                    response.force_close()
+                return response
             case content:
                 return await self._behave(Say(content), request, raw)
 

@@ -328,13 +328,58 @@ def test_retry_asks_again_for_items_left_out(steelyard: Steelyard, samples: Path
 
 
 def test_an_endpoint_that_is_down(steelyard: Steelyard, samples: Path) -> None:
-    """Without a server every sample fails, each says why, and nothing is scored."""
+    """Without a server the run stops after some tries, no sample fails for it, and later it can be resumed."""
     with fact_server() as server:
-        point_to(server)
+        point_to(server, backoff=0.01)
+        port = server.port
     done = steelyard("run", samples, *MINE, "-o", "out.jsonl")
-    assert done.code == 3
-    assert accuracies() == [None] * 6
-    assert all("unjudged:atoms:unreachable" in line["flags"] for line in lines_of("out.jsonl"))
+    assert done.code == 4
+    assert "no answer from" in done.err
+    assert "kept: 0 verdicts and 0 replies" in done.err
+    assert lines_of("out.jsonl") == []
+    with fact_server(port=port) as server:
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+    assert accuracies() == [1.0] * 6
+
+
+def test_an_endpoint_that_is_lost_midway(steelyard: Steelyard, samples: Path) -> None:
+    """A run that loses its endpoint stops instead of failing what is left, and resumes with the same results."""
+    with fact_server() as server:
+        point_to(server, backoff=0.01)
+        port = server.port
+        server.reply_for = lambda request: server.stop_listening() or judge_facts(request)
+        done = steelyard("run", samples, *MINE, "-c", 1, "-o", "out.jsonl")
+    assert done.code == 4
+    assert not [line for line in lines_of("out.jsonl") if line["status"] != "judged"]
+    with fact_server(port=port) as server:
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+        assert len(server.requests) == 11
+    assert accuracies() == [1.0] * 6
+
+
+def test_a_pause_beyond_patience_stops_the_run(steelyard: Steelyard, samples: Path) -> None:
+    """A daily limit ends the run with its reason; nothing fails, and `resume` goes on where it was."""
+
+    def limited(request: Request) -> Any:
+        return (
+            Status(429, "daily limit", headers={"Retry-After": "7200"})
+            if len(server.requests) > 4
+            else judge_facts(request)
+        )
+
+    with fact_server() as server:
+        point_to(server, patience=60)
+        server.reply_for = limited
+        done = steelyard("run", samples, *MINE, "-c", 1, "-o", "out.jsonl")
+        assert done.code == 4
+        assert "asks to wait 2 hours (Retry-After), and patience is 60 s (HTTP 429: daily limit)" in done.err
+        # Four answers finish one sample or two, whichever had their turn.
+        assert {line["status"] for line in lines_of("out.jsonl")} == {"judged"}
+        assert json.loads(steelyard("runs", "show").out)["state"] == "stopped"
+        before, server.reply_for = len(server.requests), judge_facts
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+        assert len(server.requests) == before + 12 - 4
+    assert accuracies() == [1.0] * 6
 
 
 def test_a_key_that_is_revoked_midway(steelyard: Steelyard, samples: Path) -> None:
@@ -449,7 +494,7 @@ def test_a_run_that_fails_says_how_to_go_on(steelyard: Steelyard, samples: Path)
         server.reply_for = _revoked_after(server, 3)
         done = steelyard("run", samples, *MINE, "-c", 1)
         assert done.code == 4
-        assert "what was answered is kept; go on with: steelyard resume" in done.err
+        assert "kept: 1 verdicts and 3 replies in .steelyard/store.db; go on with: steelyard resume" in done.err
 
 
 # --- the store -----------------------------------------------------------------------------------------------------

@@ -86,8 +86,7 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            if run.memory.spent.calls:
-                print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            print(_kept(run), file=sys.stderr)
             raise
         self._write_lines(run)
         report = self._report(run, builder)
@@ -116,6 +115,18 @@ class Session:
             for bad in run.store.bad_rows(run.row.id):
                 builder.add_bad_row(bad)
         return builder.build(run.store.run(run.row.id).manifest)
+
+
+def _kept(run: Run) -> str:
+    """What a run that failed left in the store, as the store says it, and how to go on."""
+    try:
+        verdicts, replies = run.store.kept(run.row.id)
+    except SteelyardError as error:
+        return f"what was kept cannot be read: {error}"
+    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.path}"
+    if run.memory.unwritten:
+        kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
+    return f"{kept}; go on with: steelyard resume {run.row.id}"
 
 
 async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
