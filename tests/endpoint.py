@@ -9,13 +9,15 @@
         assert server.max_in_flight == 1
 
 What to say is a `Say`, or as a short form its content: a string, or data that is sent as JSON. Anything else is a
-behaviour: `Status`, `Raw`, `Hang`, `Close`.
+behaviour: `Status`, `Raw`, `Hang`, `Close`, `Wire`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -88,7 +90,15 @@ class Close:
     midway: bool = False
 
 
-Behaviour = Say | Status | Raw | Hang | Close
+@dataclass(frozen=True)
+class Wire:
+    """Exactly these bytes on the connection, HTTP or not; a number is a pause. Then it is closed, or reset."""
+
+    parts: tuple[bytes | float, ...]
+    reset: bool = False
+
+
+Behaviour = Say | Status | Raw | Hang | Close | Wire
 
 
 @dataclass(frozen=True)
@@ -249,6 +259,8 @@ class Loopback:
                 return web.Response(status=504)
             case Close(midway):
                 return await _close(raw, midway)
+            case Wire():
+                return await _write(raw, behaviour)
             case Raw(body, content_type):
                 return web.Response(body=body, content_type=content_type)
             case Status():
@@ -275,6 +287,23 @@ async def _close(raw: web.Request, midway: bool) -> web.StreamResponse:
     assert raw.transport is not None
     raw.transport.close()
     return response
+
+
+async def _write(raw: web.Request, wire: Wire) -> web.StreamResponse:
+    transport = raw.transport
+    assert transport is not None
+    for part in wire.parts:
+        if isinstance(part, float):
+            await asyncio.sleep(part)
+        elif not transport.is_closing():
+            transport.write(part)
+            await asyncio.sleep(0)
+    if wire.reset:
+        # Without lingering, closing sends RST instead of FIN.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    transport.close()
+    return web.StreamResponse()
 
 
 def _is_parts(content: Any) -> bool:
