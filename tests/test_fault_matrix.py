@@ -123,6 +123,9 @@ async def judged(known: Config, store: Store, name: str, samples: Path, resumed:
         await run.drive(lambda *_: None, lambda _: None, retry=bool(resumed))
     except JudgeError as unusable:
         error = str(unusable)
+    except Exception as unexpected:
+        # Told by the test of this fault, not by all.
+        error = f"unexpected {type(unexpected).__name__}: {unexpected}"
     finally:
         await run.aclose()
     return run.row.id, error

@@ -5,7 +5,7 @@ SteelyardError
 │   └── TranscriptError   a transcript that has none of the known forms
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 ├── PromptError           a prompt file that cannot be loaded or rendered
-├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
+├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
@@ -16,6 +16,8 @@ A single ask that fails is not an exception: it is an `Unjudged` value (records.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class SteelyardError(Exception):
@@ -69,9 +71,13 @@ class PromptError(SteelyardError):
 
 
 class JudgeError(SteelyardError):
-    """No ask can succeed with this judge; going on would only repeat the failure."""
+    """No ask can succeed with this judge; going on would only repeat the failure.
+
+    Raised by `evaluate`, it has the `results` of what was judged until then.
+    """
 
     exit_code = 4
+    results: Any = None
 
 
 class StoreError(SteelyardError):

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from steelyard.errors import ConfigError, InputError, MissingExtra
+from steelyard.errors import ConfigError, InputError, JudgeError, MissingExtra
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Limits
 from steelyard.protocols import Protocol, get_protocol
@@ -120,7 +120,8 @@ def evaluate(
 ) -> Results:
     """Judge samples (dicts, records, or the path of a file) and return the verdicts.
 
-    `judge` is a judge, or a name as on the command line. Rows that cannot be read are in `.bad_rows`.
+    `judge` is a judge, or a name as on the command line. Rows that cannot be read are in `.bad_rows`. A judge that
+    becomes unusable is a `JudgeError`, which has the `results` until then.
     Works inside a notebook too, where an event loop is running already.
     """
 
@@ -188,6 +189,10 @@ async def evaluate_async(
             lambda _, sample, verdict: judged.append((sample, verdict)),
             bad_rows.append,
         )
+    except JudgeError as error:
+        # Nothing is kept elsewhere, and it was paid for.
+        error.results = Results(protocol.name, judged, bad_rows)
+        raise
     finally:
         if made is not judge:
             await made.aclose()

@@ -72,6 +72,8 @@ class Pages:
         if kind == INDEX_INTERIOR:
             at += 4
         length, at = _varint(page, at)
+        if length > len(self._file) + self.size * len(self._newer):
+            raise ValueError("longer than the file")  # a chain that runs in a circle would fill the memory
         if kind == TABLE_LEAF:
             _, at = _varint(page, at)
         local = _local_length(length, self.size, is_table=kind == TABLE_LEAF)

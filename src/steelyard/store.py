@@ -382,7 +382,9 @@ class Store:
 
     def _read(self, sql: str, *values: Any) -> Iterator[Any]:
         with _store_errors(self.path):
-            yield from self._db.execute(sql, values)
+            # Not `yield from`: it would close the cursor of a reader that is dropped after the store was closed.
+            for row in self._db.execute(sql, values):  # noqa: UP028
+                yield row
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         """One statement, committed at once unless it is part of something larger."""

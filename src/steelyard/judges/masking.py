@@ -51,12 +51,12 @@ class Mask:
 def _forms(secret: str) -> Iterator[str]:
     """A secret as it is, and as URLs and JSON write it."""
     secret = secret.strip()
+    scheme, space, token = secret.partition(" ")
+    if space and scheme.isalpha():
+        yield from _forms(token)
     yield secret
     yield quote(secret, safe="")
     yield secret.replace("/", "\\/")
-    scheme, space, token = secret.partition(" ")
-    if space and scheme.isalpha():
-        yield token.strip()
 
 
 def is_secret_name(name: str) -> bool:
