@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
@@ -89,6 +90,20 @@ def test_a_line_is_a_line(text: str) -> None:
     assert line.encode().decode() == line
     assert len(line) <= 51
     assert not set(line) & set(map(chr, range(32)))
+
+
+@pytest.mark.parametrize("opening", [b"<", b"<script ", b"<style>"])
+def test_markup_without_an_end_takes_no_time(opening: bytes) -> None:
+    """What a server sends instead of JSON may not stop all other calls."""
+    began = time.process_time()
+    assert readable(b"Bad gateway " + opening * 20_000).startswith("Bad gateway")
+    assert time.process_time() - began < 0.1
+
+
+def test_a_page_is_told_without_its_markup() -> None:
+    """Scripts and styles are none of its words."""
+    page = b"<html><style>p {color: red}</style><script>let a = '<p>'</script><h1>Bad\n gateway</h1></html>"
+    assert readable(page) == "Bad gateway"
 
 
 def test_valid_text_stays_as_it_is() -> None:

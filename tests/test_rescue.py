@@ -15,8 +15,8 @@ import pytest
 
 from command import Steelyard, fact_server, facts, lines_of, point_to, write_lines
 from steelyard.errors import ConfigError, StoreError
-from steelyard.pages import Pages
 from steelyard.rescue import Rescue, rescue
+from steelyard.rescue.pages import Pages
 from steelyard.store import Store
 
 MINE = ("-p", "atomic", "-j", "mine", "--progress", "quiet")

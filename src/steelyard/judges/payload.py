@@ -15,7 +15,10 @@ LONGEST_NUMBER = 300
 # A call of more tokens than this was miscounted.
 MOST_TOKENS = 10**9
 DETAIL_LENGTH = 300
-MARKUP = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+# Never past the next opening: or each of ten thousand would be looked for up to the end.
+MARKUP = re.compile(
+    r"<(?:script|style)\b(?:(?!<(?:script|style)\b).)*?</(?:script|style)>|<[^<>]*>", re.IGNORECASE | re.DOTALL
+)
 # Terminals obey some of these, and others turn the direction of a line.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 GZIP, ZLIB, RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from steelyard.errors import ConfigError, StoreError
-from steelyard.pages import PageCell, Pages
 from steelyard.records import Sample, Usage, Verdict
+from steelyard.rescue.pages import PageCell, Pages
 from steelyard.store import LABEL_COLUMNS, Store
 
 SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
