@@ -407,6 +407,20 @@ async def test_connections_that_are_closed_without_an_answer(server: Loopback) -
     await judge.aclose()
 
 
+async def test_an_endpoint_that_never_answers(server: Loopback) -> None:
+    """Connections that hang count as those that are closed do; one answer to anybody, and it is the samples."""
+    judge = ChatJudge(server.endpoint(retries=4, timeout=0.05), PlainPrompts())
+    server.reply_for = lambda request: Hang(0.2)
+    for _ in range(4):
+        failed(await judge.answer(make_ask()), "timeout")
+    with pytest.raises(JudgeError, match="in 25 tries"):
+        await judge.answer(make_ask())
+    server.reply_for = lambda request: Status(504)
+    for _ in range(6):
+        failed(await judge.answer(make_ask()), "timeout")
+    await judge.aclose()
+
+
 async def test_https_to_a_plain_server_stops_the_judge(server: Loopback) -> None:
     """A TLS handshake that fails again and again is no sample's fault."""
     with pytest.raises(JudgeError, match="no answer"):

@@ -130,6 +130,16 @@ async def test_nothing_that_a_server_quotes_is_told(status: int) -> None:
     assert secrets_in(told) == []
 
 
+@pytest.mark.parametrize("before", range(280, 305))
+async def test_a_secret_at_the_end_of_a_line_is_not_half_told(before: int) -> None:
+    """An error is cut to a line after its secrets are masked, not before."""
+    with Loopback(Raw(b"x" * before + KEY.encode(), "text/html")) as server:
+        judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
+        told = await judge.answer(ASK)
+        await judge.aclose()
+    assert KEY[:4] not in str(told)
+
+
 async def test_a_reply_that_quotes_the_key_is_kept_without_it() -> None:
     """In its words and in its data."""
     with Loopback() as server:

@@ -52,8 +52,7 @@ def test_any_bytes_are_json_or_a_value_error(content: bytes) -> None:
     try:
         cleaned(parse_json(content), lambda text: text)
     except ValueError:
-        assert readable(content).encode()
-        assert len(readable(content).splitlines()) == 1
+        assert len(one_line(readable(content)).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,14 +95,14 @@ def test_a_line_is_a_line(text: str) -> None:
 def test_markup_without_an_end_takes_no_time(opening: bytes) -> None:
     """What a server sends instead of JSON may not stop all other calls."""
     began = time.process_time()
-    assert readable(b"Bad gateway " + opening * 20_000).startswith("Bad gateway")
+    assert one_line(readable(b"Bad gateway " + opening * 20_000)).startswith("Bad gateway")
     assert time.process_time() - began < 0.1
 
 
 def test_a_page_is_told_without_its_markup() -> None:
     """Scripts and styles are none of its words."""
     page = b"<html><style>p {color: red}</style><script>let a = '<p>'</script><h1>Bad\n gateway</h1></html>"
-    assert readable(page) == "Bad gateway"
+    assert one_line(readable(page)) == "Bad gateway"
 
 
 def test_valid_text_stays_as_it_is() -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from command import Steelyard, fact_server, facts, lines_of, point_to, write_lines
-from steelyard.errors import ConfigError, StoreError
+from steelyard.errors import ConfigError, InputError, StoreError
+from steelyard.labels import HumanLabel
 from steelyard.rescue import Rescue, rescue
 from steelyard.rescue.pages import Pages
 from steelyard.store import Store
@@ -192,6 +193,22 @@ def test_what_lies_in_the_log_is_rescued(steelyard: Steelyard, filled: list[dict
     assert Path("dead.db-wal").stat().st_size > Path("dead.db").stat().st_size
     Path("dead.db").write_bytes(b"\xa5" * Path("dead.db").stat().st_size)
     assert rescue(Path("dead.db"), Path("new.db"))[:2] == (1, COUNT)
+
+
+def test_labels_by_people_and_bad_rows_are_rescued(tmp_path: Path) -> None:
+    """They are dear; a store whose first page is gone gives them back as they were, each once."""
+    path = tmp_path / "store.db"
+    labels = [HumanLabel(sample=f"s{n}", kind="atom", item=n, label="correct", weight=1 + n / 2) for n in range(50)]
+    with Store.open(path) as store:
+        store.create_run("run-a", "atomic", "nobody", "2026-03-02", {})
+        store.add_labels(labels)
+        for n in range(200):
+            store.add_bad_row("run-a", InputError("is empty", file="a.jsonl", line=n))
+    garble_first_page(path)
+    rescue(path, tmp_path / "new.db")
+    with Store.open(tmp_path / "new.db") as store:
+        assert sorted(store.labels(), key=lambda label: label.item or 0) == labels
+        assert sorted(bad.line or 0 for bad in store.bad_rows("run-a")) == list(range(200))
 
 
 def test_a_sound_store_is_copied_whole(steelyard: Steelyard, filled: list[dict[str, Any]]) -> None:

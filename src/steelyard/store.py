@@ -365,9 +365,9 @@ class Store:
         wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
         where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
         given = tuple(wanted.values())
-        for row in self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given):
-            named = dict(zip(LABEL_COLUMNS, row, strict=True))
-            yield HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
+        with _store_errors(self.path):
+            rows = self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given)
+            yield from map(label_of, rows)
 
     # --- helpers ---
 
@@ -416,6 +416,11 @@ def _reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
 def _label_row(label: HumanLabel) -> tuple[Any, ...]:
     values = (getattr(label, column) for column in LABEL_COLUMNS)
     return tuple(NOTHING if value is None else value for value in values)
+
+
+def label_of(row: Sequence[Any]) -> HumanLabel:
+    named = dict(zip(LABEL_COLUMNS, row, strict=True))
+    return HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
 
 
 def _stored_reply(row: tuple[Any, ...]) -> StoredReply:

@@ -103,8 +103,9 @@ def one_line(text: str, most: int = DETAIL_LENGTH) -> str:
 
 
 def readable(content: bytes) -> str:
-    """What a body that is not JSON says."""
-    return one_line(MARKUP.sub(" ", content[:20_000].decode("utf-8", "replace"))) or "(empty body)"
+    """What the beginning of a body that is not JSON says; not yet in one line, so that no secret is cut in two."""
+    text = MARKUP.sub(" ", content[:20_000].decode("utf-8", "replace"))
+    return text if one_line(text) else "(empty body)"
 
 
 def token_count(value: Any) -> int:

@@ -50,7 +50,8 @@ SPENT = ("insufficient_quota", "insufficient balance", "余额不足", "欠费",
 # Where nothing accepts a connection, no sample is at fault: a call is tried at least so often, more where there was
 # somebody before, and then the run stops instead of failing sample after sample.
 NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
-# The same where connections are closed without an answer, counted over calls that were given up: it may be the sample.
+# The same where connections hang or are closed without an answer, counted over calls that were given up: one alone may
+# be the sample's fault.
 UNANSWERED_TRIES = 25
 # A pause of this length that the endpoint asks for uses up no retry: it is bounded by `patience` instead.
 ASKED_PAUSE = 1.0
@@ -94,6 +95,8 @@ class Wire:
         self._url = URL(endpoint.url, encoded=True)
         self._headers = _headers(endpoint, key)
         self._mask = Mask({*endpoint.secrets(), key.get_secret_value() if key else ""})
+        # Sooner than the whole call: no connection is told apart from no answer.
+        self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_connected = False
@@ -102,11 +105,12 @@ class Wire:
 
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
+        answers = self._answers
         outcome, tries = await self._attempt(body), 1
         # A call that goes well never meets tenacity: entering it costs more than the rest of this module.
         if isinstance(outcome, Failed):
             outcome, tries = await self._retry(body, outcome)
-        if isinstance(outcome, Failed) and outcome.reason == "unreachable":
+        if isinstance(outcome, Failed) and self._answers == answers:
             self._unanswered += tries
             if self._unanswered >= UNANSWERED_TRIES:
                 raise JudgeError(self._silence(outcome, self._unanswered))
@@ -194,7 +198,7 @@ class Wire:
                     if not content.is_whole:
                         response.close()  # or the rest would be read before the connection is used again
         except aiohttp.ConnectionTimeoutError:
-            return Failed("unreachable", f"no connection to {host} within {CONNECT_TIMEOUT:g} s", has_connected=False)
+            return Failed("unreachable", f"no connection to {host} within {self._connect:g} s", has_connected=False)
         except TimeoutError:
             self._has_connected = True
             return Failed("timeout", f"no complete answer from {host} within {self._endpoint.timeout:g} s")
@@ -240,7 +244,7 @@ class Wire:
                 headers=self._headers,
                 # Unpacked by `read_body`, which knows when to stop.
                 auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout, sock_connect=CONNECT_TIMEOUT),
+                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout, sock_connect=self._connect),
             )
             if stale is not None:
                 await stale.close()

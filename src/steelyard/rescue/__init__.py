@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from steelyard.errors import ConfigError, StoreError
 from steelyard.records import Sample, Usage, Verdict
 from steelyard.rescue.pages import PageCell, Pages
-from steelyard.store import LABEL_COLUMNS, Store
+from steelyard.store import LABEL_COLUMNS, Store, label_of
 
 SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
 TOGETHER = 500
@@ -96,7 +96,7 @@ def _is_bad_row(row: Row) -> bool:
 
 
 def _is_label(row: Row) -> bool:
-    return _texts(row, 0, 1, 2, 5, 6, 7, 8, 9, 10, 12) and type(row[3]) is int and type(row[4]) is int
+    return _texts(row, 0) and label_of(row) is not None
 
 
 def _is_wording(row: Row) -> bool:
