@@ -243,6 +243,7 @@ def test_no_secret_is_in_the_store(matrix: Matrix) -> None:
 def test_no_secret_is_logged_or_said(matrix: Matrix) -> None:
     """Neither in the log nor in what ends a run."""
     assert secrets_in(matrix.log) == []
+    assert "Traceback" not in matrix.log
     said = {name: outcome.faulty.error for name, outcome in matrix.outcomes.items()}
     assert {name: error for name, error in said.items() if secrets_in(error)} == {}
     # The masks are there, so the server did quote them.

@@ -340,7 +340,6 @@ def test_an_endpoint_that_is_down(steelyard: Steelyard, samples: Path) -> None:
     done = steelyard("run", samples, *MINE, "-o", "out.jsonl")
     assert done.code == 4
     assert "no answer from" in done.err
-    assert "kept: 0 verdicts and 0 replies" in done.err
     assert lines_of("out.jsonl") == []
     with fact_server(port=port) as server:
         assert steelyard("resume", "last", "-o", "out.jsonl").code == 0

@@ -86,7 +86,8 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            print(_kept(run), file=sys.stderr)
+            if kept := _kept(run):
+                print(kept, file=sys.stderr)
             raise
         self._write_lines(run)
         report = self._report(run, builder)
@@ -118,11 +119,13 @@ class Session:
 
 
 def _kept(run: Run) -> str:
-    """What a run that failed left in the store, as the store says it, and how to go on."""
+    """What a run that failed left in the store, as the store says it, and how to go on; empty if it left nothing."""
     try:
         verdicts, replies = run.store.kept(run.row.id)
     except SteelyardError as error:
         return f"what was kept cannot be read: {error}"
+    if not (verdicts or replies or run.memory.unwritten):
+        return ""
     kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.path}"
     if run.memory.unwritten:
         kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
