@@ -94,6 +94,14 @@ def test_forms_of_a_secret() -> None:
     assert mask("pw") == "pw"
 
 
+def test_ordinary_words_stay_in_replies() -> None:
+    """A judge may quote them from the answer; the key is masked whatever it looks like."""
+    mask = Mask(["cn-hangzhou", "customer support", "3f9ac81b-2d"], key="correct-horse")
+    quote = "cn-hangzhou customer support 3f9ac81b-2d correct-horse"
+    assert mask.reply(quote) == "cn-hangzhou customer support *** ***"
+    assert mask(quote) == "*** *** *** ***"
+
+
 def endpoint(server: Loopback, **more: Any) -> Endpoint:
     settings: dict[str, Any] = {
         "base_url": f"{server.url}?key={QUERY}",

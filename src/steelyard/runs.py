@@ -294,7 +294,7 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
 def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
     """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
     # Earlier versions kept parameters as they were, secrets included.
-    then = {name: SHOWN[name](value) if name in SHOWN else value for name, value in then.items()}
+    then = {name: SHOWN[name](value) if name in SHOWN and value else value for name, value in then.items()}
     found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]
     for name in PARTS:
         before, after = (_listed(side.get(name)) for side in (then, today))

@@ -24,28 +24,40 @@ KEY_LIKE = re.compile(r"^sk-.{8}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}"
 # A short secret may be a common word: it is masked only where it stands by itself, and never in a judge's reply.
 LONG = 8
 SHORTEST = 3
+# Words and small numbers: a region, a project, a passphrase.
+ORDINARY = re.compile(r"(?:[A-Za-z]+|\d{1,4})(?:[-_ ./:,;]+(?:[A-Za-z]+|\d{1,4}))*")
 
 
 class Mask:
-    """Texts without an endpoint's secrets: `mask(text)` for messages, `mask.reply(text)` for what a judge says."""
+    """Texts without an endpoint's secrets: `mask(text)` for messages, `mask.reply(text)` for what a judge says.
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST}
+    What looks like a secret is masked in both, as is the key. A header such as `X-Region: cn-hangzhou` is masked in
+    messages only: a judge may quote the same words from an answer, and a changed quote would change a score.
+    """
+
+    def __init__(self, secrets: Iterable[str], key: str = "") -> None:
+        keys = set(_forms(key))
+        forms = {form for secret in secrets for form in _forms(secret)} | keys
         # The longest first: one may hold another.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        ordered = sorted((form for form in forms if len(form) >= SHORTEST), key=lambda form: (-len(form), form))
         self._long = [form for form in ordered if len(form) >= LONG]
+        self._certain = [form for form in self._long if form in keys or not ORDINARY.fullmatch(form)]
         short = "|".join(re.escape(form) for form in ordered if len(form) < LONG)
         self._short = re.compile(rf"(?<!\w)(?:{short})(?!\w)") if short else None
 
     def __call__(self, text: str) -> str:
-        text = self.reply(text)
+        text = _without(text, self._long)
         return self._short.sub(MASK, text) if self._short else text
 
     def reply(self, text: str) -> str:
-        for form in self._long:
-            if form in text:
-                text = text.replace(form, MASK)
-        return text
+        return _without(text, self._certain)
+
+
+def _without(text: str, forms: Iterable[str]) -> str:
+    for form in forms:
+        if form in text:
+            text = text.replace(form, MASK)
+    return text
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Wire:
         self._gate = gate
         self._url = URL(endpoint.url, encoded=True)
         self._headers = _headers(endpoint, key)
-        self._mask = Mask({*endpoint.secrets(), key.get_secret_value() if key else ""})
+        self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "")
         # Sooner than the whole call: no connection is told apart from no answer.
         self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
         self._session: aiohttp.ClientSession | None = None
