@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 MOST_BYTES = 32 * 2**20
@@ -113,3 +113,23 @@ def token_count(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
+
+
+def error_code(payload: Mapping[str, Any]) -> int:
+    """The status that an error in a success stands for."""
+    error = payload["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500
+
+
+def error_message(payload: Mapping[str, Any] | None) -> str:
+    """What the server says was wrong, with its code, in whichever of the usual shapes it says it."""
+    if payload is None:
+        return ""
+    error = payload.get("error")
+    if isinstance(error, dict):
+        said = error.get("message") or json.dumps(error, ensure_ascii=False)
+        code = error.get("code") or error.get("type")
+        return f"{said} [{code}]" if code and str(code) not in str(said) else str(said)
+    said = error or payload.get("message") or payload.get("detail") or payload
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)

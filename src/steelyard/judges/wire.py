@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import random
 import re
 import time
@@ -28,6 +27,8 @@ from steelyard.judges.payload import (
     AnswerBody,
     BrokenBody,
     cleaned,
+    error_code,
+    error_message,
     one_line,
     parse_json,
     read_body,
@@ -259,7 +260,7 @@ class Wire:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
             if "error" not in payload or "choices" in payload:
                 return Answered(payload)
-            status = _error_code(payload)  # some gateways wrap an error in a 200
+            status = error_code(payload)  # some gateways wrap an error in a 200
         if 300 <= status < 400:
             return Declined(status, self._hidden(f"redirects to {headers.get('Location', 'elsewhere')}"))
         message = self._hidden(error_message(payload) or readable(body.content))
@@ -385,22 +386,3 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.3g} {unit}"
     return f"{seconds:g} s"
-
-
-def _error_code(payload: Mapping[str, Any]) -> int:
-    error = payload["error"]
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
-
-
-def error_message(payload: Mapping[str, Any] | None) -> str:
-    """What the server says was wrong, with its code, in whichever of the usual shapes it says it."""
-    if payload is None:
-        return ""
-    error = payload.get("error")
-    if isinstance(error, dict):
-        said = error.get("message") or json.dumps(error, ensure_ascii=False)
-        code = error.get("code") or error.get("type")
-        return f"{said} [{code}]" if code and str(code) not in str(said) else str(said)
-    said = error or payload.get("message") or payload.get("detail") or payload
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
