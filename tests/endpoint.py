@@ -9,7 +9,7 @@
         assert server.max_in_flight == 1
 
 What to say is a `Say`, or as a short form its content: a string, or data that is sent as JSON and begins with the code
-of the call, as a judge's own reply does. Anything else is a behaviour: `Status`, `Raw`, `Hang`, `Close`.
+of the call, as a judge's own reply does. Anything else is a behaviour: `Status`, `Raw`, `Hang`, `Close`, `Wire`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -90,7 +92,15 @@ class Close:
     midway: bool = False
 
 
-Behaviour = Say | Status | Raw | Hang | Close
+@dataclass(frozen=True)
+class Wire:
+    """Exactly these bytes on the connection, HTTP or not; a number is a pause. Then it is closed, or reset."""
+
+    parts: tuple[bytes | float, ...]
+    reset: bool = False
+
+
+Behaviour = Say | Status | Raw | Hang | Close | Wire
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,7 @@ class Loopback:
         refuses_parameters: tuple[str, ...] = (),
         key: str | None = None,
         models: tuple[str, ...] | None = None,
+        port: int = 0,
     ) -> None:
         self.reply_for: ReplyFor = reply_for or (lambda request: {} if reply is None else reply)
         self.latency = latency
@@ -165,11 +176,12 @@ class Loopback:
         self.requests: list[Request] = []
         self.in_flight = 0
         self.max_in_flight = 0
+        self.closing = False
         self._script: deque[Any] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._ready = threading.Event()
-        self._port = 0
+        self.port = port
 
     def script(self, *behaviours: Any) -> Self:
         """What happens to the next requests, in order; afterwards `reply_for` answers again."""
@@ -178,7 +190,7 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def endpoint(self, **changes: Any) -> Endpoint:
         """An endpoint value that points here, impatient enough for tests."""
@@ -190,6 +202,12 @@ class Loopback:
         if not self._ready.wait(10):
             raise RuntimeError("the loopback endpoint did not start")
         return self
+
+    def stop_listening(self) -> None:
+        """Accept no connection any more, and close each after the answer that is under way."""
+        self.closing = True
+        assert self._site._server is not None
+        self._site._server.close()
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -208,9 +226,9 @@ class Loopback:
         app.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        self._site = site = web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
-        self._port = runner.addresses[0][1]
+        self.port = runner.addresses[0][1]
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
@@ -250,6 +268,8 @@ class Loopback:
                 return web.Response(status=504)
             case Close(midway):
                 return await _close(raw, midway)
+            case Wire():
+                return await _write(raw, behaviour)
             case Raw(body, content_type):
                 return web.Response(body=body, content_type=content_type)
             case Status():
@@ -259,7 +279,10 @@ class Loopback:
                 return web.Response(status=behaviour.status, text=text, headers=behaviour.headers)
             case Say():
                 await asyncio.sleep(behaviour.latency or self.latency)
-                return web.json_response(behaviour.completion(request.body.get("model", ""), request.code))
+                response = web.json_response(behaviour.completion(request.body.get("model", ""), request.code))
+                if self.closing:
+                    response.force_close()
+                return response
             case content:
                 return await self._behave(Say(content), request, raw)
 
@@ -273,6 +296,23 @@ async def _close(raw: web.Request, midway: bool) -> web.StreamResponse:
     assert raw.transport is not None
     raw.transport.close()
     return response
+
+
+async def _write(raw: web.Request, wire: Wire) -> web.StreamResponse:
+    transport = raw.transport
+    assert transport is not None
+    for part in wire.parts:
+        if isinstance(part, float):
+            await asyncio.sleep(part)
+        elif not transport.is_closing():
+            transport.write(part)
+            await asyncio.sleep(0)
+    if wire.reset:
+        # Without lingering, closing sends RST instead of FIN.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    transport.close()
+    return web.StreamResponse()
 
 
 def _is_parts(content: Any) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, lines_of, point_to
+from endpoint import Loopback, Status
 from steelyard.cli.results import Source
 from steelyard.errors import StoreError
 
@@ -40,10 +41,11 @@ def test_list_shows_what_can_be_typed(steelyard: Steelyard) -> None:
 
 def test_list_says_where_gaps_are(steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose samples failed is told from one that is whole, also where the judge's name is long."""
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Path("steelyard.toml").write_text(f'[judges.{"long-" * 8}judge]\nmodel = "m"\nretries = 0\n')
     file = facts(tmp_path / "facts.jsonl", 2)
-    assert steelyard("run", file, "-p", "atomic", "-j", "long-" * 8 + "judge", "--progress", "quiet").code == 4
+    with Loopback(reply_for=lambda request: Status(500)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert steelyard("run", file, "-p", "atomic", "-j", "long-" * 8 + "judge", "--progress", "quiet").code == 4
     row = steelyard("runs", "list").out.splitlines()[1]
     assert str(listed(steelyard)[0]["id"]) in row
     assert row.split()[-2:] == ["2", "2"]

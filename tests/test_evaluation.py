@@ -12,7 +12,10 @@ import pytest
 
 import steelyard
 from command import DIALOGUE, EXAMPLES, RAG, RECORDED, fact_server, facts, judge_facts, lines_of, point_to
+from endpoint import Status
 from steelyard import ConfigError, InputError, JudgeError, RagSample, RecordedJudge, ScriptedJudge, Unjudged
+from steelyard.judges.chat import ChatJudge
+from steelyard.prompts import Prompts
 from steelyard.protocols.atomic import AtomicOptions
 from steelyard.records import Ask, DialogueSample, Turn
 
@@ -324,3 +327,14 @@ def test_the_fact_judge_is_understood() -> None:
         )
         assert judge_facts(server.requests[0]) == {"atoms": [{"id": 1, "text": "Fact 1 holds."}]}
     assert verdict.scores["accuracy"] == 1
+
+
+def test_an_unusable_judge_leaves_what_was_judged(tmp_path: Path) -> None:
+    """Nothing is kept elsewhere, so the error has the results until then."""
+    with fact_server() as server:
+        answers = server.reply_for
+        server.reply_for = lambda request: answers(request) if len(server.requests) <= 4 else Status(401, "revoked")
+        judge = ChatJudge(server.endpoint(), Prompts.shipped())
+        with pytest.raises(JudgeError, match="revoked") as stopped:
+            steelyard.evaluate(facts(tmp_path / "facts.jsonl", 5), "atomic", judge, concurrency=1)
+    assert [verdict.scores["accuracy"] for verdict in stopped.value.results] == [1.0, 1.0]

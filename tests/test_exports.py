@@ -176,6 +176,21 @@ def test_a_damaged_export_leaves_the_store_as_it_was(store: Store, tmp_path: Pat
         assert other.runs() == []
 
 
+def test_an_export_that_is_cut_off_is_no_complete_run(store: Store, tmp_path: Path) -> None:
+    """A run that says it is complete is taken over with every row of its input, or not at all."""
+    store.update_run(
+        "run-a", state="complete", finished="2026-01-01T00:01:00+00:00", manifest={"options": {}, "rows": 4}
+    )
+    exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
+    lines = (tmp_path / "whole.jsonl").read_text("utf-8").splitlines()
+    (tmp_path / "cut.jsonl").write_text("\n".join(lines[:-1]), "utf-8")
+    with Store.open(tmp_path / "other.db") as other:
+        with pytest.raises(InputError, match="1 of 4 rows of this complete run are missing"):
+            exports.read(other, tmp_path / "cut.jsonl")
+        assert other.runs() == []
+        assert exports.read(other, tmp_path / "whole.jsonl").state == "complete"
+
+
 def test_result_lines_are_not_a_whole_run(store: Store, tmp_path: Path) -> None:
     """Importing the wrong kind of file says which kind is wanted."""
     exports.write(store, run(store), tmp_path / "out.jsonl")

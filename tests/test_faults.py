@@ -319,9 +319,14 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_there(
         (complaint,) = [line for line in err.splitlines() if line.startswith("steelyard:")]
         assert "disk" in complaint
         assert "resume" in complaint
+        told = re.search(r"kept: (\d+) verdicts and (\d+) replies in .*; (\d+) replies could not be written", err)
+        assert told, err
         with Store.open(Path(".steelyard/store.db")) as store:
             assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             kept = store._db.execute("SELECT count(*) FROM replies").fetchone()[0]
+            verdicts = store._db.execute("SELECT count(*) FROM samples").fetchone()[0]
+        assert (int(told[1]), int(told[2])) == (verdicts, kept)
+        assert 1 <= int(told[3]) <= 2
         before = len(server.requests)
         # Lost are at most the two whose writing failed and the two that were let in before the run ended.
         assert 0 < before - 4 <= kept <= before < 2 * COUNT

@@ -377,18 +377,59 @@ async def test_when_retries_are_used_up_the_reason_stays(server: Loopback, troub
     assert len(server.requests) == 3
 
 
-async def test_nobody_listening_is_unreachable() -> None:
-    """A port without a server is a value, not a traceback."""
+async def test_nobody_listening_stops_the_judge() -> None:
+    """Where nothing accepts a connection, no ask can have an answer: that is said after five tries."""
     with Loopback() as server:
         endpoint = server.endpoint(retries=1)
     judge = ChatJudge(endpoint, PlainPrompts())
-    assert "127.0.0.1" in failed(await judge.answer(make_ask()), "unreachable").detail
+    with pytest.raises(JudgeError, match=r"no answer from 127\.0\.0\.1:\d+ in 5 tries"):
+        await judge.answer(make_ask())
     await judge.aclose()
 
 
-async def test_https_to_a_plain_server_is_unreachable(server: Loopback) -> None:
-    """A failed TLS handshake may be the network's doing: it is a value too."""
-    failed(await ask_once(server, base_url=server.url.replace("http:", "https:")), "unreachable")
+async def test_an_endpoint_that_goes_away_is_waited_for_longer() -> None:
+    """One that has answered before may be restarting: ten tries, and when it is back, it is asked on."""
+    with Loopback(GOOD) as server:
+        judge = ChatJudge(server.endpoint(retries=1), PlainPrompts())
+        replied(await judge.answer(make_ask()))
+    with pytest.raises(JudgeError, match="in 10 tries"):
+        await judge.answer(make_ask("else"))
+    await judge.aclose()
+
+
+async def test_connections_that_are_closed_without_an_answer(server: Loopback) -> None:
+    """It may be this ask, so the others are asked on; after 25 tries in a row it is the endpoint."""
+    judge = ChatJudge(server.endpoint(retries=4), PlainPrompts())
+    server.script(*[Close()] * 20)
+    for _ in range(4):
+        failed(await judge.answer(make_ask()), "unreachable")
+    replied(await judge.answer(make_ask()))
+    server.script(*[Close()] * 25)
+    for _ in range(4):
+        failed(await judge.answer(make_ask("else")), "unreachable")
+    with pytest.raises(JudgeError, match="in 25 tries"):
+        await judge.answer(make_ask("else"))
+    await judge.aclose()
+
+
+async def test_an_endpoint_that_never_answers(server: Loopback) -> None:
+    """Connections that hang count as those that are closed do; one answer to anybody, and it is the samples."""
+    judge = ChatJudge(server.endpoint(retries=4, timeout=0.05), PlainPrompts())
+    server.reply_for = lambda request: Hang(0.2)
+    for _ in range(4):
+        failed(await judge.answer(make_ask()), "timeout")
+    with pytest.raises(JudgeError, match="in 25 tries"):
+        await judge.answer(make_ask())
+    server.reply_for = lambda request: Status(504)
+    for _ in range(6):
+        failed(await judge.answer(make_ask()), "timeout")
+    await judge.aclose()
+
+
+async def test_https_to_a_plain_server_stops_the_judge(server: Loopback) -> None:
+    """A TLS handshake that fails again and again is no sample's fault."""
+    with pytest.raises(JudgeError, match="no answer"):
+        await ask_once(server, base_url=server.url.replace("http:", "https:"))
 
 
 async def test_a_proxy_is_used_where_one_is_set(server: Loopback) -> None:
@@ -414,11 +455,23 @@ async def test_an_odd_retry_after_does_no_harm(server: Loopback, value: str) -> 
     replied(await asyncio.wait_for(ask_once(server), 3))
 
 
-async def test_a_retry_after_beyond_patience_is_given_up(server: Loopback) -> None:
+async def test_a_retry_after_beyond_patience_stops_the_judge(server: Loopback) -> None:
     """Nobody waits an hour in silence, and nobody comes back earlier than asked."""
-    server.script(Status(429, "daily limit", headers={"Retry-After": "3600"}))
-    assert "daily limit" in failed(await asyncio.wait_for(ask_once(server), 2), "rate_limited").detail
+    server.script(Status(429, "daily limit", headers={"Retry-After": "7200"}))
+    with pytest.raises(JudgeError, match=r"asks to wait 2 hours \(Retry-After\).*daily limit"):
+        await asyncio.wait_for(ask_once(server), 2)
     assert len(server.requests) == 1
+
+
+async def test_pauses_that_are_asked_for_use_up_patience_not_retries(server: Loopback) -> None:
+    """Two pauses of a second are within a patience of two; the third is not, and nobody else was answered."""
+    busy = Status(429, headers={"Retry-After": "1"})
+    server.script(busy, busy)
+    replied(await ask_once(server, retries=0, patience=2))
+    server.script(busy, busy, busy)
+    with pytest.raises(JudgeError, match="patience is 2 s"):
+        await ask_once(server, retries=0, patience=2)
+    assert len(server.requests) == 6
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

@@ -58,7 +58,7 @@ async def test_an_unreachable_endpoint_says_so() -> None:
     found = await check(judge)
     await judge.aclose()
     assert (found.reachable, found.obeys_ids, found.latency_seconds, found.fit) == (False, None, None, False)
-    assert found.verdict.startswith("Not usable: unreachable")
+    assert found.verdict.startswith("Not usable: openai: no answer from 127.0.0.1")
 
 
 async def test_a_refused_key_is_told_with_its_advice() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -27,7 +28,11 @@ from command import (
     write_lines,
 )
 from endpoint import Loopback, Request, Status
+from steelyard import runs
 from steelyard.errors import StoreError
+from steelyard.prompts import Prompts
+from steelyard.protocols import get_protocol
+from steelyard.records import Ask, Reply, Unjudged
 from steelyard.schema import MIGRATIONS
 from steelyard.store import Store
 
@@ -327,6 +332,60 @@ def test_retry_asks_again_for_items_left_out(steelyard: Steelyard, samples: Path
     assert accuracies() == [1.0] * 6
 
 
+def test_an_endpoint_that_is_down(steelyard: Steelyard, samples: Path) -> None:
+    """Without a server the run stops after some tries, no sample fails for it, and later it can be resumed."""
+    with fact_server() as server:
+        point_to(server, backoff=0.01)
+        port = server.port
+    done = steelyard("run", samples, *MINE, "-o", "out.jsonl")
+    assert done.code == 4
+    assert "no answer from" in done.err
+    assert lines_of("out.jsonl") == []
+    with fact_server(port=port) as server:
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+    assert accuracies() == [1.0] * 6
+
+
+def test_an_endpoint_that_is_lost_midway(steelyard: Steelyard, samples: Path) -> None:
+    """A run that loses its endpoint stops instead of failing what is left, and resumes with the same results."""
+    with fact_server() as server:
+        point_to(server, backoff=0.01)
+        port = server.port
+        server.reply_for = lambda request: server.stop_listening() or judge_facts(request)
+        done = steelyard("run", samples, *MINE, "-c", 1, "-o", "out.jsonl")
+    assert done.code == 4
+    assert not [line for line in lines_of("out.jsonl") if line["status"] != "judged"]
+    with fact_server(port=port) as server:
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+        assert len(server.requests) == 11
+    assert accuracies() == [1.0] * 6
+
+
+def test_a_pause_beyond_patience_stops_the_run(steelyard: Steelyard, samples: Path) -> None:
+    """A daily limit ends the run with its reason; nothing fails, and `resume` goes on where it was."""
+
+    def limited(request: Request) -> Any:
+        return (
+            Status(429, "daily limit", headers={"Retry-After": "7200"})
+            if len(server.requests) > 4
+            else judge_facts(request)
+        )
+
+    with fact_server() as server:
+        point_to(server, patience=60)
+        server.reply_for = limited
+        done = steelyard("run", samples, *MINE, "-c", 1, "-o", "out.jsonl")
+        assert done.code == 4
+        assert "asks to wait 2 hours (Retry-After), and patience is 60 s (HTTP 429: daily limit)" in done.err
+        # Four answers finish one sample or two, whichever had their turn.
+        assert {line["status"] for line in lines_of("out.jsonl")} == {"judged"}
+        assert json.loads(steelyard("runs", "show").out)["state"] == "stopped"
+        before, server.reply_for = len(server.requests), judge_facts
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+        assert len(server.requests) == before + 12 - 4
+    assert accuracies() == [1.0] * 6
+
+
 def test_a_key_that_is_revoked_midway(steelyard: Steelyard, samples: Path) -> None:
     """The run stops with exit code 4; what was judged until then is written out and not asked again."""
     with fact_server() as server:
@@ -439,7 +498,57 @@ def test_a_run_that_fails_says_how_to_go_on(steelyard: Steelyard, samples: Path)
         server.reply_for = _revoked_after(server, 3)
         done = steelyard("run", samples, *MINE, "-c", 1)
         assert done.code == 4
-        assert "what was answered is kept; go on with: steelyard resume" in done.err
+        assert "kept: 1 verdicts and 3 replies in .steelyard/store.db; go on with: steelyard resume" in done.err
+
+
+def test_complete_means_that_every_row_is_accounted_for(steelyard: Steelyard, samples: Path) -> None:
+    """A verdict that got lost on its way into the store is noticed when the run is called complete, and resumed."""
+    with fact_server() as server:
+        point_to(server)
+        with Store.open(Path(".steelyard/store.db")) as store:
+            store._db.execute(
+                "CREATE TRIGGER lose AFTER INSERT ON samples WHEN new.seq = 2 BEGIN "
+                "DELETE FROM samples WHERE run = new.run AND seq = new.seq; END"
+            )
+        done = steelyard("run", samples, *MINE)
+        assert done.code == 3
+        assert "stopped: 1 of 6 rows have neither a verdict nor an error; go on with: steelyard resume" in done.err
+        assert json.loads(steelyard("runs", "show").out)["state"] == "stopped"
+        with Store.open(Path(".steelyard/store.db")) as store:
+            store._db.execute("DROP TRIGGER lose")
+        assert steelyard("resume", "last", "-o", "out.jsonl").code == 0
+        assert json.loads(steelyard("runs", "show").out)["manifest"]["rows"] == 6
+        assert len(server.requests) == 12
+    assert accuracies() == [1.0] * 6
+
+
+class Poisoned:
+    """Judges all but one sample, for which it gives a reason that no file can hold."""
+
+    name = "poisoned"
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        if "Fact 3 " in ask.data.model_dump_json():
+            return Unjudged(reason="\ud800")
+        data = judge_facts(Request("", {}, {"messages": [{"role": "user", "content": ask.data.model_dump_json()}]}))
+        if ask.task == "atomic.split":
+            data = {"atoms": [{"id": 1, "text": "Fact holds."}]}
+        return Reply(data=ask.reply.model_validate(data), raw="")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def test_one_verdict_that_cannot_be_written_keeps_no_other_out(samples: Path, tmp_path: Path) -> None:
+    """A judge of your own may say anything: its failure is raised, after all other verdicts are in the store."""
+    protocol = get_protocol("atomic")
+    options, data = protocol.parse_options({"date": "2026-03-02"}), runs.Input([str(samples)])
+    with Store.open(tmp_path / "store.db") as store:
+        run = runs.start(store, protocol, options, Poisoned(), "poisoned", Prompts.shipped(), data, runs.How())
+        with pytest.raises(ValueError, match="surrogates"):
+            asyncio.run(run.drive(lambda *_: None, lambda _: None))
+        assert [verdict.id for _, verdict in store.verdicts(run.row.id)] == [f"fact-{n}" for n in (1, 2, 4, 5, 6)]
+        assert store.run(run.row.id).state == "stopped"
 
 
 # --- the store -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
 from command import RAG, RECORDED, Steelyard, judge_plainly
@@ -21,7 +20,7 @@ from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, dialogue, grounded, rag
 from steelyard.comparison.labels import label_changes
 from steelyard.config import Config, Settings
-from steelyard.errors import InputError
+from steelyard.errors import InputError, StoreError
 from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
 from steelyard.records import Atom, Language, Verdict
@@ -152,11 +151,11 @@ def test_a_counted_report_is_kept(tmp_path: Path) -> None:
         store.change("UPDATE samples SET verdict = replace(verdict, 'wrong', 'wrung') WHERE seq = 0", [()])
         assert report(others[0]) == counted
         store.add_bad_row("r", InputError("is missing", file="data.jsonl", line=3, field="answer"))
-        with pytest.raises(ValidationError):
+        with pytest.raises(StoreError, match="damaged"):
             report(others[1])
         store.clear_bad_rows("r")
         store.update_run("r", state="complete", finished="2026-03-02T10:01:00+00:00", manifest={"a": 2})
-        with pytest.raises(ValidationError):
+        with pytest.raises(StoreError, match="damaged"):
             report(others[2])
         store.add_verdict("r", 0, rag("s0", "q0"), atomic("s0", ["correct"]))
     again = report(others[3])

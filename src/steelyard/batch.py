@@ -21,6 +21,7 @@ from pydantic import Field
 from steelyard.errors import InputError
 from steelyard.journal import JournalledJudge
 from steelyard.judges.chat import ChatJudge
+from steelyard.judges.payload import one_line, parse_json
 from steelyard.manifest import now
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Record, Reply, Sample, Unjudged, Usage, Verdict
@@ -93,7 +94,7 @@ def _outcome(line: Any, file: str, number: int) -> tuple[str, Mapping[str, Any] 
         return line["custom_id"], body, ""
     said = line.get("error") or (body.get("error") if isinstance(body, dict) else None)
     code = said.get("code") or said.get("message") if isinstance(said, dict) else said
-    return line["custom_id"], None, " ".join(str(part) for part in (status, code) if part) or "no answer"
+    return line["custom_id"], None, one_line(" ".join(str(part) for part in (status, code) if part)) or "no answer"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -102,7 +103,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
             for number, text in enumerate(file, start=1):
                 if not text.isspace():
                     try:
-                        yield number, json.loads(text)
+                        yield number, parse_json(text)
                     except ValueError as error:
                         raise InputError(f"is not JSON: {error}", file=str(path), line=number) from None
     except OSError as error:
@@ -126,9 +127,10 @@ class _Walker:
     def walk(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
         done = self._store.finished(self._row.id)
         self._finished = sum(done)
-        waiting = False
+        waiting, rows = False, 0
         self._store.clear_bad_rows(self._row.id)
         for seq, sample in data.rows(self._protocol):
+            rows = seq + 1
             if isinstance(sample, InputError):
                 self._store.add_bad_row(self._row.id, sample)
                 continue
@@ -142,8 +144,10 @@ class _Walker:
             waiting = True
             for ask in outcome:
                 on_open(self._journal.key(ask), ask)
-        state = "stopped" if waiting else "complete"
-        self._store.update_run(self._row.id, state=state, finished=now(), manifest=self._row.manifest)
+        is_complete = not (waiting or self._store.unaccounted(self._row.id, rows))
+        manifest = {**self._row.manifest, "rows": rows} if is_complete else self._row.manifest
+        state = "complete" if is_complete else "stopped"
+        self._store.update_run(self._row.id, state=state, finished=now(), manifest=manifest)
 
     def result(self, open: int) -> Walk:
         return Walk(finished=self._finished, open=open, taken=self._taken, unusable=self._unusable)

@@ -245,8 +245,9 @@ class Config:
         try:
             is_usual = urlsplit(str(table["base_url"]))[:2] == urlsplit(usual_url)[:2]
             table.setdefault("proxy", proxy_for(str(table["base_url"]), self.environment))
-        except ValueError as error:
-            raise ConfigError(f"{self.source}: judges.{name}.base_url: {error}") from error
+        except ValueError:
+            # Not in its own words: they may quote a password.
+            raise ConfigError(f"{self.source}: judges.{name}.base_url: is not a URL") from None
         key_env = table.get("key_env") or ("OPENAI_API_KEY" if is_usual else None)
         try:
             table.setdefault("price", price_of(str(table.get("model")), self.settings.prices))

@@ -7,7 +7,7 @@ SteelyardError
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 │   └── NotComparable     two runs whose difference would mean nothing: names the reasons
 ├── PromptError           a prompt file that cannot be loaded or rendered
-├── JudgeError            the judge as a whole is unusable (bad key, unknown model): the run stops
+├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 
 class Surface(StrEnum):
@@ -131,9 +132,13 @@ class PromptError(SteelyardError):
 
 
 class JudgeError(SteelyardError):
-    """No ask can succeed with this judge; going on would only repeat the failure."""
+    """No ask can succeed with this judge; going on would only repeat the failure.
+
+    Raised by `evaluate`, it has the `results` of what was judged until then.
+    """
 
     exit_code = 4
+    results: Any = None
 
 
 class StoreError(SteelyardError):

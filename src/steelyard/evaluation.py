@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from steelyard.errors import ConfigError, InputError, NoReadableRow, Surface
+from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Limits
 from steelyard.protocols import Protocol, get_protocol
@@ -58,6 +58,8 @@ def evaluate(
     replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
     no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
     state after every sample.
+
+    A judge that becomes unusable is a `JudgeError`, which has the `results` until then.
 
     Works inside a notebook too, where an event loop is running already.
     """
@@ -172,7 +174,12 @@ async def _judged(
             judged.append((sample, verdict))
             tick()
 
-        tally = await runner.run(data.rows(protocol), keep, bad_rows.append)
+        try:
+            tally = await runner.run(data.rows(protocol), keep, bad_rows.append)
+        except JudgeError as error:
+            # Nothing is kept elsewhere, and it was paid for.
+            error.results = Results(protocol.name, judged, bad_rows, stopped=str(error), notes=notes)
+            raise
     if bad_rows and not judged and not tally.stopped:
         raise NoReadableRow(bad_rows)
     return Results(protocol.name, judged, bad_rows, stopped=tally.stopped, notes=notes)
@@ -206,11 +213,18 @@ async def _kept(
                 raise
             return Results(protocol.name, (), (), notes=notes)
         run.tally.total = _count(data)
+
+        def results(stopped: str | None) -> Results:
+            bad_rows, verdicts = store.bad_rows(run.row.id), store.verdicts(run.row.id)
+            return Results(protocol.name, verdicts, bad_rows, stopped=stopped, notes=notes, run=run.row.id)
+
         with _shown(progress, run.tally, asked.gate) as tick:
-            tally = await run.drive(lambda *_: tick(), lambda _: None)
-        bad_rows = store.bad_rows(run.row.id)
-        verdicts = store.verdicts(run.row.id)
-        return Results(protocol.name, verdicts, bad_rows, stopped=tally.stopped, notes=notes, run=run.row.id)
+            try:
+                tally = await run.drive(lambda *_: tick(), lambda _: None)
+            except JudgeError as error:
+                error.results = results(str(error))
+                raise
+        return results(tally.stopped)
 
 
 def _count(data: Input) -> int | None:

@@ -101,6 +101,9 @@ def read(store: Store, file: Path) -> RunRow:
                 raise InputError(f"cannot be taken over: {error}", file=str(file), line=number) from None
             store.add_verdict(run.id, seq, sample, verdict)
             seq += 1
+        rows = run.manifest.get("rows")
+        if run.state == "complete" and isinstance(rows, int) and (missing := store.unaccounted(run.id, rows)):
+            raise InputError(f"is cut off: {missing} of {rows} rows of this complete run are missing", file=str(file))
         store.update_run(run.id, state=run.state, finished=run.finished, manifest=run.manifest)
     return store.run(run.id)
 

@@ -42,7 +42,7 @@ class JournalledJudge:
     `repeat` counts how often the same judge is asked the same, `place` the voices of the run: a panel has several.
     `fresh` trusts only what this very run was answered; `retrying` only replies that left nothing out.
     `continued` says that this run was at work before: what it paid then is counted with the samples it finishes now.
-    `spent` is what the judge was paid since this object was made.
+    `spent` is what the judge was paid since this object was made, `unwritten` how many replies the store did not take.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class JournalledJudge:
         self.fresh, self.continued = fresh, continued
         self.retrying = False
         self.spent = Usage()
+        self.unwritten = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
         self._unwritten: list[tuple[str, StoredReply]] = []
         self._arrived: list[asyncio.Future[None]] = []
@@ -136,18 +137,29 @@ class JournalledJudge:
     def _write(self) -> None:
         replies, self._unwritten = self._unwritten, []
         arrived, self._arrived = self._arrived, []
-        error: BaseException | None = None
+        errors: list[BaseException | None] = [None] * len(replies)
         try:
             self.store.journal(replies, self.place)
-        except BaseException as raised:
-            error = raised
-        for future in arrived:
+        except StoreError as refused:
+            errors = [refused] * len(replies)
+        except BaseException:
+            # One that cannot be written does not take along those that came in the same moment.
+            errors = [self._failure_to_write(one) for one in replies]
+        self.unwritten += sum(error is not None for error in errors)
+        for future, error in zip(arrived, errors, strict=True):
             if future.cancelled():
                 continue  # nobody waits any more, but what was paid for is kept
             if error:
                 future.set_exception(error)
             else:
                 future.set_result(None)
+
+    def _failure_to_write(self, reply: tuple[str, StoredReply]) -> BaseException | None:
+        try:
+            self.store.journal([reply], self.place)
+        except BaseException as error:
+            return error
+        return None
 
     async def aclose(self) -> None:
         await self.judge.aclose()
@@ -188,6 +200,11 @@ class Memory:
     def spent(self) -> Usage:
         """What all voices were paid since this object was made."""
         return sum((voice.spent for voice in self.voices), start=Usage())
+
+    @property
+    def unwritten(self) -> int:
+        """How many replies were paid for and could not be kept."""
+        return sum(voice.unwritten for voice in self.voices)
 
     @property
     def silent(self) -> str:

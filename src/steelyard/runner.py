@@ -170,18 +170,16 @@ class Runner:
                     continue
                 try:
                     verdict = await self._judge(sample)
+                    self.tally.count(verdict)
+                    queue.settle(place, (seq, sample, verdict))
                 except Stopped:
                     self._cut_short += 1
                     queue.settle(place, None)
-                    continue
                 except StoreError:
                     raise
                 except Exception as error:
                     fail(error)
                     queue.settle(place, None)
-                    continue
-                self.tally.count(verdict)
-                queue.settle(place, (seq, sample, verdict))
 
         # Not only before an ask: when every call hangs, there is no next ask for a long time.
         alarm = self._alarm()

@@ -7,6 +7,7 @@ import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +20,7 @@ from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
+from steelyard.judges.masking import shown_body, shown_url
 from steelyard.judges.recorded import Recorder
 from steelyard.manifest import data_file, file_sha256, make_manifest, now
 from steelyard.prompts import Prompts
@@ -39,6 +41,7 @@ IN_MEMORY = "(in memory)"
 BAD_ROWS_KEPT = 1000
 # What a judge says of itself that shapes its answers; time limits and prices do not.
 SHAPING = ("base_url", "model", "body", "structured")
+SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
 TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed")
 PARTS = ("members", "escalate", "judge", "verifier")
 
@@ -177,9 +180,12 @@ class Run:
         self.memory.retry(retry)
         done = self.store.finished(self.row.id, retry=retry)
         self.store.clear_bad_rows(self.row.id)
+        rows = 0
 
         def open_rows() -> Iterable[Row]:
+            nonlocal rows
             for seq, sample in self.data.rows(self.protocol):
+                rows = seq + 1
                 if seq < len(done) and done[seq]:
                     self.tally.skipped += 1
                 else:
@@ -202,7 +208,9 @@ class Run:
             try:
                 tally = await self.runner.run(open_rows(), keep, keep_bad)
             finally:
-                kept.write()
+                kept.finish()
+            if not tally.stopped and (missing := self.store.unaccounted(self.row.id, rows)):
+                tally.stopped = f"{missing} of {rows} rows have neither a verdict nor an error"
             state = "stopped" if tally.stopped else "complete"
             return tally
         except JudgeError as error:
@@ -211,6 +219,8 @@ class Run:
         finally:
             manifest = {**self.row.manifest, "stopped": self.tally.stopped}
             manifest.pop("failure", None)
+            if state == "complete":
+                manifest["rows"] = rows
             if failure := self._failure(state, refusal):
                 state, manifest["failure"] = "failed", failure
             if self.tally.self_judged or "self_judged" in manifest:
@@ -273,6 +283,7 @@ class _Verdicts:
         self._store, self._run = store, run
         self._waiting: list[tuple[int, Sample, Verdict]] = []
         self._due: asyncio.TimerHandle | None = None
+        self._failure: Exception | None = None
 
     def add(self, seq: int, sample: Sample, verdict: Verdict) -> None:
         self._waiting.append((seq, sample, verdict))
@@ -283,20 +294,40 @@ class _Verdicts:
             self._due = asyncio.get_running_loop().call_later(self.SECONDS, self._in_time)
 
     def write(self) -> None:
+        """Write all that wait. One that cannot be written keeps none of the others out."""
         if self._due:
             self._due.cancel()
             self._due = None
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self._store.add_verdicts(self._run, waiting)
+        if not self._waiting:
+            return
+        try:
+            self._store.add_verdicts(self._run, self._waiting)
+            self._waiting = []
+        except StoreError:
+            raise  # all go on waiting: the next try may find room
+        except Exception:
+            self._write_one_by_one()
+
+    def finish(self) -> None:
+        """Write what is left, and say what could not be written."""
+        self.write()
+        if self._failure:
+            raise self._failure
+
+    def _write_one_by_one(self) -> None:
+        while self._waiting:
+            try:
+                self._store.add_verdicts(self._run, self._waiting[:1])
+            except StoreError:
+                raise
+            except Exception as error:
+                self._failure = self._failure or error
+            del self._waiting[0]
 
     def _in_time(self) -> None:
         self._due = None
-        waiting = self._waiting
-        try:
+        with suppress(StoreError):  # the next ask or verdict meets the same trouble, and says so
             self.write()
-        except StoreError:
-            self._waiting = waiting  # the next ask or verdict meets the same trouble, and says so
 
 
 def start(
@@ -392,6 +423,8 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
 
 def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
     """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
+    # Earlier versions kept parameters as they were, secrets included.
+    then = {name: SHOWN[name](value) if name in SHOWN and value else value for name, value in then.items()}
     found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]
     for name in PARTS:
         before, after = (_listed(side.get(name)) for side in (then, today))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,8 +185,42 @@ MIGRATIONS: tuple[str, ...] = (
 )
 
 
+# How SQLite says that a file is not what it wrote.
+DAMAGE = ("malformed", "not a database", "no such table", "no such column", "Could not decode")
+FIRST_TABLES = frozenset({"runs", "samples", "bad_rows", "replies"})
+# What replies and the schema leave in a file whose beginning is gone; binary, unlike a file of result lines.
+TRACES = (b"CREATE TABLE runs", b'{"calls":')
+
+
+def damaged(path: Path, why: str) -> StoreError:
+    """What to do about a store that cannot be read any more, or not all of it."""
+    return StoreError(
+        f"store {path} is damaged ({why}); copy what can be read into a new one with: "
+        f"steelyard runs rescue {path} -o NEW.db"
+    )
+
+
+def has_traces(path: Path) -> bool:
+    """Whether a file that SQLite does not take for a database was once a store."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return b"\x00" in content and any(trace in content for trace in TRACES)
+
+
+def table_names() -> frozenset[str]:
+    """The tables of today's schema."""
+    names: set[str] = set()
+    for verb, name, new in re.findall(r"(CREATE|DROP|ALTER) TABLE (\w+)(?: RENAME TO (\w+))?", "\n".join(MIGRATIONS)):
+        names = names | {name} if verb == "CREATE" else names - {name}
+        if new:
+            names.add(new)
+    return frozenset(names)
+
+
 def check_ours(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a store of a newer version, and a database that some other program made."""
+    """Refuse a store of a newer version, a damaged one, and a database that some other program made."""
     # The tables first: another process may make them and set the version between the two looks.
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -194,8 +229,15 @@ def check_ours(db: sqlite3.Connection, path: Path) -> None:
             f"{path} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
             "upgrade, or name another store"
         )
-    if tables and not (version and {"runs", "replies"} <= tables):
+    if not tables:
+        return
+    if len(tables & FIRST_TABLES) < 2:
         raise StoreError(f"{path} is a database of some other program; name another store")
+    wanted = table_names() if version == len(MIGRATIONS) else FIRST_TABLES
+    if missing := sorted(wanted - tables):
+        raise damaged(path, f"the table {missing[0]} is missing")
+    if not version:
+        raise damaged(path, "its version is missing")
 
 
 def migrate(db: sqlite3.Connection) -> None:

@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from steelyard.errors import InputError, RunInUse, StoreError, UnknownRun
 from steelyard.labels import HumanLabel
 from steelyard.records import Sample, Unjudged, Usage, Verdict
-from steelyard.schema import check_ours, migrate
+from steelyard.schema import DAMAGE, check_ours, damaged, has_traces, migrate
 
 ADD_VERDICT = "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)"
 ADD_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -125,7 +125,8 @@ class Store:
     def runs(self) -> list[RunRow]:
         """All runs, newest first."""
         rows = self._read("SELECT * FROM runs ORDER BY number DESC")
-        return [RunRow._make((*columns, json.loads(manifest))) for *columns, manifest in rows]
+        with _store_errors(self.path):
+            return [RunRow._make((*columns, json.loads(manifest))) for *columns, manifest in rows]
 
     def run(self, name: str) -> RunRow:
         """A run by its id, a unique beginning of it, its number, or `last`."""
@@ -204,8 +205,9 @@ class Store:
     def verdicts(self, run: str) -> Iterator[tuple[Sample, Verdict]]:
         """The judged samples of a run in the order of the input, streamed."""
         rows = self._read("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
-        for sample, verdict in rows:
-            yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+        with _store_errors(self.path):
+            for sample, verdict in rows:
+                yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
 
     def verdicts_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[int, Sample, Verdict]]:
         """The judged samples at these places of the input, streamed; those that are not there are left out."""
@@ -217,8 +219,9 @@ class Store:
             end = start
             while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
                 end += 1
-            for seq, sample, verdict in self._read(sql, run, wanted[start], wanted[end]):
-                yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+            with _store_errors(self.path):
+                for seq, sample, verdict in self._read(sql, run, wanted[start], wanted[end]):
+                    yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
             start = end + 1
 
     def lines(self, run: str) -> Iterator[str]:
@@ -229,6 +232,21 @@ class Store:
     def judged(self, run: str) -> dict[str, int]:
         """How many samples of a run have which status."""
         return dict(self._read("SELECT status, count(*) FROM samples WHERE run = ? GROUP BY status", run))
+
+    def unaccounted(self, run: str, rows: int) -> int:
+        """How many of so many rows of the input have neither a verdict nor an error in the store."""
+        sql = (
+            "SELECT (SELECT count(*) FROM samples WHERE run = ? AND status IS NOT NULL AND seq < ?)"
+            " + (SELECT count(*) FROM bad_rows WHERE run = ?)"
+        )
+        (n,) = next(self._read(sql, run, rows, run))
+        return max(0, rows - int(n))
+
+    def kept(self, run: str) -> tuple[int, int]:
+        """How many verdicts of a run are in the store, and how many replies it can go on with."""
+        sql = "SELECT (SELECT count(*) FROM samples WHERE run = ?), (SELECT count(*) FROM used WHERE run = ?)"
+        verdicts, replies = next(self._read(sql, run, run))
+        return verdicts, replies
 
     def count_flagged(self, run: str, flag: str) -> int:
         """How many samples of a run carry a flag."""
@@ -251,8 +269,9 @@ class Store:
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
         # Left alone, SQLite prefers to walk through the whole run.
         sql = "SELECT sample, verdict FROM samples INDEXED BY samples_by_id WHERE run = ? AND id = ?"
-        for sample, verdict in self._read(sql, run, sample_id):
-            return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+        with _store_errors(self.path):
+            for sample, verdict in self._read(sql, run, sample_id):
+                return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
 
     # --- the journal of replies ---
@@ -260,7 +279,7 @@ class Store:
     def reply(self, key: str) -> StoredReply | None:
         with _store_errors(self.path):
             row = self._db.execute(f"{GET_REPLY} WHERE key = ?", (key,)).fetchone()
-        return _stored_reply(row) if row else None
+            return _stored_reply(row) if row else None
 
     def replies_to(self, ask: str) -> list[StoredReply]:
         """All replies to one ask, whoever judged."""
@@ -346,9 +365,9 @@ class Store:
         wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
         where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
         given = tuple(wanted.values())
-        for row in self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given):
-            named = dict(zip(LABEL_COLUMNS, row, strict=True))
-            yield HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
+        with _store_errors(self.path):
+            rows = self._read(f"{sql}{where} ORDER BY sample, kind, turn, item, annotator, run", *given)
+            yield from map(label_of, rows)
 
     # --- helpers ---
 
@@ -363,7 +382,9 @@ class Store:
 
     def _read(self, sql: str, *values: Any) -> Iterator[Any]:
         with _store_errors(self.path):
-            yield from self._db.execute(sql, values)
+            # Not `yield from`: it would close the cursor of a reader that is dropped after the store was closed.
+            for row in self._db.execute(sql, values):  # noqa: UP028
+                yield row
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         """One statement, committed at once unless it is part of something larger."""
@@ -397,6 +418,11 @@ def _label_row(label: HumanLabel) -> tuple[Any, ...]:
     return tuple(NOTHING if value is None else value for value in values)
 
 
+def label_of(row: Sequence[Any]) -> HumanLabel:
+    named = dict(zip(LABEL_COLUMNS, row, strict=True))
+    return HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})
+
+
 def _stored_reply(row: tuple[Any, ...]) -> StoredReply:
     ask, task, judge, reply, raw, usage, run = row
     return StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
@@ -414,19 +440,23 @@ def _store_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         text = str(error)
+        if "not a database" in text and not has_traces(path):
+            raise StoreError(f"store {path}: the file is not a Steelyard store; name another with --store") from error
+        if any(sign in text for sign in DAMAGE):
+            raise damaged(path, text) from error
         if "full" in text:
             hint = "the disk is full: free some space, then resume the run"
         elif "disk I/O" in text:
             hint = "the disk cannot be read or written (full, over a quota, or failing); mend that, then resume the run"
         elif "locked" in text or "busy" in text:
             hint = f"another process has been writing to it for {BUSY_SECONDS} seconds; try again later"
-        elif "not a database" in text or "malformed" in text:
-            hint = "the file is not a Steelyard store; name another one"
         elif "readonly" in text or "unable to open" in text:
             hint = "it cannot be opened for writing; check the folder's rights or name another store"
         else:
             hint = text
         raise StoreError(f"store {path}: {hint}") from error
+    except (ValidationError, json.JSONDecodeError) as error:
+        raise damaged(path, "a row is not what was written") from error
     except OSError as error:
         raise StoreError(f"store {path}: {error.strerror or error}") from error
 

@@ -66,6 +66,7 @@ def list_(config: ConfigOption = None) -> None:
     from rich.table import Table
 
     from steelyard.config import Config
+    from steelyard.judges.masking import shown_url
     from steelyard.models.catalogue import DEFAULT, known_models
 
     settings = Config.load(config)
@@ -75,7 +76,8 @@ def list_(config: ConfigOption = None) -> None:
     table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
     for name, given in settings.settings.judges.items():
         kind = str(given.get("kind", "openai"))
-        what = " · ".join(str(part) for part in (kind, given.get("model"), given.get("base_url")) if part)
+        url = shown_url(str(given.get("base_url", "")))
+        what = " · ".join(str(part) for part in (kind, given.get("model"), url) if part)
         if kind == "panel":
             what = _panel(given)
         key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""

@@ -12,7 +12,9 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 from steelyard.errors import ConfigError
 
-app = typer.Typer(help="List, show, delete, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, delete, export, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None
+)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 
 
@@ -145,3 +147,23 @@ def import_(
     with Store.open(Config.load(config).store_path(store)) as opened:
         run = exports.read(opened, file)
     print(f"imported {run.id} as number {run.number}", file=sys.stderr)
+
+
+@app.command("rescue")
+def rescue(
+    damaged: Annotated[Path, typer.Argument(metavar="STORE", help="The store that cannot be read.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The new store; must not exist.")],
+) -> None:
+    """Copy what can be read of a damaged store into a new one.
+
+    Example:  steelyard runs rescue .steelyard/store.db -o rescued.db
+    """
+    from steelyard.rescue import rescue as rescued_from
+
+    found = rescued_from(damaged, out)
+    print(f"{out}: {found.runs} runs, {found.verdicts} verdicts, {found.replies} replies, {found.labels} labels")
+    if found.lost_replies:
+        print(f"{found.lost_replies} replies that these runs used are lost", file=sys.stderr)
+    if found.orphans:
+        print(f"{found.orphans} rows are of runs that are lost; they are left out", file=sys.stderr)
+    print(f"go on with: steelyard resume RUN --store {out}; replies that were rescued are not paid again")

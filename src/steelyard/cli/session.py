@@ -89,8 +89,8 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            if run.memory.spent.calls and run.tally.answered:
-                print(f"what was answered is kept; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            if kept := _kept(run):
+                print(kept, file=sys.stderr)
             raise
         self._write_lines(run)
         report = self._report(run, builder)
@@ -123,6 +123,20 @@ class Session:
                 builder.add_bad_row(bad)
         row = run.store.run(run.row.id)
         return builder.build(row.manifest, RunFacts.of(row.id, row.state, row.started, row.finished))
+
+
+def _kept(run: Run) -> str:
+    """What a run that failed left in the store, as the store says it, and how to go on; empty if it left nothing."""
+    try:
+        verdicts, replies = run.store.kept(run.row.id)
+    except SteelyardError as error:
+        return f"what was kept cannot be read: {error}"
+    if not (verdicts or replies or run.memory.unwritten):
+        return ""
+    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.path}"
+    if run.memory.unwritten:
+        kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
+    return f"{kept}; go on with: steelyard resume {run.row.id}"
 
 
 async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:

@@ -16,6 +16,7 @@ from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.gate import Gate
 from steelyard.judges.parsing import Problem, read, without_thoughts
+from steelyard.judges.payload import one_line, token_count
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
 from steelyard.judges.wire import Answered, Failed, Outcome, Wire
@@ -28,6 +29,7 @@ DEFAULT_CALLS_IN_FLIGHT = 16
 # A refusal of the format comes at once; a first call still running after this is being worked on.
 PROBE_SECONDS = 1.0
 QUOTED_BACK = 8000
+LONGEST_REPLY = 2_000_000
 CUT_OFF = frozenset({"length", "max_tokens"})
 FILTERED = frozenset({"content_filter", "sensitive"})
 
@@ -100,7 +102,11 @@ class ChatJudge:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
         shown = {"base_url", "model", "body", "structured", "timeout", "retries", "price"}
         told = self.endpoint.model_dump(mode="json", include=shown)
-        return told | {"base_url": self.endpoint.shown_url, "settled": self.structured}
+        return told | {
+            "base_url": self.endpoint.shown_url,
+            "body": self.endpoint.shown_body,
+            "settled": self.structured,
+        }
 
     def fingerprint(self, ask: Ask) -> str:
         """Says exactly what is asked of whom: the ask, the prompt it is put in, the model and its parameters."""
@@ -131,7 +137,7 @@ class ChatJudge:
 
     def read_completion(self, ask: Ask, payload: Mapping[str, Any]) -> Reply | Unjudged:
         """The reply in a completion that came some other way than over this wire."""
-        said = _completion(payload, self.endpoint)
+        said = _completion(self._wire.cleaned(payload), self.endpoint)
         if isinstance(said, Unjudged):
             return said
         data = read(said.text, ask.reply, nonce(ask), ask.language)
@@ -215,20 +221,26 @@ def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudg
     except (LookupError, TypeError, AttributeError):
         return Unjudged(reason="server_error", detail="a completion without choices[0].message", usage=usage)
     if refusal:
-        return Unjudged(reason="refused", detail=str(refusal)[:300], usage=usage)
+        return Unjudged(reason="refused", detail=one_line(str(refusal)), usage=usage)
+    if isinstance(finish, list) and len(finish) == 1:
+        (finish,) = finish
+    finish = finish if isinstance(finish, str) else None
     if finish in FILTERED:
         return Unjudged(reason="refused", detail=f"finish_reason is {finish}", usage=usage)
     if finish in CUT_OFF:
         tokens = f" after {usage.completion_tokens} tokens" if usage.completion_tokens else ""
         detail = f"the reply was cut off{tokens}; raise max_tokens in the body of judge {endpoint.name}"
         return Unjudged(reason="truncated", detail=detail, usage=usage)
-    return Said(_text(content), usage)
+    text = _text(content)
+    if len(text) > LONGEST_REPLY:
+        return Unjudged(reason="invalid_reply", detail=f"a reply of {len(text)} characters", usage=usage)
+    return Said(text, usage)
 
 
 def _text(content: Any) -> str:
     if isinstance(content, list):  # a message in parts
         content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content.encode("utf-8", "replace").decode() if isinstance(content, str) else ""
+    return content if isinstance(content, str) else ""
 
 
 def _usage(reported: Any, endpoint: Endpoint) -> Usage:
@@ -237,15 +249,11 @@ def _usage(reported: Any, endpoint: Endpoint) -> Usage:
         return Usage(calls=1)
     details = reported.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    prompt = _count(reported.get("prompt_tokens"))
+    prompt = token_count(reported.get("prompt_tokens"))
     usage = Usage(
         calls=1,
         prompt_tokens=prompt,
-        completion_tokens=_count(reported.get("completion_tokens")),
-        cached_tokens=min(prompt, _count(cached or reported.get("prompt_cache_hit_tokens"))),
+        completion_tokens=token_count(reported.get("completion_tokens")),
+        cached_tokens=min(prompt, token_count(cached or reported.get("prompt_cache_hit_tokens"))),
     )
     return usage.model_copy(update={"cost": endpoint.price.of(usage)}) if endpoint.price else usage
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

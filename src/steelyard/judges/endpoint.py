@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from steelyard.judges.masking import body_secrets, header_secrets, shown_body, shown_url, url_secrets
 from steelyard.records import Record, Usage
 
 Mode = Literal["json_schema", "json_object", "text"]
@@ -16,9 +17,6 @@ Structured = Literal["auto", "json_schema", "json_object", "text"]
 # Steelyard sets these itself; a second opinion in the user's body would contradict it.
 RESERVED = frozenset({"messages", "model", "n", "response_format", "stream", "stream_options"})
 MILLION = 1_000_000
-# What a query may hold that is no secret and shapes the answers; of all else only the name is shown.
-PLAIN = ("api-version",)
-HIDDEN = "hidden"
 
 
 class Price(Record):
@@ -42,9 +40,12 @@ class Endpoint(Record):
 
     `timeout` bounds one HTTP call, from connecting to the last byte; waiting for a free slot is not
     counted. `retries` come on top of the first try; `backoff` is the longest first pause between two, in
-    seconds, and doubles. `patience` is the longest Retry-After that is waited for. `corrections` are further
-    asks after a reply that cannot be used.
+    seconds, and doubles. `patience` is how long one call waits where the endpoint asks for it (Retry-After), in
+    seconds; what it asks for beyond stops the run. `corrections` are further asks after a reply that cannot be used.
     """
+
+    # A refused address may hold a password; pydantic would quote it.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     name: str = "openai"
     base_url: str
@@ -96,10 +97,22 @@ class Endpoint(Record):
 
     @property
     def shown_url(self) -> str:
-        """The address as manifests, reports and pages may say it: people put keys into its query."""
-        parts = urlsplit(self.base_url)
-        query = [(name, value if name in PLAIN else HIDDEN) for name, value in parse_qsl(parts.query, True)]
-        return urlunsplit(parts._replace(query=urlencode(query)))
+        """The address as manifests, reports and pages may say it."""
+        return shown_url(self.base_url)
+
+    @property
+    def shown_body(self) -> dict[str, Any]:
+        """The parameters as a manifest may hold them."""
+        return dict(shown_body(self.body))
+
+    def secrets(self) -> set[str]:
+        """What must not be shown of these settings; the key is not among them."""
+        proxy = url_secrets(self.proxy) if self.proxy else ()
+        return {*header_secrets(self.headers), *url_secrets(self.base_url), *proxy, *body_secrets(self.body)}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        shown = {"base_url": self.shown_url, "body": self.shown_body}
+        yield from ((name, shown.get(name or "", value)) for name, value in super().__repr_args__())
 
 
 def is_header_text(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import random
 import re
 import time
@@ -14,13 +13,27 @@ from typing import Any, Literal, NamedTuple, cast
 
 import aiohttp
 from pydantic import SecretStr
-from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from tenacity.wait import wait_random_exponential
 from yarl import URL
 
 from steelyard.errors import JudgeError
 from steelyard.judges.endpoint import Endpoint, is_header_text
 from steelyard.judges.gate import Gate
+from steelyard.judges.masking import Mask
+from steelyard.judges.payload import (
+    ACCEPTED_ENCODINGS,
+    MOST_BYTES,
+    AnswerBody,
+    BrokenBody,
+    cleaned,
+    error_code,
+    error_message,
+    one_line,
+    parse_json,
+    read_body,
+    readable,
+)
 
 CONNECT_TIMEOUT = 15.0
 LONGEST_PAUSE = 60.0
@@ -35,12 +48,18 @@ DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 OVERLOAD = frozenset({429, 503, 529})
 TRANSIENT_4XX = frozenset({408, 409, 425, 429})
 SPENT = ("insufficient_quota", "insufficient balance", "余额不足", "欠费", "exceeded your current quota")
-MARKUP = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
-DETAIL_LENGTH = 300
+# Where nothing accepts a connection, no sample is at fault: a call is tried at least so often, more where there was
+# somebody before, and then the run stops instead of failing sample after sample.
+NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
+# The same where connections hang or are closed without an answer, counted over calls that were given up: one alone may
+# be the sample's fault.
+UNANSWERED_TRIES = 25
+# A pause of this length that the endpoint asks for uses up no retry: it is bounded by `patience` instead.
+ASKED_PAUSE = 1.0
 
 
 class Answered(NamedTuple):
-    """HTTP 200 with a JSON object."""
+    """A success with a JSON object."""
 
     payload: dict[str, Any]
 
@@ -58,54 +77,87 @@ class Failed(NamedTuple):
     reason: Literal["unreachable", "timeout", "rate_limited", "server_error"]
     detail: str
     retry_after: float | None = None
+    has_connected: bool = True
 
 
 Outcome = Answered | Declined | Failed
 
 
 class Wire:
-    """Posts bodies to an endpoint. Usable in one event loop after another; close it in the last."""
+    """Posts bodies to an endpoint. Usable in one event loop after another; close it in the last.
+
+    Raises `JudgeError` where going on is pointless for now: nobody answers at the address, or the endpoint asks for a
+    longer pause than the user has patience for.
+    """
 
     def __init__(self, endpoint: Endpoint, gate: Gate, key: SecretStr | None = None) -> None:
         self._endpoint = endpoint
         self._gate = gate
-        self._key = key
         self._url = URL(endpoint.url, encoded=True)
         self._headers = _headers(endpoint, key)
+        self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "")
+        # Sooner than the whole call: no connection is told apart from no answer.
+        self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_connected = False
+        # Calls that anything was said to; those with a usable answer; tries in a row that ended in silence.
+        self._answers = self._successes = self._unanswered = 0
 
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
-        outcome = await self._attempt(body)
+        answers = self._answers
+        outcome, tries = await self._attempt(body), 1
         # A call that goes well never meets tenacity: entering it costs more than the rest of this module.
-        if isinstance(outcome, Failed) and self._endpoint.retries:
-            return await self._retry(body, outcome)
+        if isinstance(outcome, Failed):
+            outcome, tries = await self._retry(body, outcome)
+        if isinstance(outcome, Failed) and self._answers == answers:
+            self._unanswered += tries
+            if self._unanswered >= UNANSWERED_TRIES:
+                raise JudgeError(self._silence(outcome, self._unanswered))
         return outcome
+
+    def cleaned(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer whose texts can be stored and shown: valid Unicode, without the endpoint's secrets."""
+        return cast(dict[str, Any], cleaned(payload, self._mask.reply))
 
     async def aclose(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _retry(self, body: bytes, first: Failed) -> Outcome:
+    async def _retry(self, body: bytes, first: Failed) -> tuple[Outcome, int]:
         made = iter([first])
+        most = DISCONNECTED_TRIES if self._has_connected else NEVER_CONNECTED_TRIES
+        allowance = _Allowance(self._endpoint, most)
+        answers, successes = self._answers, self._successes
 
         async def attempt() -> Outcome:
             return next(made, None) or await self._attempt(body)
 
+        def given_up(state: RetryCallState) -> Failed:
+            failed = _outcome(state)
+            # Where others were answered meanwhile, this call was unlucky; else the endpoint means everybody.
+            if allowance.is_impatient(failed) and (
+                self._successes == successes or (failed.retry_after or 0) > self._endpoint.patience
+            ):
+                raise JudgeError(self._impatience(failed))
+            if not failed.has_connected and self._answers == answers:
+                raise JudgeError(self._silence(failed, state.attempt_number))
+            if state.attempt_number == 1:
+                return failed
+            return failed._replace(detail=f"{failed.detail} (tried {state.attempt_number} times)")
+
         # One per call: tenacity keeps the state of the current call on the object.
         retrying = AsyncRetrying(
-            retry=retry_if_result(self._may_mend),
-            stop=stop_after_attempt(1 + self._endpoint.retries),
+            retry=retry_if_result(lambda outcome: isinstance(outcome, Failed)),
+            stop=allowance.is_used_up,
             wait=self._pause,
             sleep=lambda seconds: self._gate.wait(asyncio.sleep(seconds)),
-            retry_error_callback=_given_up,
+            retry_error_callback=given_up,
         )
-        return cast(Outcome, await retrying(attempt))
-
-    def _may_mend(self, outcome: Outcome) -> bool:
-        return isinstance(outcome, Failed) and (outcome.retry_after or 0) <= self._endpoint.patience
+        outcome = cast(Outcome, await retrying(attempt))
+        return outcome, int(retrying.statistics["attempt_number"])
 
     def _pause(self, state: RetryCallState) -> float:
         asked_for = _outcome(state).retry_after
@@ -114,9 +166,25 @@ class Wire:
             return asked_for + random.uniform(0, self._endpoint.backoff)
         return wait_random_exponential(multiplier=self._endpoint.backoff, max=LONGEST_PAUSE)(state)
 
+    def _silence(self, failed: Failed, tries: int) -> str:
+        return (
+            f"{self._endpoint.name}: no answer from {self._host} in {tries} tries in a row ({failed.detail}); "
+            "check base_url, the server and the network"
+        )
+
+    def _impatience(self, failed: Failed) -> str:
+        return (
+            f"{self._endpoint.name}: {self._host} asks to wait {_span(failed.retry_after or 0)} (Retry-After), and "
+            f"patience is {self._endpoint.patience:g} s ({failed.detail}); go on after that, or raise patience"
+        )
+
+    @property
+    def _host(self) -> str:
+        return self._url.authority
+
     async def _attempt(self, body: bytes) -> Outcome:
         data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
-        host = self._url.authority
+        host = self._host
         if self._gate.pace:
             await self._gate.wait(self._gate.pace.wait(len(body)))
         try:
@@ -125,26 +193,46 @@ class Wire:
                 async with session.post(
                     self._url, data=data, allow_redirects=False, proxy=self._endpoint.proxy
                 ) as response:
-                    content = await response.read()
+                    self._note_answer()
+                    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+                    content = await read_body(response.content.iter_any(), "" if encoding == "identity" else encoding)
+                    if not content.is_whole:
+                        response.close()  # or the rest would be read before the connection is used again
         except aiohttp.ConnectionTimeoutError:
-            return Failed("unreachable", f"no connection to {host} within {CONNECT_TIMEOUT:g} s")
+            return Failed("unreachable", f"no connection to {host} within {self._connect:g} s", has_connected=False)
         except TimeoutError:
+            self._has_connected = True
             return Failed("timeout", f"no complete answer from {host} within {self._endpoint.timeout:g} s")
         except aiohttp.ClientConnectorCertificateError as error:
             raise JudgeError(
-                f"{self._endpoint.name}: the certificate of {host} is not trusted ({_short(str(error))}); "
+                f"{self._endpoint.name}: the certificate of {host} is not trusted ({self._hidden(str(error))}); "
                 "check base_url, or point SSL_CERT_FILE to your own authority"
             ) from None
+        except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
+            return Failed("unreachable", self._told(error), has_connected=False)
+        except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, ValueError) as error:
+            # Somebody is there, but this is not HTTP, or not what its headers say.
+            self._note_answer()
+            return Failed("server_error", self._told(error))
         except (aiohttp.ClientError, OSError) as error:
-            return Failed("unreachable", self._hidden(f"{host}: {str(error) or type(error).__name__}"))
+            self._has_connected = True
+            return Failed("unreachable", self._told(error))
         outcome = self._outcome(response.status, response.headers, content)
         if isinstance(outcome, Answered):
+            self._successes += 1
             self._gate.eased()
         elif response.status in OVERLOAD and isinstance(outcome, Failed):
-            self._gate.overloaded(outcome.retry_after)
+            # A pause beyond patience ends the run; nobody is held back for it.
+            asked_for = outcome.retry_after or 0
+            self._gate.overloaded(asked_for if asked_for <= self._endpoint.patience else None)
         if wait := _room_in(response.headers):
             self._gate.hold(min(wait, self._endpoint.patience))
         return outcome
+
+    def _note_answer(self) -> None:
+        self._has_connected = True
+        self._answers += 1
+        self._unanswered = 0
 
     async def _current_session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -155,35 +243,77 @@ class Wire:
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout, sock_connect=CONNECT_TIMEOUT),
+                # Unpacked by `read_body`, which knows when to stop.
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout, sock_connect=self._connect),
             )
             if stale is not None:
                 await stale.close()
         return self._session
 
-    def _outcome(self, status: int, headers: Mapping[str, str], content: bytes) -> Outcome:
-        payload = _json_object(content)
-        if status == 200:
+    def _outcome(self, status: int, headers: Mapping[str, str], body: AnswerBody) -> Outcome:
+        payload = self._payload(body)
+        if 200 <= status < 300:
+            if not body.is_whole:
+                return Declined(status, f"the answer is longer than {MOST_BYTES // 2**20} MB")
             if payload is None:
-                return Failed("server_error", f"the endpoint did not send JSON: {_readable(content)}")
+                return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
             if "error" not in payload or "choices" in payload:
                 return Answered(payload)
-            status = _error_code(payload)  # some gateways wrap an error in a 200
+            status = error_code(payload)  # some gateways wrap an error in a 200
         if 300 <= status < 400:
-            return Declined(status, f"redirects to {headers.get('Location', 'elsewhere')}")
-        message = self._hidden(error_message(payload) or _readable(content))
+            return Declined(status, self._hidden(f"redirects to {headers.get('Location', 'elsewhere')}"))
+        message = self._hidden(error_message(payload) or readable(body.content))
         if _is_transient(status) and not _is_spent(status, message):
             return Failed(_reason(status), f"HTTP {status}: {message}", _retry_after(headers))
         return Declined(status, message)
 
+    def _payload(self, body: AnswerBody) -> dict[str, Any] | None:
+        try:
+            payload = parse_json(body.content) if body.is_whole else None
+        except ValueError:
+            return None
+        return self.cleaned(payload) if isinstance(payload, dict) else None
+
+    def _told(self, error: Exception) -> str:
+        said = "" if isinstance(error, BrokenBody) else f"{self._host}: "
+        return self._hidden(f"{said}{str(error) or type(error).__name__}")
+
     def _hidden(self, text: str) -> str:
         """The text for people to read; servers like to quote the key they refuse."""
-        secret = self._key.get_secret_value().strip() if self._key else ""
-        return _short(text.replace(secret, "***") if secret else text)
+        return one_line(self._mask(text))
+
+
+class _Allowance:
+    """What is left to one call: its retries, and its patience where the endpoint says how long to wait."""
+
+    def __init__(self, endpoint: Endpoint, unconnected_tries: int) -> None:
+        self._retries, self._patience = endpoint.retries, endpoint.patience
+        self._unconnected_tries = unconnected_tries
+
+    def is_impatient(self, failed: Failed) -> bool:
+        return (failed.retry_after or 0) > self._patience
+
+    def is_used_up(self, state: RetryCallState) -> bool:
+        """Whether there is no further try after this one."""
+        failed = _outcome(state)
+        if self.is_impatient(failed):
+            return True
+        if (failed.retry_after or 0) >= ASKED_PAUSE:
+            self._patience -= failed.retry_after or 0
+            return False
+        self._retries -= 1
+        # Without a connection the retries alone decide nothing.
+        return self._retries < 0 and (failed.has_connected or state.attempt_number >= self._unconnected_tries)
 
 
 def _headers(endpoint: Endpoint, key: SecretStr | None) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "steelyard"}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": ACCEPTED_ENCODINGS,
+        "User-Agent": "steelyard",
+    }
     if key is not None and (secret := key.get_secret_value().strip()):
         if not is_header_text(secret):
             raise JudgeError(
@@ -201,11 +331,6 @@ def _in_variable(endpoint: Endpoint) -> str:
 def _outcome(state: RetryCallState) -> Failed:
     assert state.outcome is not None
     return cast(Failed, state.outcome.result())
-
-
-def _given_up(state: RetryCallState) -> Failed:
-    failed = _outcome(state)
-    return failed._replace(detail=f"{failed.detail} (tried {state.attempt_number} times)")
 
 
 def _is_transient(status: int) -> bool:
@@ -251,42 +376,13 @@ def _room_in(headers: Mapping[str, str]) -> float:
 def _seconds_until(date: str) -> float:
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         return -1.0
 
 
-def _json_object(content: bytes) -> dict[str, Any] | None:
-    try:
-        payload = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return payload if isinstance(payload, dict) else None
-
-
-def _error_code(payload: Mapping[str, Any]) -> int:
-    error = payload["error"]
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
-
-
-def error_message(payload: Mapping[str, Any] | None) -> str:
-    """What the server says was wrong, with its code, in whichever of the usual shapes it says it."""
-    if payload is None:
-        return ""
-    error = payload.get("error")
-    if isinstance(error, dict):
-        said = error.get("message") or json.dumps(error, ensure_ascii=False)
-        code = error.get("code") or error.get("type")
-        return f"{said} [{code}]" if code and str(code) not in str(said) else str(said)
-    said = error or payload.get("message") or payload.get("detail") or payload
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-
-
-def _readable(content: bytes) -> str:
-    text = MARKUP.sub(" ", content[:20_000].decode("utf-8", "replace"))
-    return _short(text) or "(empty body)"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= DETAIL_LENGTH else f"{line[:DETAIL_LENGTH]}…"
+def _span(seconds: float) -> str:
+    """Seconds as people say them: in the largest unit of which there are two."""
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:g} s"

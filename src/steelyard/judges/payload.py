@@ -1,0 +1,135 @@
+"""What an endpoint sends, made safe where it arrives: valid Unicode, bounded text, counts that are counts."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, NamedTuple
+
+MOST_BYTES = 32 * 2**20
+# No completion is nested deeper; what lies below is read by nobody.
+DEEPEST = 50
+LONGEST_NUMBER = 300
+# A call of more tokens than this was miscounted.
+MOST_TOKENS = 10**9
+DETAIL_LENGTH = 300
+# Never past the next opening: or each of ten thousand would be looked for up to the end.
+MARKUP = re.compile(
+    r"<(?:script|style)\b(?:(?!<(?:script|style)\b).)*?</(?:script|style)>|<[^<>]*>", re.IGNORECASE | re.DOTALL
+)
+# Terminals obey some of these, and others turn the direction of a line.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+GZIP, ZLIB, RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+ACCEPTED_ENCODINGS = "gzip, deflate"
+
+
+class AnswerBody(NamedTuple):
+    """The bytes of an answer, unpacked. `is_whole` is false where it is longer than what is read."""
+
+    content: bytes
+    is_whole: bool = True
+
+
+class BrokenBody(ValueError):
+    """What was sent is not what its headers say."""
+
+
+async def read_body(chunks: AsyncIterator[bytes], encoding: str, most: int = MOST_BYTES) -> AnswerBody:
+    """Read and unpack an answer up to a limit; the rest is left where it is."""
+    unpacker = None
+    content = bytearray()
+    async for chunk in chunks:
+        if encoding and not content and unpacker is None:
+            unpacker = _unpacker(encoding, chunk)
+        try:
+            content += unpacker.decompress(chunk, most + 1 - len(content)) if unpacker else chunk
+        except zlib.error as error:
+            raise BrokenBody(f"the body is not {encoding}: {error}") from None
+        if len(content) > most:
+            return AnswerBody(bytes(content[:most]), is_whole=False)
+    if unpacker and not unpacker.eof:
+        raise BrokenBody(f"the {encoding} body breaks off")
+    return AnswerBody(bytes(content))
+
+
+def _unpacker(encoding: str, beginning: bytes) -> Any:
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(GZIP)
+    if encoding == "deflate":
+        # Some servers leave the zlib header out.
+        return zlib.decompressobj(ZLIB if beginning[0] & 0x0F == 8 else RAW_DEFLATE)
+    raise BrokenBody(f"the body is packed as {one_line(encoding, 40)!r}, which was not asked for")
+
+
+def parse_json(content: bytes | str) -> Any:
+    """JSON as it is found in the wild; raises `ValueError` for anything else.
+
+    Bytes that are no text, NaN and numbers of a thousand digits spoil themselves, not the reply they stand in.
+    """
+    if isinstance(content, bytes):
+        content = content.decode(json.detect_encoding(content), "replace")
+    try:
+        return json.loads(content.removeprefix("\ufeff"), parse_int=_integer, parse_constant=lambda _: None)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) <= LONGEST_NUMBER else None
+
+
+def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any:
+    """The same JSON with every text, names too, made valid and passed through `text`."""
+    if isinstance(value, str):
+        return text(valid(value))
+    if isinstance(value, dict):
+        return {text(valid(name)): cleaned(part, text, depth - 1) for name, part in value.items()} if depth else None
+    if isinstance(value, list):
+        return [cleaned(part, text, depth - 1) for part in value] if depth else None
+    return value
+
+
+def valid(text: str) -> str:
+    """Text that can be written: half a surrogate pair, or a byte that no encoding explains, becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def one_line(text: str, most: int = DETAIL_LENGTH) -> str:
+    """A text for people to read in one line, without what a terminal would obey."""
+    line = " ".join(CONTROL.sub(" ", valid(text)).split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def readable(content: bytes) -> str:
+    """What the beginning of a body that is not JSON says; not yet in one line, so that no secret is cut in two."""
+    text = MARKUP.sub(" ", content[:20_000].decode("utf-8", "replace"))
+    return text if one_line(text) else "(empty body)"
+
+
+def token_count(value: Any) -> int:
+    """A reported number of tokens; 0, which means unknown, for what can be none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
+
+
+def error_code(payload: Mapping[str, Any]) -> int:
+    """The status that an error in a success stands for."""
+    error = payload["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500
+
+
+def error_message(payload: Mapping[str, Any] | None) -> str:
+    """What the server says was wrong, with its code, in whichever of the usual shapes it says it."""
+    if payload is None:
+        return ""
+    error = payload.get("error")
+    if isinstance(error, dict):
+        said = error.get("message") or json.dumps(error, ensure_ascii=False)
+        code = error.get("code") or error.get("type")
+        return f"{said} [{code}]" if code and str(code) not in str(said) else str(said)
+    said = error or payload.get("message") or payload.get("detail") or payload
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)

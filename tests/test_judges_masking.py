@@ -1,0 +1,229 @@
+"""Secrets of an endpoint: known wherever people put them, shown nowhere."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from command import Steelyard, fact_server, facts
+from endpoint import Loopback, Raw, Request, Say, Status
+from steelyard.errors import JudgeError
+from steelyard.judges.chat import ChatJudge
+from steelyard.judges.endpoint import Endpoint
+from steelyard.judges.masking import Mask, is_secret_name, shown_body, shown_url
+from steelyard.prompts import Prompts
+from steelyard.records import Ask, Reply, Unjudged
+from steelyard.runs import differing
+from steelyard.tasks import SplitData, SplitReply
+
+KEY, TOKEN, QUERY, BODY, PROXY = "sk-0a1b2c3d4e5f", "tok/9f8e+7d6c==", "q-1122334455", "b-6677889900", "p@ss:word-77"
+ASK = Ask(task="atomic.split", language="en", data=SplitData(question="q", answer="a"), reply=SplitReply)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("api_key", True),
+        ("apiKey", True),
+        ("API-KEY", True),
+        ("x-access-token", True),
+        ("Authorization", True),
+        ("clientSecret", True),
+        ("password", True),
+        ("max_tokens", False),
+        ("tokenizer", False),
+        ("stop_token_ids", True),
+        ("temperature", False),
+        ("monkey", False),
+    ],
+)
+def test_names_say_what_is_secret(name: str, is_secret: bool) -> None:
+    """By whole words; only texts under such a name are hidden, so that a list of numbers stays."""
+    assert is_secret_name(name) is is_secret
+
+
+def test_a_body_is_shown_without_its_secrets() -> None:
+    """At any depth; numbers, and what has a harmless name, stay."""
+    body = {
+        "seed": 1,
+        "stop_token_ids": [7],
+        "auth": {"user": "me", "n": 2},
+        "tools": [{"apiKey": "x"}],
+        "max_tokens": 5,
+    }
+    assert shown_body(body) == {
+        "seed": 1,
+        "stop_token_ids": [7],
+        "auth": {"user": "hidden", "n": 2},
+        "tools": [{"apiKey": "hidden"}],
+        "max_tokens": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host/v1", "https://host/v1"),
+        ("https://me:pw@host/v1", "https://hidden@host/v1"),
+        ("https://host/v1?key=abc&api-version=2024-10-21", "https://host/v1?key=hidden&api-version=2024-10-21"),
+        ("https://host/sk-abcdefgh1234/v1", "https://host/hidden/v1"),
+        ("https://host/0123456789abcdef0123/v1", "https://host/hidden/v1"),
+        (
+            "https://host/openai/deployments/gpt-4o-mini-2024-07-18",
+            "https://host/openai/deployments/gpt-4o-mini-2024-07-18",
+        ),
+        ("http://[::1", "hidden"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    """Password, query and key-like parts of the path; the names of models are none."""
+    assert shown_url(url) == shown
+    assert shown_url(shown) == shown
+
+
+def test_forms_of_a_secret() -> None:
+    """As it is, in a URL, in JSON, after its scheme; a short one only by itself, and never in a reply."""
+    mask = Mask(["Bearer abc/def+ghi", "pw"])
+    assert mask("a Bearer abc/def+ghi b abc%2Fdef%2Bghi c abc\\/def+ghi d") == "a *** b *** c *** d"
+    assert Mask(["abc"])("abc abcd (abc)") == "*** abcd (***)"
+    assert Mask(["abc"]).reply("abc") == "abc"
+    assert mask("pw") == "pw"
+
+
+def test_ordinary_words_stay_in_replies() -> None:
+    """A judge may quote them from the answer; the key is masked whatever it looks like."""
+    mask = Mask(["cn-hangzhou", "customer support", "3f9ac81b-2d"], key="correct-horse")
+    quote = "cn-hangzhou customer support 3f9ac81b-2d correct-horse"
+    assert mask.reply(quote) == "cn-hangzhou customer support *** ***"
+    assert mask(quote) == "*** *** *** ***"
+
+
+def endpoint(server: Loopback, **more: Any) -> Endpoint:
+    settings: dict[str, Any] = {
+        "base_url": f"{server.url}?key={QUERY}",
+        "headers": {"X-Team": TOKEN, "Accept-Language": "en"},
+        "body": {"extra": {"client_secret": BODY}},
+        "retries": 0,
+    }
+    return server.endpoint(**(settings | more))
+
+
+def quoted(request: Request) -> str:
+    """What a talkative server says back."""
+    return f"en {request.headers} {QUERY} {request.body} {base64.b64encode(PROXY.encode()).decode()}"
+
+
+def secrets_in(text: object) -> list[str]:
+    return [secret for secret in (KEY, TOKEN, QUERY, BODY, PROXY, "p%40ss%3Aword-77") if secret in str(text)]
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 413, 429, 500, 503])
+async def test_nothing_that_a_server_quotes_is_told(status: int) -> None:
+    """Errors of every kind, whether they end an ask or the run."""
+    with Loopback() as server:
+        server.reply_for = lambda request: (
+            Status(status, quoted(request)) if status != 200 else Raw(quoted(request).encode())
+        )
+        judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
+        try:
+            told: object = await judge.answer(ASK)
+        except JudgeError as error:
+            told = error
+        await judge.aclose()
+    assert "***" in str(told)
+    assert secrets_in(told) == []
+
+
+@pytest.mark.parametrize("before", range(280, 305))
+async def test_a_secret_at_the_end_of_a_line_is_not_half_told(before: int) -> None:
+    """An error is cut to a line after its secrets are masked, not before."""
+    with Loopback(Raw(b"x" * before + KEY.encode(), "text/html")) as server:
+        judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
+        told = await judge.answer(ASK)
+        await judge.aclose()
+    assert KEY[:4] not in str(told)
+
+
+async def test_a_reply_that_quotes_the_key_is_kept_without_it() -> None:
+    """In its words and in its data."""
+    with Loopback() as server:
+        server.reply_for = lambda request: {
+            "atoms": [{"id": 1, "text": f"the key is {request.headers['Authorization']}"}]
+        }
+        judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
+        reply = await judge.answer(ASK)
+        batched = judge.read_completion(ASK, Say({"atoms": [{"id": 1, "text": KEY}]}).completion("m"))
+        await judge.aclose()
+    for found in (reply, batched):
+        assert isinstance(found, Reply)
+        assert "***" in found.raw
+        assert secrets_in(found.model_dump_json()) == []
+
+
+async def test_a_proxys_password_is_not_told() -> None:
+    """Neither as it stands in the address, nor as the proxy is told it, nor where the proxy cannot be reached."""
+    with Loopback() as server:
+        server.reply_for = lambda request: Status(500, f"{request.headers['Proxy-Authorization']} p@ss:word-77")
+        address = server.url.removesuffix("/v1").replace("http://", "http://me:p%40ss%3Aword-77@")
+        given = endpoint(server, base_url="http://judge.invalid/v1", proxy=address, backoff=0)
+        judge = ChatJudge(given, Prompts.shipped())
+        told = await judge.answer(ASK)
+        await judge.aclose()
+    assert isinstance(told, Unjudged)
+    assert "Basic ***" in told.detail
+    judge = ChatJudge(given, Prompts.shipped())
+    with pytest.raises(JudgeError) as gone:
+        await judge.answer(ASK)
+    await judge.aclose()
+    encoded = base64.b64encode(b"me:p@ss:word-77").decode()
+    for text in (told.detail, str(gone.value), repr(given)):
+        assert secrets_in(text) == []
+        assert encoded not in text
+
+
+def test_settings_are_shown_without_secrets() -> None:
+    """In a manifest, in a repr, and in what pydantic says of a mistake."""
+    with Loopback() as server:
+        given = endpoint(server, proxy=f"http://me:{PROXY}@proxy:8080")
+    judge = ChatJudge(given, Prompts.shipped(), key=SecretStr(KEY))
+    assert secrets_in(f"{given!r} {given} {judge.describe()}") == []
+    with pytest.raises(ValidationError) as refused:
+        Endpoint(base_url=f"https://me:{BODY}@host/v1", model="m")
+    assert secrets_in(refused.value) == []
+
+
+def test_a_run_of_an_earlier_version_is_still_the_same_run() -> None:
+    """Its manifest holds the parameters as they were; only what is not secret is compared."""
+    then = {"base_url": "http://host/v1?key=hidden", "body": {"api_key": "old", "seed": 1}}
+    today = {"base_url": "http://host/v1?key=hidden", "body": {"api_key": "hidden", "seed": 1}}
+    assert differing(then, today) == []
+    assert differing(then, {**today, "body": {"api_key": "hidden", "seed": 2}}) == ["body"]
+
+
+def test_the_command_line_shows_none(steelyard: Steelyard) -> None:
+    """The list of judges, a dry run, a run with --debug that fails, and its manifest."""
+    with fact_server(key="other") as server:
+        Path("steelyard.toml").write_text(
+            f'[judges.mine]\nmodel = "m"\nretries = 0\nkey_env = "MY_KEY"\nbase_url = "{server.url}?key={QUERY}"\n'
+            f'headers = {{"X-Team" = "{TOKEN}"}}\nbody = {{client_secret = "{BODY}"}}\n'
+            f'[judges.wrong]\nmodel = "m"\nbase_url = "https://me:{PROXY}@host/v1"\n',
+            encoding="utf-8",
+        )
+        samples = facts(Path("facts.jsonl"), 2)
+        words = [
+            ["judges"],
+            ["run", samples, "-p", "atomic", "-j", "mine", "--dry-run"],
+            ["run", samples, "-p", "atomic", "-j", "mine"],
+            ["judges", "check", "mine"],
+            ["runs", "show"],
+        ]
+        for command in words:
+            done = steelyard(*command)
+            assert secrets_in(done.out + done.err) == [], command
+        refused = steelyard("run", samples, "-p", "atomic", "-j", "wrong")
+    assert refused.code == 2
+    assert secrets_in(refused.err) == []
