@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from command import Steelyard, fact_server, facts, judge_facts, lines_of, point_to
+from command import Done, Steelyard, fact_server, facts, judge_facts, lines_of, point_to
 from endpoint import Status
 from steelyard.store import Store
 
@@ -25,27 +25,33 @@ def listed(steelyard: Steelyard) -> list[dict[str, Any]]:
     return [json.loads(line) for line in steelyard("runs", "list", "--json").out.splitlines()]
 
 
-def test_an_endpoint_that_is_down(steelyard: Steelyard, samples: Path) -> None:
-    """Without a server every sample fails, each says why, and nothing is scored: the run failed, with exit code 4, and
-    report, list and standard error say why and what to do before anything else. Resuming does not make it better."""
+def run_in_vain(steelyard: Steelyard, samples: Path, *more: str) -> Done:
+    """A run against a server that fails every call."""
     with fact_server() as server:
         point_to(server)
-    done = steelyard("run", samples, *MINE, "-o", "out.jsonl", "--lang", "en")
+        server.reply_for = lambda request: Status(500, "overloaded")
+        return steelyard("run", samples, *MINE, *more)
+
+
+def test_an_endpoint_that_fails_every_call(steelyard: Steelyard, samples: Path) -> None:
+    """Every sample fails, each says why, and nothing is scored: the run failed, with exit code 4, and report, list
+    and standard error say why and what to do before anything else. Resuming does not make it better."""
+    done = run_in_vain(steelyard, samples, "-o", "out.jsonl", "--lang", "en")
     assert done.code == 4
     assert [line["scores"]["accuracy"] for line in lines_of("out.jsonl")] == [None] * 6
-    assert all("unjudged:atoms:unreachable" in line["flags"] for line in lines_of("out.jsonl"))
+    assert all("unjudged:atoms:server_error" in line["flags"] for line in lines_of("out.jsonl"))
     told = " ".join(done.out.split())
     assert told.startswith(
         "Report · Atomic accuracy This run failed: the judge labelled nothing. Most frequent reason: "
     )
-    assert "the judge could not be reached (6 of 6 samples, 127.0.0.1" in told
-    assert told.index("base_url") < told.index("Samples: 6")
+    assert "the judge's server failed (6 of 6 samples, HTTP 500: overloaded" in told
+    assert told.index("status page") < told.index("Samples: 6")
     for told in (done.out, done.err, steelyard("runs", "list").out, steelyard("report", "--lang", "en").out):
-        assert "the judge could not be reached" in told
-        assert "base_url" in told
+        assert "the judge's server failed" in told
+        assert "status page" in told
     (row,) = listed(steelyard)
-    assert (row["state"], row["failure"]["reason"], row["failure"]["n"]) == ("failed", "unreachable", 6)
-    assert json.loads(steelyard("report", "--as", "json").out)["failure"]["reason"] == "unreachable"
+    assert (row["state"], row["failure"]["reason"], row["failure"]["n"]) == ("failed", "server_error", 6)
+    assert json.loads(steelyard("report", "--as", "json").out)["failure"]["reason"] == "server_error"
     assert steelyard("resume").code == 4
     assert listed(steelyard)[0]["failure"] == row["failure"]
 
@@ -106,26 +112,22 @@ def test_a_refused_key_fails_the_run(steelyard: Steelyard, samples: Path) -> Non
 
 def test_a_failed_run_of_an_earlier_version(steelyard: Steelyard, samples: Path) -> None:
     """It says complete and notes no reason; its samples tell that it failed, and why. So do its result lines."""
-    with fact_server() as server:
-        point_to(server)
-    steelyard("run", samples, *MINE, "-o", "out.jsonl")
+    run_in_vain(steelyard, samples, "-o", "out.jsonl")
     with Store.open(Path(".steelyard/store.db")) as store:
         row = store.run("last")
         manifest = {name: value for name, value in row.manifest.items() if name != "failure"}
         store.update_run(row.id, state="complete", finished=row.finished, manifest=manifest)
     (row_,) = listed(steelyard)
-    assert (row_["state"], row_["failure"]["reason"]) == ("failed", "unreachable")
+    assert (row_["state"], row_["failure"]["reason"]) == ("failed", "server_error")
     for source in ("last", "out.jsonl"):
         told = json.loads(steelyard("report", source, "--as", "json", "--lang", "en").out)["failure"]
-        assert (told["reason"], told["n"], told["of"]) == ("unreachable", 6, 6)
-        assert "base_url" in told["remedy"]
+        assert (told["reason"], told["n"], told["of"]) == ("server_error", 6, 6)
+        assert "status page" in told["remedy"]
 
 
 def test_a_failed_run_does_not_pass_a_gate(steelyard: Steelyard, samples: Path) -> None:
     """It is finished, but nothing was measured: the gate fails, and does not call it unfinished."""
-    with fact_server() as server:
-        point_to(server)
-    steelyard("run", samples, *MINE)
+    run_in_vain(steelyard, samples)
     done = steelyard("gate", "last", "--require", "accuracy>=0.1", "--json")
     assert done.code == 6
     assert [check["kind"] for check in json.loads(done.out)["checks"]] == ["require", "unjudged"]

@@ -77,7 +77,7 @@ class FaultyServer:
         # Quoted as it arrived, not as the test knows it.
         headers = {header.lower(): value for header, value in request.headers.items()}
         secrets = f"{headers['authorization']} {headers['x-team-token']} {QUERY} {request.body['service_key']}"
-        return fault.behaviour(right.completion("test-model"), secrets.encode())
+        return fault.behaviour(right.completion("test-model", request.code), secrets.encode())
 
 
 def original(request: Request) -> Request:
@@ -206,14 +206,16 @@ def test_without_a_fault_all_is_judged(matrix: Matrix) -> None:
 def test_while_a_fault_lasts(matrix: Matrix, fault: Fault) -> None:
     """Every sample is judged as without the fault, or failed with its reason and no score, or open in a stopped run."""
     state, error, lines = matrix.outcomes[fault.name].faulty
+    if fault.expect == "judged":
+        assert (state, error, lines) == ("complete", "", matrix.calm)
+        return
+    # The judge labelled nothing, and the run does not pretend that it did.
+    assert state == "failed"
     if fault.expect == "stopped":
-        assert (state, lines) == ("stopped", {})
+        assert lines == {}
         assert error.startswith(f"{fault.name}: ")
         return
-    assert (state, error, len(lines)) == ("complete", "", SAMPLES)
-    if fault.expect == "judged":
-        assert lines == matrix.calm
-        return
+    assert (error, len(lines)) == ("", SAMPLES)
     for line in lines.values():
         assert line["status"] == "failed"
         assert set(line["scores"].values()) == {None}

@@ -15,7 +15,7 @@ from steelyard.errors import JudgeError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.masking import Mask, is_secret_name, shown_body, shown_url
-from steelyard.prompts import Prompts
+from steelyard.prompts import Prompts, nonce
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.runs import differing
 from steelyard.tasks import SplitData, SplitReply
@@ -156,7 +156,7 @@ async def test_a_reply_that_quotes_the_key_is_kept_without_it() -> None:
         }
         judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
         reply = await judge.answer(ASK)
-        batched = judge.read_completion(ASK, Say({"atoms": [{"id": 1, "text": KEY}]}).completion("m"))
+        batched = judge.read_completion(ASK, Say({"atoms": [{"id": 1, "text": KEY}]}).completion("m", nonce(ASK)))
         await judge.aclose()
     for found in (reply, batched):
         assert isinstance(found, Reply)

@@ -12,7 +12,7 @@ import pytest
 from command import EXAMPLES, RAG, RECORDED, Steelyard, lines_of
 from feeding import RAG as SAMPLE
 from feeding import judge, respond
-from steelyard.errors import InputError
+from steelyard.errors import InputError, NoReadableRow
 from steelyard.evaluation import evaluate
 from steelyard.records import Atom, Sentence
 from steelyard.reports.html import render as html
@@ -133,16 +133,17 @@ def test_a_question_is_optional_where_it_can_be(question: dict[str, Any], tmp_pa
             assert not results.bad_rows
             assert results[0].status == "judged"
             assert "no_question" in results[0].flags
-    results = evaluate(file, "grounded", "embedded")
-    assert len(results) == 0
-    (bad,) = results.bad_rows
+    with pytest.raises(NoReadableRow) as refused:
+        evaluate(file, "grounded", "embedded")
+    (bad,) = refused.value.bad_rows
     assert (bad.file, bad.line, bad.field) == (str(file), 1, "question")
 
 
 def test_grounded_names_the_sample_that_has_no_question() -> None:
     """A record in memory has no line; its id is told."""
-    results = evaluate([SAMPLE.model_copy(update={"id": "sum-7", "question": " "})], "grounded", "embedded")
-    (bad,) = results.bad_rows
+    with pytest.raises(NoReadableRow) as refused:
+        evaluate([SAMPLE.model_copy(update={"id": "sum-7", "question": " "})], "grounded", "embedded")
+    (bad,) = refused.value.bad_rows
     assert isinstance(bad, InputError)
     assert bad.field == "question"
     assert "'sum-7'" in bad.problem

@@ -80,7 +80,7 @@ class Store:
     def open(cls, path: Path, *, create: bool = True) -> Self:
         """Open or create the store and bring it to the current schema."""
         if not create and not path.exists():
-            raise StoreError(f"there is no store {path} yet; judge something first, or name another with --store")
+            raise StoreError(f"there is no store {path} yet; judge something first, or name another store")
         with _store_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -441,7 +441,7 @@ def _store_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         text = str(error)
         if "not a database" in text and not has_traces(path):
-            raise StoreError(f"store {path}: the file is not a Steelyard store; name another with --store") from error
+            raise StoreError(f"store {path}: the file is not a Steelyard store; name another one") from error
         if any(sign in text for sign in DAMAGE):
             raise damaged(path, text) from error
         if "full" in text:

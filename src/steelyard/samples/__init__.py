@@ -12,7 +12,7 @@ from typing import Final
 from steelyard.errors import InputError, Surface
 from steelyard.records import Sample
 from steelyard.samples.columns import Kind, check_fields, known_fields
-from steelyard.samples.fields import coerce, derived_id, sample_from
+from steelyard.samples.fields import NO_QUESTION, coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, check_sources, count_lines, rows_of
 from steelyard.samples.ids import Ids
 from steelyard.samples.objects import rows_in
@@ -84,7 +84,7 @@ def _samples(
             else:
                 if reading and (place.file, reading) not in noted:
                     noted.add((place.file, reading))
-                    other = surface.mapping({"answer": "COLUMN"})
+                    other = surface.mapping({"question" if reading == NO_QUESTION else "answer": "COLUMN"})
                     on_note(f"{place.file or 'samples'}: {reading}; {other} says otherwise")
                 if not sample.id:
                     stem = derived_id(sample)

@@ -14,6 +14,8 @@ from steelyard.samples.messages import exchange, has_roles, messages_of, system_
 from steelyard.samples.objects import as_mapping
 from steelyard.samples.shapes import recognised
 
+NO_QUESTION = "rows without a question: relevance is not judged there"
+
 
 def sample_from(
     row: Mapping[str, object],
@@ -59,7 +61,10 @@ def coerce(
         if kind == "dialogue":
             return _dialogue(row, fields, surface), ""
         data, reading = recognised(row, fields)
-        return _rag(data, fields, surface, needs_question), reading
+        sample = _rag(data, fields, surface, needs_question)
+        if not sample.question.strip():
+            reading = reading or NO_QUESTION
+        return sample, reading
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
 
@@ -96,7 +101,9 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
 def _question_and_answer(row: Row, needs_question: bool) -> tuple[str, str]:
     messages = row.value("messages")
     if messages is None:
-        row.need(*(("question", "answer") if needs_question else ("answer",)))
+        if needs_question or row.find("answer")[0] is None:
+            # Whoever named one column otherwise may have named the other so too.
+            row.need("question", "answer")
         return (
             row.needed("question") if needs_question else row.optional("question"),
             row.needed("answer", blank=True),
