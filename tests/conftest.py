@@ -6,8 +6,25 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from command import Steelyard
+
+# Generated tests try the same cases every time, and however long one takes on a busy machine. `make fuzz` explores.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile("same")
+FUZZ_FACTOR = 20
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under `--hypothesis-profile=fuzz`, every generated test gets many times its examples."""
+    if settings.get_current_profile_name() != "fuzz":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        if own := getattr(test, "_hypothesis_internal_use_settings", None):
+            test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FUZZ_FACTOR)
 
 
 @pytest.fixture

@@ -211,7 +211,8 @@ QUANTITY = re.compile(
     r"(?<![A-Za-z0-9_.,:/#第-])(\d{1,6}(?:,\d{3})*(?:\.\d+)?)(?=[ \u3400-\u9fff%])(?! ?[号號月日点點时時年世届屆期版])"
 )
 # Line 3, Article 12: part of a name.
-NAME_BEFORE = re.compile(r"[A-Z][A-Za-z]*[ -]\Z")
+NAME_BEFORE = re.compile(r"(?<![A-Za-z])[a-z]*+[A-Z][A-Za-z]*+[ -]\Z")
+LONGEST_NAME = 60
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20[0-4]\d)(?=年|[ .,;)]|$)")
 UNITS = {
     "kilometres": "metres", "kilometers": "meters", "km": "mm", "kilograms": "grams", "kg": "mg", "hours": "seconds",
@@ -246,7 +247,7 @@ def _wrong(sentence: str, passages: str) -> list[tuple[str, str]]:
         found.append(("date", sentence[: year.start()] + str(shifted) + sentence[year.end() :]))
     for number in QUANTITY.finditer(sentence):
         around = sentence[number.start() : number.end() + 2]
-        if YEAR.match(number[0]) or around not in passages or NAME_BEFORE.search(sentence[: number.start()]):
+        if YEAR.match(number[0]) or around not in passages or _follows_name(sentence, number.start()):
             continue
         grown = f"{float(number[1].replace(',', '')) * 1000:.0f}"
         found.append(("number", sentence[: number.start()] + grown + sentence[number.end() :]))
@@ -254,3 +255,7 @@ def _wrong(sentence: str, passages: str) -> list[tuple[str, str]]:
     if (unit := UNIT.search(sentence)) and sentence[max(0, unit.start() - 3) : unit.end()] in passages:
         found.append(("unit", sentence[: unit.start(2)] + UNITS[unit[2]] + sentence[unit.end() :]))
     return found
+
+
+def _follows_name(sentence: str, at: int) -> bool:
+    return bool(NAME_BEFORE.search(sentence, max(0, at - LONGEST_NAME), at))

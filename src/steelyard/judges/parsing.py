@@ -24,7 +24,8 @@ from steelyard.records import ReplyData
 
 Data = TypeVar("Data", bound=ReplyData)
 
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# One that is never closed goes on to the end: looked for again from each of its quotation marks, it took minutes.
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 # json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
 LONGEST_REPAIR = 60_000
 DEEPEST_REPAIR = 20

@@ -60,7 +60,7 @@ DECORATION = " \t\r\n\"'`*【】[]（）()《》“”。.：:"
 # Between letters only: the minus of -1 is not a joint.
 JOINT = re.compile(r"(?<=[a-z])[-\s]+(?=[a-z])")
 # "1.", "id 1", "reference 0", "第1条"; -1 and 1.5 are other numbers, and of two nobody knows which is meant.
-ONE_NUMBER = re.compile(r"[^\d\-−.]*(\d+)[^\d]*")
+ONE_NUMBER = re.compile(r"[^\d\-−.]*+(\d{1,18})[^\d]*+")
 
 
 def tidy(value: Any, kind: Any) -> Any:

@@ -119,8 +119,8 @@ def nesting(text: str) -> int:
 D = r"[\s*_`]*+"
 LEAD = r"[\s#>*_`•·+\-]*+"
 COLON = r"[:：]"
-NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
-FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
+NUMBER = r"(?:[（(]\s*+(\d{1,9})\s*+[）)]\s*+[.．、]?|(\d{1,9})\s*+(?:[.．](?!\d)|[、）)]))"
+FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)\s*+[\w+-]*+\s*+")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 NAMED = r"原子(?:信息|資訊)\s?(\d{1,9})\s?[:：]"
 ITEM = re.compile(rf"{LEAD}(?:{NUMBER}|{NAMED})(.*)", re.DOTALL)

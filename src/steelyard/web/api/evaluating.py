@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,6 +12,7 @@ from steelyard.records import Record, Usage
 from steelyard.samples.columns import check_fields
 from steelyard.web.actions import judge_and_gate, judge_name, prepared
 from steelyard.web.api.bodies import EvaluateBody
+from steelyard.web.errors import JUDGING
 from steelyard.web.viewer import viewer_of
 
 router = APIRouter(tags=["evaluate"])
@@ -34,15 +34,16 @@ class Evaluated(Record):
     usage: Usage = Field(description="of all samples together")
 
 
-@router.post("/evaluate")
-def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
+@router.post("/evaluate", responses=JUDGING)
+async def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
     """Judge samples and answer with their result lines. Nothing is kept in the store."""
-    viewer, how = viewer_of(request), body.how
-    protocol, options = prepared(viewer, how)
-    check_fields(protocol.kind, how.fields)
-    judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
+    viewer = viewer_of(request)
 
     async def judged() -> Evaluated:
+        how = body.how
+        protocol, options = prepared(viewer, how)
+        check_fields(protocol.kind, how.fields)
+        judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
         try:
             found = await evaluate_async(
                 body.samples, protocol, judge, options=options, fields=how.fields, concurrency=limits.samples_at_once
@@ -57,5 +58,4 @@ def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
             usage=sum((verdict.usage for verdict in found), Usage()),
         )
 
-    # In a loop of its own, in this request's thread: whatever the judge does, the viewer goes on.
-    return asyncio.run(judged())
+    return await viewer.evaluations.judged(judged)
