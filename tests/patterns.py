@@ -61,20 +61,22 @@ def uses() -> list[Use]:
     modules = list(_modules())
     found: dict[tuple[str, int], Use] = {}
     looks: dict[int, set[str]] = defaultdict(set)
-    unnamed: dict[str, set[str]] = {}
-    held: dict[int, tuple[set[str], re.Pattern[str]]] = {}
+    unnamed: dict[str, set[tuple[str, str]]] = {}
+    held: dict[int, tuple[set[str], str, re.Pattern[str]]] = {}
     for module in modules:
         tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
         called, unnamed[module.__name__] = _calls(tree, module)
         for pattern, look in called:
             looks[id(pattern)].add(look)
-        for pattern in _held(vars(module)):
-            held.setdefault(id(pattern), (set(), pattern))[0].add(module.__name__)
+        for pattern, field in _held(vars(module)):
+            held.setdefault(id(pattern), (set(), field, pattern))[0].add(module.__name__)
         for pattern, look, line in _given(tree, module):
             found[pattern.pattern, look] = Use(f"{module.__name__}:{line}", pattern, look)
-    for key, (homes, pattern) in held.items():
-        # Of a pattern in a table it is not seen which method is meant: any that its modules call on a variable.
-        for look in looks[key] or set().union(*(unnamed[home] for home in homes)) or {"search", "fullmatch"}:
+    for key, (homes, field, pattern) in held.items():
+        # Of a pattern in a table it is not seen which method is meant: any that its modules call on a variable, or on
+        # a field of that name.
+        called_there = {look for home in homes for name, look in unnamed[home] if name == field}
+        for look in looks[key] or called_there or {"search", "fullmatch"}:
             found[pattern.pattern, look] = Use(min(homes), pattern, look)
     return sorted(found.values(), key=lambda use: (use.where, use.pattern.pattern, use.look))
 
@@ -86,30 +88,28 @@ def _modules() -> Iterator[ModuleType]:
     yield steelyard
 
 
-def _held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    """The patterns in a value: in tables, in records, in what a function closes over."""
+def _held(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[re.Pattern[str], str]]:
+    """The patterns in a value, with the field that holds each: in tables, in records, in what a function closes over."""
+    parts: Iterable[tuple[object, str]] = ()
     if isinstance(value, re.Pattern):
         if isinstance(value.pattern, str):
-            yield value
+            yield value, field
     elif depth > 6 or isinstance(value, str | bytes | int | ModuleType):
         return
     elif isinstance(value, Mapping):
-        for part in (*value.keys(), *value.values()):
-            yield from _held(part, depth + 1)
+        parts = [(part, "") for part in (*value.keys(), *value.values())]
     elif isinstance(value, tuple | list | set | frozenset):
-        for part in value:
-            yield from _held(part, depth + 1)
+        parts = zip(value, getattr(value, "_fields", [""] * len(value)), strict=True)
     elif isinstance(value, FunctionType):
-        for cell in value.__closure__ or ():
-            yield from _held(cell.cell_contents, depth + 1)
-    elif type(value).__module__.startswith("steelyard.") or (
-        isinstance(value, type) and value.__module__.startswith("steelyard.")
-    ):
-        yield from _held(dict(getattr(value, "__dict__", {})), depth + 1)
+        parts = [(cell.cell_contents, "") for cell in value.__closure__ or ()]
+    elif getattr(value if isinstance(value, type) else type(value), "__module__", "").startswith("steelyard."):
+        parts = [(part, name) for name, part in dict(getattr(value, "__dict__", {})).items()]
+    for part, name in parts:
+        yield from _held(part, name, depth + 1)
 
 
-def _calls(tree: ast.AST, module: ModuleType) -> tuple[list[tuple[re.Pattern[str], str]], set[str]]:
-    """Methods called on patterns of this module, and those called on what only running it would tell."""
+def _calls(tree: ast.AST, module: ModuleType) -> tuple[list[tuple[re.Pattern[str], str]], set[tuple[str, str]]]:
+    """Methods called on patterns of this module, and those called on what only running it would tell, by field."""
     named, unnamed = [], set()
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Attribute) and node.attr in LOOKS):
@@ -118,9 +118,9 @@ def _calls(tree: ast.AST, module: ModuleType) -> tuple[list[tuple[re.Pattern[str
             value = eval(compile(ast.Expression(node.value), "", "eval"), vars(module))
         except Exception:
             if node.attr != "split":  # of a string
-                unnamed.add(LOOKS[node.attr])
+                unnamed.add((getattr(node.value, "attr", ""), LOOKS[node.attr]))
             continue
-        named += [(pattern, LOOKS[node.attr]) for pattern in _held(value)]
+        named += [(pattern, LOOKS[node.attr]) for pattern, _ in _held(value)]
     return named, unnamed
 
 
