@@ -89,7 +89,7 @@ def _modules() -> Iterator[ModuleType]:
 
 
 def _held(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[re.Pattern[str], str]]:
-    """The patterns in a value, with the field that holds each: in tables, in records, in what a function closes over."""
+    """The patterns in a value and the field that holds each: in tables, records, what a function closes over."""
     parts: Iterable[tuple[object, str]] = ()
     if isinstance(value, re.Pattern):
         if isinstance(value.pattern, str):

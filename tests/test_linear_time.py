@@ -7,7 +7,6 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -28,7 +27,7 @@ from steelyard.records import Ask, Evidence, Numbered
 from steelyard.reports.blocks import clean, one_line
 from steelyard.reports.markdown import escape
 from steelyard.reports.marking import Searched, evidence_marks, segments
-from steelyard.samples import read_samples, samples_from
+from steelyard.samples import samples_from
 from steelyard.suspicion import signs, suspected
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceReply, ScorecardReply
 from steelyard.text import (
@@ -89,9 +88,7 @@ def slow_on(use: Use) -> tuple[str, str] | None:
         if first < NOTHING:
             continue
         # Of several tries the fastest: another process may have had the core meanwhile.
-        if first > FAR_TOO_LONG or all(
-            takes(2000) > MOST_GROWTH * min(takes(500) for _ in range(3)) for _ in range(4)
-        ):
+        if first > FAR_TOO_LONG or all(takes(2000) > MOST_GROWTH * min(takes(500) for _ in range(3)) for _ in range(4)):
             return begins, repeated
     return None
 
@@ -128,13 +125,14 @@ def test_every_pattern_takes_linear_time() -> None:
 # --- whole functions -------------------------------------------------------------------------------
 
 PIECES = {
-    "spaces": " ", "tabs and lines": "\t\n", "lines": "\n", "less": "<", "tags": "<script ", "think": "<think>", "quotes": '"',
-    "escaped quotes": '"\\', "apostrophes": "'", "opening quotes": "“", "braces": "{", "brackets": "[", "objects": '{"atoms": [',
-    "keys": '{"label":', "fullwidth brackets": "【", "parentheses": "（", "letters": "a", "capitals": "A-", "han": "一", "zeros": "0",
-    "ones": "1,", "decimals": "1.", "eleven": "x11", "commas": ",", "stops": "。", "dots": ".", "dashes": "-", "stars": "*",
-    "underscores": "_*", "hashes": "#", "backslashes": "\\", "unicode escapes": "\\ud", "pipes": "|", "fences": "```\n", "fence": "`",
-    "dollars": "$$$", "ampersands": "&", "entities": "&#1", "colons": "：", "combining": "\u0301", "base64": "aGVsbG8=", "words": "one ",
-    "numbers": "1 ", "items": "1. a\n", "atoms": "原子信息1：", "rounds": "第1轮", "scores": "得分：【1】", "ellipses": "…", "surrogates": "\ud800",
+    "spaces": " ", "tabs and lines": "\t\n", "lines": "\n", "less": "<", "tags": "<script ", "think": "<think>",
+    "quotes": '"', "escaped quotes": '"\\', "apostrophes": "'", "opening quotes": "“", "braces": "{", "brackets": "[",
+    "objects": '{"atoms": [', "keys": '{"label":', "fullwidth brackets": "【", "parentheses": "（", "letters": "a",
+    "capitals": "A-", "han": "一", "zeros": "0", "ones": "1,", "decimals": "1.", "eleven": "x11", "commas": ",",
+    "stops": "。", "dots": ".", "dashes": "-", "stars": "*", "underscores": "_*", "hashes": "#", "backslashes": "\\",
+    "unicode escapes": "\\ud", "pipes": "|", "fences": "```\n", "fence": "`", "dollars": "$$$", "ampersands": "&",
+    "entities": "&#1", "colons": "：", "combining": "\u0301", "base64": "aGVsbG8=", "words": "one ", "numbers": "1 ",
+    "items": "1. a\n", "atoms": "原子信息1：", "rounds": "第1轮", "scores": "得分：【1】", "ellipses": "…",
 }  # fmt: skip
 SIZE = 25_000
 REPLIES = (AtomicReply, ComplianceReply, ScorecardReply)
@@ -182,8 +180,9 @@ def _quote(text: str) -> None:
 
 def _rule(text: str) -> None:
     criteria = (
-        "回答不超过100字", "必须以“您好”开头", "不得出现“可能”", "使用列表，至少3条", "提供电话4001234567", "回答必须是合法的JSON",
-        "the answer must have at most 3 sentences", "must contain 'hello'", "no emoji", "ends with a question mark",
+        "回答不超过100字", "必须以“您好”开头", "不得出现“可能”", "使用列表，至少3条", "提供电话4001234567",
+        "回答必须是合法的JSON", "the answer must have at most 3 sentences", "must contain 'hello'", "no emoji",
+        "ends with a question mark",
     )  # fmt: skip
     for criterion in criteria:
         rule_on(criterion, text)
@@ -202,9 +201,11 @@ def _first_round(text: str) -> None:
     (sample,) = samples_from([{"question": text, "answer": text, "references": [text]}], "rag")
     for name in ("atomic", "grounded", "scorecard"):
         protocol = get_protocol(name)
-        options = protocol.parse_options({"date": "2026-03-02"} if "date" in protocol.options.model_fields else {})
+        options = protocol.parse_options({"max_chars": 10**6})
         if not isinstance(sample, Exception):
-            Prompts.shipped().messages(next(iter(protocol.rounds(sample, options)))[0])
+            # Each ask holds the whole context, so that many of them are long together; one is enough.
+            for asked in next(iter(protocol.rounds(sample, options)), ())[:1]:
+                Prompts.shipped().messages(asked)
 
 
 FUNCTIONS: dict[str, Callable[[str], object]] = {

@@ -213,6 +213,8 @@ QUANTITY = re.compile(
 # Line 3, Article 12: part of a name.
 NAME_BEFORE = re.compile(r"(?<![A-Za-z])[a-z]*+[A-Z][A-Za-z]*+[ -]\Z")
 LONGEST_NAME = 60
+# Every error is a sample of its own; so many sentences have enough for one answer, whatever its length.
+MOST_SENTENCES = 100
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20[0-4]\d)(?=年|[ .,;)]|$)")
 UNITS = {
     "kilometres": "metres", "kilometers": "meters", "km": "mm", "kilograms": "grams", "kg": "mg", "hours": "seconds",
@@ -228,14 +230,15 @@ def planted(sample: RagSample) -> list[tuple[str, int, RagSample]]:
     Only what a passage states in the same words is changed: a year by 37, a number by a factor of 1,000, a unit
     into one that is at least a thousand times as large or small.
     """
-    found = []
-    whole = "\n".join(sample.references)
-    for number, sentence in enumerate(sentences(sample.answer)):
-        if sample.answer.count(sentence) != 1:
+    found: list[tuple[str, int, RagSample]] = []
+    whole, own = "\n".join(sample.references), sentences(sample.answer)
+    for number, sentence in enumerate(own[:MOST_SENTENCES]):
+        wrongs = _wrong(sentence, whole)
+        if not wrongs or sample.answer.count(sentence) != 1:
             continue
-        for kind, wrong in _wrong(sentence, whole):
+        for kind, wrong in wrongs:
             answer = sample.answer.replace(sentence, wrong)
-            if len(sentences(answer)) == len(sentences(sample.answer)):
+            if len(sentences(answer)) == len(own):
                 found.append((kind, number, sample.model_copy(update={"answer": answer})))
     return found
 
