@@ -2,6 +2,7 @@
 #
 #   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
+#   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
 #   make clean     remove what the others made
@@ -15,9 +16,11 @@ STEELYARD := $(BIN)/steelyard
 DEMO_STORE := .steelyard/demo.db
 # What it cannot tell, such as the tone of an answer, the embedded judge leaves open.
 SOME_UNJUDGED := 3
+# A process per core; one that has nothing left takes tests from another.
+PARALLEL := -n auto --dist worksteal
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
-.PHONY: help demo test bench examples clean
+.PHONY: help demo test fuzz bench examples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -44,7 +47,11 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
+
+# What fails is printed with its case; that case goes into the test as an @example before anything is mended.
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python bench/run.py --write docs/benchmarks.md

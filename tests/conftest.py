@@ -5,9 +5,34 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import httpx
 import pytest
+from hypothesis import settings
+
+# Several tests run at once; threads of numeric libraries that wait for one another would only take cores from them.
+os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
 
 from command import Steelyard
+
+# A busy machine answers late; what never answers is a failure all the same.
+for _phase in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)
+
+# Generated tests try the same cases every time, and however long one takes on a busy machine. `make fuzz` explores.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile("same")
+FUZZ_FACTOR = 20
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under `--hypothesis-profile=fuzz`, every generated test gets many times its examples."""
+    if settings.get_current_profile_name() != "fuzz":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        if own := getattr(test, "_hypothesis_internal_use_settings", None):
+            test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FUZZ_FACTOR)
 
 
 @pytest.fixture

@@ -230,7 +230,7 @@ def test_long_repetitions_are_read_quickly(text: str) -> None:
     """No pattern takes more than linear time on a hostile text."""
     import time
 
-    started = time.perf_counter()
+    started = time.thread_time()
     kind_of(text)
     is_fallback(text)
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2

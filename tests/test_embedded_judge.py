@@ -162,6 +162,7 @@ async def test_the_loop_goes_on_meanwhile() -> None:
     ticking = asyncio.create_task(tick())
     await judge.answer(split_ask("自习室在第二层，共有120个座位，于2015年开放。" * 800))
     ticking.cancel()
+    await judge.aclose()
     assert len(waits) > 3
     assert sorted(waits)[len(waits) // 2] < 0.2
 

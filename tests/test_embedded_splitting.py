@@ -419,9 +419,9 @@ def test_long_repetitions_are_split_quickly(piece: str) -> None:
     """Time grows with the length of the answer, not with its square."""
     import time
 
-    started = time.perf_counter()
+    started = time.thread_time()
     split(piece * (20000 // len(piece)))
-    assert time.perf_counter() - started < 4
+    assert time.thread_time() - started < 4
 
 
 def test_sentences_of_numbers_are_not_cut() -> None:

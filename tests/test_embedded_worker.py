@@ -25,7 +25,7 @@ from steelyard.records import Ask, Data, Numbered, Unjudged
 from steelyard.tasks import AtomicData, AtomicReply
 
 PASSAGES = ("自习室在第二层，共有120个座位，于2015年开放。", "The reading room closes at nine; tea may be drunk there.")
-PATIENCE = 60.0
+PATIENCE = 300.0
 T = TypeVar("T")
 
 

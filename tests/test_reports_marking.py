@@ -155,12 +155,12 @@ def test_the_quote_in_a_long_passage_stays_visible() -> None:
 
 def test_hostile_lengths_take_no_time() -> None:
     """A megabyte without any punctuation, and one of nothing but clauses, are searched in no time."""
-    began = time.perf_counter()
+    began = time.thread_time()
     for text in ("亮" * 1_000_000, "亮，" * 300_000, "ab cd, " * 150_000, "\u0301" * 300_000):
         searched = Searched(text)
         for n in range(20):
             searched.statement(f"亮亮亮第{n}条 ab cd")
-    assert time.perf_counter() - began < 10
+    assert time.thread_time() - began < 10
 
 
 def test_wording_reads_mixed_scripts() -> None:

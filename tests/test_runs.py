@@ -193,7 +193,7 @@ def process(*words: object, cwd: Path) -> subprocess.Popen[str]:
 
 
 def wait_for_requests(server: Loopback, count: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(server.requests) < count:
         assert time.monotonic() < deadline, "the process asked nothing"
         time.sleep(0.02)
@@ -221,20 +221,20 @@ def test_interrupt_is_polite(steelyard: Steelyard, samples: Path, tmp_path: Path
 
 def test_two_interrupts_stop_at_once(steelyard: Steelyard, samples: Path, tmp_path: Path) -> None:
     """A second Ctrl-C does not wait for a judge that hangs."""
-    with fact_server(latency=20) as server:
-        point_to(server, timeout=60)
+    with fact_server(latency=300) as server:
+        point_to(server, timeout=300)
         running = process("run", samples, *MINE, cwd=tmp_path)
         wait_for_requests(server, 1)
         began = time.monotonic()
         running.send_signal(signal.SIGINT)
         assert running.stderr is not None
         while "finishing" not in running.stderr.readline():
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 60
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=15)
+        _, err = running.communicate(timeout=60)
         assert running.returncode == 130, err
         assert "Traceback" not in err
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 120
 
 
 def test_a_killed_run_loses_nothing(steelyard: Steelyard, samples: Path, tmp_path: Path) -> None:

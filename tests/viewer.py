@@ -58,11 +58,11 @@ def viewing(store: Path, **more: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, name="viewer")
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(60)
         yield address_of(server.listening)
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         server.listening.close()
 
 

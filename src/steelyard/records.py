@@ -117,9 +117,10 @@ class Data(Record):
 
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
+        ids = {name: frozenset(some) for name, some in wanted.items()}
         return self.model_copy(
             update={
-                name: tuple(item for item in items if item.id in wanted.get(name, ()))
+                name: tuple(item for item in items if item.id in ids.get(name, ()))
                 for name, items in self.items().items()
             }
         )

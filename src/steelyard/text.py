@@ -93,7 +93,7 @@ def in_traditional(text: str) -> str:
 
 
 # What a reason shows of the judged texts stands in “” or after a colon.
-SHOWN = re.compile(r"(“[^”]*”|：(?:“[^”]*”|[^；“])*)")
+SHOWN = re.compile(r"(“[^”]*+(?:”|\Z)|：(?:“[^”]*+(?:”|\Z)|[^；“])*+)")
 
 
 def reason_in_traditional(reason: str) -> str:
@@ -124,13 +124,13 @@ LIST_MARK = re.compile(
 )
 HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 TABLE_RULE = re.compile(r"[ \t|:-]*")
-CODE_BLOCK = re.compile(r"[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[ \t]*")
+CODE_BLOCK = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[ \t]*+")
 PROSE = frozenset(("", "markdown", "md", "text", "txt", "plain", "plaintext"))
 CLOSER = "”’」』）)】\\]》"
 CITATION = r"\[\^?\d{1,3}\]"
 ENDING = re.compile(rf"(?:[。｡！？!?]+|…+|⋯+|\.+)(?:{CITATION}|[{CLOSER}]|[\"'*_]+)*")
 SYMMETRIC = re.compile(rf"(?<=[。｡！？!?…⋯.{CLOSER}])[\"'*_]+")
-WORD_BEFORE = re.compile(r"[A-Za-z.]+\Z")
+WORD_BEFORE = re.compile(r"[A-Za-z.]{1,12}\Z")
 LONGEST_QUOTATION = 500
 # What a model thought before it answered stands apart from the answer, even on the same line.
 THINKING = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
@@ -301,6 +301,7 @@ ELLIPSIS = re.compile(r"…+|\.{3,}|\[\.\.\.\]|⋯+")
 SHORTEST_QUOTE = 4
 PLAIN_QUOTE = 12
 SHORTEST_PART = 2
+PLAIN_LOOKS = 16
 
 
 def contains_quote(passage: str, quote: str) -> bool:
@@ -335,14 +336,40 @@ _known_quote = lru_cache(maxsize=1024)(_holds_quote)
 
 def _find(haystack: str, needle: str, start: int) -> int | None:
     """Where the needle stands without cutting a number in two: 20个 is not found in 120个, nor 5度 in -5度."""
-    while (at := haystack.find(needle, start)) >= 0:
+    for at in places(haystack, needle, start):
         before, after = haystack[max(0, at - 2) : at], haystack[at + len(needle) : at + len(needle) + 2]
         cuts_before = needle[0].isdigit() and bool(re.search(r"\d[.,]?\Z|[-−]\Z", before))
         cuts_after = needle[-1].isdigit() and bool(re.match(r"[.,]?\d", after))
         if not cuts_before and not cuts_after:
             return at
-        start = at + 1
     return None
+
+
+def places(haystack: str, needle: str, start: int) -> Iterator[int]:
+    """Where the needle stands, also where it overlaps itself.
+
+    After some places by Knuth, Morris and Pratt: to look for half a megabyte of ones in a megabyte of them, each time
+    from the next character, takes hours.
+    """
+    for _ in range(PLAIN_LOOKS):
+        at = haystack.find(needle, start)
+        if at < 0:
+            return
+        yield at
+        start = at + 1
+    borders, matched = [0], 0
+    for character in needle[1:]:
+        while matched and character != needle[matched]:
+            matched = borders[matched - 1]
+        matched += character == needle[matched]
+        borders.append(matched)
+    matched = 0
+    for at in range(start, len(haystack)):
+        while matched and (matched == len(needle) or haystack[at] != needle[matched]):
+            matched = borders[matched - 1]
+        matched += haystack[at] == needle[matched]
+        if matched == len(needle):
+            yield at + 1 - matched
 
 
 def find_quote(passages: Sequence[str], quote: str, named: int | None = None) -> int | None:

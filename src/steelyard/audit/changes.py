@@ -211,7 +211,10 @@ QUANTITY = re.compile(
     r"(?<![A-Za-z0-9_.,:/#第-])(\d{1,6}(?:,\d{3})*(?:\.\d+)?)(?=[ \u3400-\u9fff%])(?! ?[号號月日点點时時年世届屆期版])"
 )
 # Line 3, Article 12: part of a name.
-NAME_BEFORE = re.compile(r"[A-Z][A-Za-z]*[ -]\Z")
+NAME_BEFORE = re.compile(r"(?<![A-Za-z])[a-z]*+[A-Z][A-Za-z]*+[ -]\Z")
+LONGEST_NAME = 60
+# Every error is a sample of its own; so many sentences have enough for one answer, whatever its length.
+MOST_SENTENCES = 100
 YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20[0-4]\d)(?=年|[ .,;)]|$)")
 UNITS = {
     "kilometres": "metres", "kilometers": "meters", "km": "mm", "kilograms": "grams", "kg": "mg", "hours": "seconds",
@@ -227,14 +230,15 @@ def planted(sample: RagSample) -> list[tuple[str, int, RagSample]]:
     Only what a passage states in the same words is changed: a year by 37, a number by a factor of 1,000, a unit
     into one that is at least a thousand times as large or small.
     """
-    found = []
-    whole = "\n".join(sample.references)
-    for number, sentence in enumerate(sentences(sample.answer)):
-        if sample.answer.count(sentence) != 1:
+    found: list[tuple[str, int, RagSample]] = []
+    whole, own = "\n".join(sample.references), sentences(sample.answer)
+    for number, sentence in enumerate(own[:MOST_SENTENCES]):
+        wrongs = _wrong(sentence, whole)
+        if not wrongs or sample.answer.count(sentence) != 1:
             continue
-        for kind, wrong in _wrong(sentence, whole):
+        for kind, wrong in wrongs:
             answer = sample.answer.replace(sentence, wrong)
-            if len(sentences(answer)) == len(sentences(sample.answer)):
+            if len(sentences(answer)) == len(own):
                 found.append((kind, number, sample.model_copy(update={"answer": answer})))
     return found
 
@@ -246,7 +250,7 @@ def _wrong(sentence: str, passages: str) -> list[tuple[str, str]]:
         found.append(("date", sentence[: year.start()] + str(shifted) + sentence[year.end() :]))
     for number in QUANTITY.finditer(sentence):
         around = sentence[number.start() : number.end() + 2]
-        if YEAR.match(number[0]) or around not in passages or NAME_BEFORE.search(sentence[: number.start()]):
+        if YEAR.match(number[0]) or around not in passages or _follows_name(sentence, number.start()):
             continue
         grown = f"{float(number[1].replace(',', '')) * 1000:.0f}"
         found.append(("number", sentence[: number.start()] + grown + sentence[number.end() :]))
@@ -254,3 +258,7 @@ def _wrong(sentence: str, passages: str) -> list[tuple[str, str]]:
     if (unit := UNIT.search(sentence)) and sentence[max(0, unit.start() - 3) : unit.end()] in passages:
         found.append(("unit", sentence[: unit.start(2)] + UNITS[unit[2]] + sentence[unit.end() :]))
     return found
+
+
+def _follows_name(sentence: str, at: int) -> bool:
+    return bool(NAME_BEFORE.search(sentence, max(0, at - LONGEST_NAME), at))

@@ -85,8 +85,8 @@ class Gate(Record):
 
 # --- what is asked for -----------------------------------------------------------------------------
 
-BAR = re.compile(r"\s*(\w+)\s*(>=|<=|≥|≤|>|<)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*")
-SHARE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*")
+BAR = re.compile(r"\s*+(\w++)\s*+(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
+SHARE = re.compile(r"\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 
 
 def parse_bar(text: str, scale: Scale) -> Bar:

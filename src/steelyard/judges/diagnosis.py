@@ -10,7 +10,8 @@ from steelyard.judges.wire import Declined
 from steelyard.records import Unjudged
 
 NO_MODEL = re.compile(
-    r"model\W+(?:\S+\W+)?(?:does )?not (?:exist|found)|(?:unknown|invalid|no such) model|模型不存在", re.IGNORECASE
+    r"model\W{1,9}(?:\S{1,200}\W{1,9})?(?:does )?not (?:exist|found)|(?:unknown|invalid|no such) model|模型不存在",
+    re.IGNORECASE,
 )
 BAD_KEY = re.compile(r"(?:api[ _-]?key|token)\W.{0,20}(?:not valid|invalid|incorrect|expired)", re.IGNORECASE)
 # How the vendors say that their moderation stopped the text: OpenAI and Azure, Qwen, DeepSeek, GLM.

@@ -28,8 +28,9 @@ Data = TypeVar("Data", bound=ReplyData)
 # The key of a reply under which it carries the code of its call.
 CODE = "code"
 # How a judge's own object begins, also with other quotation marks or none.
-OPENING = re.compile(rf"""\{{\s*["'“]?{CODE}["'”]?\s*[:：]\s*["'“]?(\w+)""")
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+OPENING = re.compile(rf"""\{{\s*+["'“]?{CODE}["'”]?\s*+[:：]\s*+["'“]?(\w{{1,40}}+)""")
+# One that is never closed goes on to the end: looked for again from each of its quotation marks, it took minutes.
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 # json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
 LONGEST_REPAIR = 60_000
 DEEPEST_REPAIR = 20

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import types
-import unicodedata
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+
+from steelyard.text import fold
 
 # Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
 # if no second choice claims it too: 部分 is `partial` of a key point and `partly` of a criterion. Without a schema the
@@ -62,7 +63,7 @@ DECORATION = " \t\r\n\"'`*【】[]（）()《》“”。.：:"
 JOINT = re.compile(r"(?<=[a-z])[-\s]+(?=[a-z])")
 # "1.", "id 1", "reference 0", "第1条"; -1 and 1.5 are other numbers, and of two nobody knows which is meant.
 # No count has twenty digits, and Python reads no number of five thousand.
-ONE_NUMBER = re.compile(r"[^\d\-−.]*(\d{1,18})[^\d]*")
+ONE_NUMBER = re.compile(r"[^\d\-−.]*+(\d{1,18})[^\d]*+")
 
 
 def tidy(value: Any, kind: Any) -> Any:
@@ -138,7 +139,7 @@ def _tidy_choice(value: Any, choices: tuple[Any, ...]) -> Any:
 
 
 def _word(value: Any) -> str:
-    return unicodedata.normalize("NFKC", str(value)).strip(DECORATION).casefold()
+    return fold(str(value)).strip(DECORATION).casefold()
 
 
 def _takes_none(annotation: Any) -> bool:

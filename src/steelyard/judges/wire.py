@@ -43,7 +43,7 @@ ONE_WRITE = 2**20
 PERMANENT_5XX = frozenset({501, 505})
 # x-ratelimit-remaining-requests: 0 with x-ratelimit-reset-requests: 1m30s, and the same for tokens.
 LIMIT_KINDS, REMAINING, RESET = ("requests", "tokens"), "x-ratelimit-remaining-", "x-ratelimit-reset-"
-GO_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+GO_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h)")
 DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 OVERLOAD = frozenset({429, 503, 529})
 TRANSIENT_4XX = frozenset({408, 409, 425, 429})

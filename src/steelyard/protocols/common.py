@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -24,7 +23,7 @@ from steelyard.records import (
     Unjudged,
     Verdict,
 )
-from steelyard.text import language_of
+from steelyard.text import fold, language_of
 
 PromptLanguage = Literal["zh", "en"]
 Asking = Generator[list[Ask], list[Reply | Unjudged], "Collected"]
@@ -62,7 +61,7 @@ def prompt_language(*texts: str) -> PromptLanguage:
 
 def same_words(text: str) -> str:
     """What two texts share when they say the same in the same words. Signs inside count: C is not C++, 5 not -5."""
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(".。;；,，!！")
+    return "".join(fold(text).casefold().split()).rstrip(".。;；,，!！")
 
 
 def has_text(references: Iterable[str]) -> bool:
@@ -86,10 +85,10 @@ def numbered(texts: Iterable[str]) -> tuple[Numbered, ...]:
 
 def in_parts(ask: Ask, size: int) -> list[Ask]:
     """The ask as several whose item lists hold at most `size` items each; an ask without items stays one."""
-    parts: list[dict[str, tuple[int, ...]]] = []
-    for name, items in ask.data.items().items():
-        ids = tuple(item.id for item in items)
-        pieces = [ids[i : i + size] for i in range(0, len(ids), size)]
+    parts: list[dict[str, tuple[Numbered, ...]]] = []
+    lists = ask.data.items()
+    for name, items in lists.items():
+        pieces = [items[i : i + size] for i in range(0, len(items), size)]
         if size == 1:
             parts += [{name: piece} for piece in pieces]
             continue
@@ -99,7 +98,8 @@ def in_parts(ask: Ask, size: int) -> list[Ask]:
             parts[index][name] = piece
     if len(parts) <= 1:
         return [ask]
-    return [ask.model_copy(update={"data": ask.data.only(part)}) for part in parts]
+    nothing: dict[str, tuple[Numbered, ...]] = dict.fromkeys(lists, ())
+    return [ask.model_copy(update={"data": ask.data.model_copy(update=nothing | part)}) for part in parts]
 
 
 @dataclass

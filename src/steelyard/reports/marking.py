@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from steelyard.records import Verdict
-from steelyard.text import ELLIPSIS, HAN
+from steelyard.text import ELLIPSIS, HAN, fold, places
 
 Span = tuple[int, int]
 
@@ -27,6 +27,8 @@ ENOUGH_SHARED = 0.35
 BELONGS = 0.6
 # What stands in more clauses than this tells none of them apart.
 MOST_CLAUSES = 1000
+# No statement is spread over more clauses than this.
+WIDEST = 40
 
 
 class Mark(NamedTuple):
@@ -87,14 +89,12 @@ class Searched:
 
     def _exact(self, wanted: str, after: int) -> tuple[Span, int] | None:
         """The span, and where among the letters it ends."""
-        haystack, places = self._letters
+        haystack, origins = self._letters
         needle, _ = letters(wanted[:LONGEST_SEARCHED])
-        at = haystack.find(needle, after) if needle else -1
-        while at >= 0:
-            start, end = places[at], places[at + len(needle) - 1] + 1
+        for at in places(haystack, needle, after) if needle else ():
+            start, end = origins[at], origins[at + len(needle) - 1] + 1
             if not cuts_a_number(self.text, start, end):
                 return (start, end), at + len(needle)
-            at = haystack.find(needle, at + 1)
         return None
 
     # --- in other words ----------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Searched:
         first = last = min(near, key=lambda c: (-closeness(c, c), clauses[c][0][0] < after, c))
         best = closeness(first, last)
         growing = True
-        while growing:
+        while growing and last - first < WIDEST:
             growing = False
             for added, wider in ((first - 1, (first - 1, last)), (last + 1, (first, last + 1))):
                 if 0 <= added < len(clauses) and belongs(added) and closeness(*wider) > best:
@@ -154,13 +154,13 @@ class Searched:
 def letters(text: str) -> tuple[str, list[int]]:
     """Letters and digits in comparable form, with the place each came from."""
     found: list[str] = []
-    places: list[int] = []
+    origins: list[int] = []
     for place, character in enumerate(text):
         for plain in unicodedata.normalize("NFKC", character).casefold():
             if plain.isalnum():
                 found.append(plain)
-                places.append(place)
-    return "".join(found), places
+                origins.append(place)
+    return "".join(found), origins
 
 
 def cuts_a_number(text: str, start: int, end: int) -> bool:
@@ -173,7 +173,7 @@ def cuts_a_number(text: str, start: int, end: int) -> bool:
 def wording(text: str) -> set[str]:
     """What can recur when a text is reworded: pairs of Chinese characters, beginnings of words, numbers."""
     pieces: set[str] = set()
-    for match in WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
+    for match in WORD.finditer(fold(text).casefold()):
         word = match.group()
         if HAN.match(word):
             pieces.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
-import tokenize
 import warnings
 
 # Longer text is hardly a Python literal, and a syntax tree costs many times its source.
 _LITERAL_LIMIT = 1_000_000
 _GLUE = re.compile(r'"\s*,\s*"')
 _NO_COMMA = re.compile(r"""['"]\s*['"]""")
+# A string, which goes on to the end where it is never closed; or what stands between strings.
+_PIECE = re.compile(
+    r"""('{3}(?:[^'\\]++|\\.|'{1,2}(?!'))*+(?:'{3}|[\\']{0,2}\Z)|"{3}(?:[^"\\]++|\\.|"{1,2}(?!"))*+(?:"{3}|[\\"]{0,2}\Z)"""
+    r"""|'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|[^'"]++""",
+    re.DOTALL,
+)
+_PREFIXES = frozenset(("", "b", "r", "u", "br", "rb"))
 _UNPARSABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
 
 
@@ -54,17 +59,15 @@ def _with_commas(source: str) -> str:
     """Numpy prints `['a' 'b']`, which Python would read as the one string `ab`."""
     if not _NO_COMMA.search(source):
         return source
-    starts = [0]
-    for line in io.StringIO(source):
-        starts.append(starts[-1] + len(line))
-    ends: list[int] = []
-    last: tokenize.TokenInfo | None = None
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NL:
+    pieces: list[str] = []
+    between: str | None = None  # what stands after the last string, where there was one
+    for match in _PIECE.finditer(source):
+        if match[1] is None:
+            between = None if between is None else match[0]
+            pieces.append(match[0])
             continue
-        if token.type == tokenize.STRING and last is not None and last.type == tokenize.STRING:
-            row, column = last.end
-            ends.append(starts[row - 1] + column)
-        last = token
-    pieces = [source[start:end] for start, end in zip([0, *ends], [*ends, len(source)], strict=True)]
-    return ",".join(pieces)
+        if between is not None and between.strip().lower() in _PREFIXES:
+            pieces.insert(len(pieces) - bool(between), ",")
+        between = ""
+        pieces.append(match[0])
+    return "".join(pieces)

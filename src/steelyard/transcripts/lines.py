@@ -123,8 +123,8 @@ COLON = r"[:：]"
 # What decorates a label: 正确 is as often ✅ 正确.
 SIGNS = "✅✔☑❌✗✘✖⚠❓\ufe0f "
 SIGN = rf"[{SIGNS}]*+"
-NUMBER = r"(?:[（(]\s*(\d{1,9})\s*[）)]\s*[.．、]?|(\d{1,9})\s*(?:[.．](?!\d)|[、）)]))"
-FENCE = re.compile(r"\s*(?:`{3,}|~{3,})\s*[\w+-]*\s*")
+NUMBER = r"(?:[（(]\s*+(\d{1,9})\s*+[）)]\s*+[.．、]?|(\d{1,9})\s*+(?:[.．](?!\d)|[、）)]))"
+FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)\s*+[\w+-]*+\s*+")
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 THOUGHT = ("<think>", "</think>")
 NAMED = rf"(?:原子(?:信息|资讯)|atom(?:ic\s(?:information|fact))?)\s?(\d{{1,9}})\s?{D}{COLON}"

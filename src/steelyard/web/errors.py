@@ -41,6 +41,7 @@ CODES = {
     413: "too_large",
     415: "unsupported",
     422: "invalid",
+    503: "busy",
 }
 
 
@@ -59,6 +60,32 @@ class ErrorBody(BaseModel):
     """The shape of every answer that is not a success."""
 
     error: Problem
+
+
+# What any operation of the API may answer besides a success, for its document.
+FAILURES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The request cannot be read."},
+    401: {"model": ErrorBody, "description": "This viewer asks for a token."},
+    403: {"model": ErrorBody, "description": "The request was made by another site, or under another name."},
+    404: {"model": ErrorBody, "description": "There is no such thing."},
+    405: {"model": ErrorBody, "description": "Not with this method."},
+    409: {"model": ErrorBody, "description": "Not now: somebody is at work on the run."},
+    413: {"model": ErrorBody, "description": "The request is too large."},
+    415: {"model": ErrorBody, "description": "Not in this form."},
+    422: {"model": ErrorBody, "description": "Something in the request does not fit; `field` says what."},
+    500: {"model": ErrorBody, "description": "Something unexpected happened; the terminal of the viewer says what."},
+    503: {"model": ErrorBody, "description": "The store cannot be used."},
+}
+# The same for what makes a judge.
+JUDGING: dict[int | str, dict[str, Any]] = {
+    501: {"model": ErrorBody, "description": "The judge needs an optional dependency; the message names it."},
+    502: {"model": ErrorBody, "description": "The judge cannot be used; the message says why."},
+    503: {
+        "model": ErrorBody,
+        "description": "Too many evaluations at once, or the store cannot be used.",
+        "headers": {"Retry-After": {"schema": {"type": "string"}, "description": "seconds, where it is the former"}},
+    },
+}
 
 
 def wants_json(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""Runs at work inside the viewer: each in a thread with an event loop of its own, so that no judge holds up a page."""
+"""Work inside the viewer: each run and each evaluation in a thread and an event loop of its own, beside the pages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.gate import Gate
@@ -20,10 +23,13 @@ from steelyard.runs import Run
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
+T = TypeVar("T")
 Making = Callable[[Store], tuple[Run, Gate]]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
+# Seconds until an evaluation that found no place may find one.
+RETRY_AFTER = 5
 
 
 class RunProgress(Record):
@@ -175,3 +181,53 @@ class Jobs:
         """Until a run is not at work any more."""
         if thread := self._threads.get(id):
             thread.join(timeout)
+
+
+class Evaluations:
+    """Judging while the caller waits. Some at once, some more in line, and no further ones: a judge that hangs takes
+    none of the threads that pages need."""
+
+    def __init__(self, at_once: int = 8, waiting: int = 32) -> None:
+        self._limiter = CapacityLimiter(at_once)
+        self._waiting = waiting
+        self._at_work: dict[asyncio.AbstractEventLoop, asyncio.Task[Any]] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    async def judged(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the work returns, as soon as there is a thread for it."""
+        if self._is_closed:
+            raise _busy(CLOSED)
+        if self._limiter.statistics().tasks_waiting >= self._waiting:
+            raise _busy("too many evaluations at once; try again later, or create a run (POST /runs)")
+        return await to_thread.run_sync(self._run, work, limiter=self._limiter)
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async def listed() -> T:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+            with self._lock:
+                if self._is_closed:
+                    raise _busy(CLOSED)
+                self._at_work[loop] = task
+            try:
+                return await work()
+            finally:
+                with self._lock:
+                    del self._at_work[loop]
+
+        try:
+            return asyncio.run(listed())
+        except asyncio.CancelledError:
+            raise _busy(CLOSED) from None
+
+    def close(self) -> None:
+        """No new ones; those at work end now, since nothing of theirs is kept."""
+        with self._lock:
+            self._is_closed = True
+            for loop, task in self._at_work.items():
+                loop.call_soon_threadsafe(task.cancel)
+
+
+def _busy(why: str) -> HTTPException:
+    return HTTPException(503, why, {"Retry-After": str(RETRY_AFTER)})

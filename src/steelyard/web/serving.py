@@ -43,6 +43,7 @@ class Server(uvicorn.Server):
         """Runs at work finish what is in flight; whoever says so a second time does not wait for that."""
         jobs = self.viewer.jobs
         jobs.close()
+        self.viewer.evaluations.close()
         if jobs.busy:
             print("finishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
         while jobs.busy and not self.force_exit:  # noqa: ASYNC110 (both change in other threads)

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from steelyard.config import Config
 from steelyard.records import Language
 from steelyard.store import Store
-from steelyard.web.jobs import Jobs
+from steelyard.web.jobs import Evaluations, Jobs
 from steelyard.web.known import Known
 
 MEGABYTE = 1 << 20
@@ -38,6 +38,7 @@ class Viewer:
     hosts: frozenset[str] = LOOPBACK
     sizes: Sizes = field(default_factory=Sizes)
     known: Known = field(default_factory=Known, repr=False)
+    evaluations: Evaluations = field(default_factory=Evaluations, repr=False)
     jobs: Jobs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.judges.embedded.judging import HOMES, answered, failed
 from steelyard.judges.embedded.worker import Workers
-from steelyard.records import Ask, Reply, Unjudged
+from steelyard.records import Ask, Record, Reply, Unjudged
 
 if TYPE_CHECKING:
     from steelyard.judges.embedded.support import Read
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 # A process takes a second or two to start, and some 170 MB: a handful of samples is judged sooner without.
 ALONE = 24
 MOST_PROCESSES = 4
+# Rules can take time in the square of a text, and one that is at work cannot be interrupted: what is longer than this,
+# in characters, goes to a process, which can be killed.
+SHORT = 8_000
+WITHIN = 60.0
+LONGEST = 400_000
+# Without a process: some ten seconds for the worst of texts.
+LONGEST_HERE = 30_000
 
 
 class EmbeddedJudge:
@@ -35,9 +42,10 @@ class EmbeddedJudge:
         self._read = read
         self._answered = 0
         hands = min(MOST_PROCESSES, _cores())
-        self._workers = Workers(hands) if read is None and hands > 1 else None
+        self._workers = Workers(hands) if read is None else None
+        self._spreads = self._workers is not None and hands > 1
         # Without processes two hands: one more sample is read while the first waits for the interpreter.
-        threads = hands if self._workers else min(2, hands)
+        threads = hands if self._spreads else min(2, hands)
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="embedded")
 
     def describe(self) -> dict[str, Any]:
@@ -66,8 +74,14 @@ class EmbeddedJudge:
 
     def _answer(self, ask: Ask) -> Reply | Unjudged:
         self._answered += 1
-        found = self._workers.answer(ask) if self._workers and self._answered > ALONE else None
+        size, found = _size(ask.data), None
+        if size > (LONGEST if self._workers else LONGEST_HERE):
+            return _too_long(ask, size)
+        if self._workers and (size > SHORT or (self._spreads and self._answered > ALONE)):
+            found = self._workers.answer(ask, wait=size > SHORT, within=WITHIN)
         if found is None:
+            if size > LONGEST_HERE:
+                return _too_long(ask, size)
             found = answered(ask.task, ask.language, ask.data, self._read)
         if isinstance(found, Unjudged):
             return found
@@ -76,6 +90,19 @@ class EmbeddedJudge:
             return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
         except ValueError as error:
             return failed(ask.task, error)
+
+
+def _size(value: object) -> int:
+    """How many characters of text there are in an ask's data."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Record):
+        return sum(_size(part) for _, part in value)
+    return sum(map(_size, value)) if isinstance(value, tuple) else 0
+
+
+def _too_long(ask: Ask, size: int) -> Unjudged:
+    return Unjudged(reason="too_long", detail=f"{ask.task}: {size:,} characters are more than this judge reads")
 
 
 def _cores() -> int:

@@ -38,10 +38,27 @@ class Worker:
         except GONE:
             return False
 
-    def answer(self, asked: bytes) -> ReplyData | Unjudged:
-        self._asks.write(asked)
-        self._asks.flush()
-        found: ReplyData | Unjudged = pickle.load(self._replies)
+    def answer(self, asked: bytes, within: float | None = None) -> ReplyData | Unjudged:
+        """The answer; `TimeoutError` where it takes longer than so many seconds: the process is killed then."""
+        is_late = threading.Event()
+
+        def kill() -> None:
+            is_late.set()
+            self._process.kill()
+
+        timer = threading.Timer(within or threading.TIMEOUT_MAX, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            self._asks.write(asked)
+            self._asks.flush()
+            found: ReplyData | Unjudged = pickle.load(self._replies)
+        except GONE:
+            if is_late.is_set():
+                raise TimeoutError from None
+            raise
+        finally:
+            timer.cancel()
         return found
 
     def close(self) -> int:
@@ -64,23 +81,29 @@ class Workers:
     def __init__(self, count: int) -> None:
         self._count = count
         self._idle: list[Worker] = []
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._is_open, self._is_started = True, False
+        self._alive = 0
 
-    def answer(self, ask: Ask) -> ReplyData | Unjudged | None:
-        """The answer, or None where no process can give one yet, or ever: then this one has to."""
+    def answer(self, ask: Ask, *, wait: bool = False, within: float | None = None) -> ReplyData | Unjudged | None:
+        """The answer, or None where no process can give one yet, or ever: then this one has to.
+
+        With `wait`, one that is starting or at work is waited for. `within` so many seconds it must answer.
+        """
         try:
             asked = pickle.dumps((ask.task, ask.language, ask.data))
         except (pickle.PicklingError, AttributeError, TypeError):  # data of a kind that only this process knows
             return None
-        worker = self._taken()
+        worker = self._taken(wait)
         if worker is None:
             return None
         try:
-            found = worker.answer(asked)
+            found = worker.answer(asked, within)
+        except TimeoutError:
+            self._replace(worker)
+            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {within:g} seconds")
         except GONE:
-            code = worker.close()
-            self._start(1)
+            code = self._replace(worker)
             return Unjudged(reason="judge_failed", detail=f"{ask.task}: the process that judged it ended with {code}")
         self._put_back(worker)
         return found
@@ -89,42 +112,59 @@ class Workers:
         with self._lock:
             self._is_open = False
             idle, self._idle = self._idle, []
+            self._lock.notify_all()
         for worker in idle:
             worker.close()
 
-    def _taken(self) -> Worker | None:
+    def _taken(self, wait: bool) -> Worker | None:
         with self._lock:
             is_first, self._is_started = not self._is_started, True
-            if self._idle:
-                return self._idle.pop()
         if is_first:
             self._start(self._count)
-        return None
+        with self._lock:
+            if wait:
+                self._lock.wait_for(lambda: self._idle or not self._alive or not self._is_open)
+            return self._idle.pop() if self._idle else None
 
     def _start(self, count: int) -> None:
+        with self._lock:
+            self._alive += count
         # Loading takes a second or two; whoever waits to be judged need not wait for that.
         for _ in range(count):
             threading.Thread(target=self._started, name="embedded-start", daemon=True).start()
 
     def _started(self) -> None:
-        # Packed into a program, the interpreter is that program: called again, it would begin anew.
-        if getattr(sys, "frozen", False) or not sys.executable:
-            return
+        worker = None
         try:
-            worker = Worker()
+            # Packed into a program, the interpreter is that program: called again, it would begin anew.
+            if not getattr(sys, "frozen", False) and sys.executable:
+                worker = Worker()
         except OSError:
-            return
-        if worker.is_ready():
+            pass
+        if worker and worker.is_ready():
             self._put_back(worker)
         else:
-            worker.close()
+            self._lose(worker)
 
     def _put_back(self, worker: Worker) -> None:
         with self._lock:
             if self._is_open:
                 self._idle.append(worker)
+                self._lock.notify()
                 return
-        worker.close()
+        self._lose(worker)
+
+    def _replace(self, worker: Worker) -> int | None:
+        """Ends a process and starts another; the code it ended with."""
+        self._start(1)
+        return self._lose(worker)
+
+    def _lose(self, worker: Worker | None) -> int | None:
+        code = worker.close() if worker else None
+        with self._lock:
+            self._alive -= 1
+            self._lock.notify_all()
+        return code
 
 
 def main() -> None:

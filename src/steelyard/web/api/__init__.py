@@ -9,22 +9,10 @@ from fastapi import FastAPI
 from steelyard import __version__
 from steelyard.web.api import about, evaluating, labels, reading, running
 from steelyard.web.api.document import document
-from steelyard.web.errors import HANDLERS, ErrorBody, on_unexpected
+from steelyard.web.errors import FAILURES, HANDLERS, on_unexpected
 from steelyard.web.viewer import Viewer
 
 DESCRIPTION = "Judge samples, create and follow runs, read results, post labels by people."
-# What any operation may answer besides a success; each adds what is its own.
-FAILURES: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "The request cannot be read."},
-    401: {"model": ErrorBody, "description": "This viewer asks for a token."},
-    403: {"model": ErrorBody, "description": "The request was made by another site, or under another name."},
-    404: {"model": ErrorBody, "description": "There is no such thing."},
-    405: {"model": ErrorBody, "description": "Not with this method."},
-    409: {"model": ErrorBody, "description": "Not now: somebody is at work on the run."},
-    413: {"model": ErrorBody, "description": "The request is too large."},
-    415: {"model": ErrorBody, "description": "Not in this form."},
-    422: {"model": ErrorBody, "description": "Something in the request does not fit; `field` says what."},
-}
 
 
 def create_api(viewer: Viewer) -> FastAPI:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,6 +14,7 @@ from steelyard.reports.results import Results
 from steelyard.samples.columns import check_fields
 from steelyard.web.actions import judge_and_gate, judge_name, prepared
 from steelyard.web.api.bodies import EvaluateBody
+from steelyard.web.errors import JUDGING
 from steelyard.web.viewer import viewer_of
 
 router = APIRouter(tags=["evaluate"])
@@ -40,15 +40,16 @@ def _bad_sample(bad: InputError) -> BadSample:
     return BadSample(index=(bad.line or 1) - 1, field=bad.field, message=bad.problem)
 
 
-@router.post("/evaluate")
-def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
+@router.post("/evaluate", responses=JUDGING)
+async def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
     """Judge samples and answer with their result lines. Nothing is kept in the store."""
-    viewer, how = viewer_of(request), body.how
-    protocol, options = prepared(viewer, how)
-    check_fields(protocol.kind, how.fields)
-    judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
+    viewer = viewer_of(request)
 
     async def judged() -> Evaluated:
+        how = body.how
+        protocol, options = prepared(viewer, how)
+        check_fields(protocol.kind, how.fields)
+        judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
         try:
             found = await evaluate_async(
                 body.samples, protocol, judge, options=options, fields=how.fields, concurrency=limits.samples_at_once
@@ -63,5 +64,4 @@ def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
             usage=sum((verdict.usage for verdict in found), Usage()),
         )
 
-    # In a loop of its own, in this request's thread: whatever the judge does, the viewer goes on.
-    return asyncio.run(judged())
+    return await viewer.evaluations.judged(judged)

@@ -18,6 +18,7 @@ from steelyard.reports.model import Report
 from steelyard.samples.columns import check_fields
 from steelyard.web import actions
 from steelyard.web.api.bodies import Body, RunBody
+from steelyard.web.errors import JUDGING
 from steelyard.web.events import run_events
 from steelyard.web.jobs import RunProgress
 from steelyard.web.pages.runs import RunSummary
@@ -66,7 +67,7 @@ def list_runs(request: Request) -> RunList:
         return RunList(runs=tuple(RunSummary.of(row, store) for row in store.runs()))
 
 
-@router.post("/runs", status_code=201, response_model=Created)
+@router.post("/runs", status_code=201, response_model=Created, responses=JUDGING)
 async def create_run(request: Request) -> Response:
     """Begin a run, over samples in the request (JSON) or over a file (multipart/form-data)."""
     viewer = viewer_of(request)
@@ -140,13 +141,13 @@ def stop_run(request: Request, run: str) -> RunProgress:
     return actions.stop(viewer_of(request), run)
 
 
-@router.post("/runs/{run}/resume", status_code=202)
+@router.post("/runs/{run}/resume", status_code=202, responses=JUDGING)
 def resume_run(request: Request, run: str) -> RunProgress:
     """Go on with a run that was stopped or killed; nothing that was answered is asked again."""
     return _going_on(request, run, retry=False)
 
 
-@router.post("/runs/{run}/retry", status_code=202)
+@router.post("/runs/{run}/retry", status_code=202, responses=JUDGING)
 def retry_run(request: Request, run: str) -> RunProgress:
     """Ask again for what failed or stayed unjudged."""
     return _going_on(request, run, retry=True)
