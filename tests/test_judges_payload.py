@@ -169,7 +169,7 @@ async def test_a_gzip_bomb_costs_no_more_than_the_limit() -> None:
     ("encoding", "content", "problem"),
     [
         ("gzip", b"hello", "is not gzip"),
-        ("gzip", gzip.compress(b"hello")[:-4], "breaks off"),
+        ("gzip", gzip.compress(b"hello", mtime=0)[:-4], "breaks off"),
         ("deflate", b"\xff\xff", "is not deflate"),
         ("br", b"hello", "packed as 'br'"),
         ("gzip, gzip", b"hello", "packed as 'gzip, gzip'"),

@@ -17,13 +17,14 @@ from steelyard import transcripts
 from steelyard.audit.changes import planted
 from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
+from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
-from steelyard.judges.wire import _readable
+from steelyard.measures import clock, measure
 from steelyard.prompts import Prompts, fence, fill
 from steelyard.protocols import get_protocol
 from steelyard.protocols.rules import rule_on
-from steelyard.quantities import quantities_agree, quantity, years
-from steelyard.records import Ask, Evidence, Numbered
+from steelyard.quantities import quantity, years
+from steelyard.records import Ask, Evidence, Numbered, Tolerance, ValueDifference
 from steelyard.reports.blocks import clean, one_line
 from steelyard.reports.markdown import escape
 from steelyard.reports.marking import Searched, evidence_marks, segments
@@ -40,6 +41,7 @@ from steelyard.text import (
     sentences,
     wording,
 )
+from steelyard.tolerance import dates, ruling, weekday
 
 # A look that takes four times the text may take so many times the time: 4 where it is linear, 16 where it is not.
 MOST_GROWTH = 8.0
@@ -136,6 +138,7 @@ PIECES = {
 }  # fmt: skip
 SIZE = 25_000
 REPLIES = (AtomicReply, ComplianceReply, ScorecardReply)
+CODE = "0123456789ab"
 
 
 def _ask(text: str) -> Ask:
@@ -147,16 +150,17 @@ def _ask(text: str) -> Ask:
 
 def _parse(text: str, protocol: str | None) -> None:
     try:
-        transcripts.parse(text, protocol)
+        transcripts.parse_all(text, protocol)
     except TranscriptError:
         return
 
 
 def _read_reply(text: str) -> None:
     for reply in REPLIES:
-        parsing.read(text, reply)
-        parsing.read(f'{{"atoms": [{{"id": 1, "label": "{text}', reply)
-        parsing.read(json.dumps({"atoms": [{"id": text, "label": text}]}), reply)
+        parsing.read(text, reply, CODE)
+        parsing.read(f'{{"code": "{CODE}", "atoms": [{{"id": 1, "label": "{text}', reply, CODE)
+        parsing.read(f'{text}{{"code": "{CODE}", {text}', reply, CODE)
+        parsing.read(json.dumps({"code": CODE, "atoms": [{"id": text, "label": text}]}), reply, CODE)
 
 
 def _mark(text: str) -> None:
@@ -208,6 +212,12 @@ def _first_round(text: str) -> None:
                 Prompts.shipped().messages(asked)
 
 
+def _differ(text: str) -> None:
+    for kind in ("statistic", "specification", "date"):
+        difference = ValueDifference.model_validate({"kind": kind, "claimed": f"1{text}", "stated": f"{text}1"})
+        ruling(difference, Tolerance())
+
+
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "sentences": sentences,
     "normalise": normalise,
@@ -220,7 +230,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "suspected": lambda text: suspected([text], [text]),
     "replies": _read_reply,
     "tidy": lambda text: tidy({"atoms": [{"id": text, "label": text}]}, AtomicReply),
-    "error bodies": lambda text: _readable(text.encode("utf-8", "replace")),
+    "error bodies": lambda text: readable(text.encode("utf-8", "replace")),
     "transcripts": lambda text: _parse(text, None),
     "atomic": lambda text: _parse(f"一、原子信息生成\n1. {text}\n三、准确性评估\n1. {text}", "atomic"),
     "grounded": lambda text: _parse(f"二、相关性评价\n1. {text}\n{text}", "grounded"),
@@ -230,7 +240,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "fences": lambda text: fence("answer", text, "c") + fill("$$$a$$$", {"a": text}, "x"),
     "samples": _sample,
     "rules": _rule,
-    "quantities": lambda text: (quantity(text), years(text), quantities_agree(f"1{text}", f"{text}1")),
+    "quantities": lambda text: (quantity(text), years(text), measure(text), clock(text), dates(text), weekday(text)),
+    "differences": lambda text: _differ(text),
     "marking": _mark,
     "clean": lambda text: (clean(text), one_line(text), escape(text)),
     "planted errors": lambda text: planted(rag("x", answer=text, references=(text,))),
