@@ -117,13 +117,17 @@ class Data(Record):
 
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
-        ids = {name: frozenset(some) for name, some in wanted.items()}
         return self.model_copy(
-            update={
-                name: tuple(item for item in items if item.id in ids.get(name, ()))
-                for name, items in self.items().items()
-            }
+            update={name: _picked(items, frozenset(wanted.get(name, ()))) for name, items in self.items().items()}
         )
+
+
+def _picked(items: tuple[Numbered, ...], ids: frozenset[int]) -> tuple[Numbered, ...]:
+    """The items with these ids, in their order."""
+    # Mostly they are numbered from 1, and then a part of many need not be searched for among all.
+    if all(0 < id <= len(items) and items[id - 1].id == id for id in ids):
+        return tuple(items[id - 1] for id in sorted(ids))
+    return tuple(item for item in items if item.id in ids)
 
 
 @cache

@@ -85,10 +85,10 @@ def numbered(texts: Iterable[str]) -> tuple[Numbered, ...]:
 
 def in_parts(ask: Ask, size: int) -> list[Ask]:
     """The ask as several whose item lists hold at most `size` items each; an ask without items stays one."""
-    parts: list[dict[str, tuple[Numbered, ...]]] = []
-    lists = ask.data.items()
-    for name, items in lists.items():
-        pieces = [items[i : i + size] for i in range(0, len(items), size)]
+    parts: list[dict[str, tuple[int, ...]]] = []
+    for name, items in ask.data.items().items():
+        ids = tuple(item.id for item in items)
+        pieces = [ids[i : i + size] for i in range(0, len(ids), size)]
         if size == 1:
             parts += [{name: piece} for piece in pieces]
             continue
@@ -98,8 +98,7 @@ def in_parts(ask: Ask, size: int) -> list[Ask]:
             parts[index][name] = piece
     if len(parts) <= 1:
         return [ask]
-    nothing: dict[str, tuple[Numbered, ...]] = dict.fromkeys(lists, ())
-    return [ask.model_copy(update={"data": ask.data.model_copy(update=nothing | part)}) for part in parts]
+    return [ask.model_copy(update={"data": ask.data.only(part)}) for part in parts]
 
 
 @dataclass

@@ -189,7 +189,7 @@ class Evaluations:
 
     def __init__(self, at_once: int = 8, waiting: int = 32) -> None:
         self._limiter = CapacityLimiter(at_once)
-        self._waiting = waiting
+        self._most, self._begun = at_once + waiting, 0
         self._at_work: dict[asyncio.AbstractEventLoop, asyncio.Task[Any]] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -198,9 +198,14 @@ class Evaluations:
         """What the work returns, as soon as there is a thread for it."""
         if self._is_closed:
             raise _busy(CLOSED)
-        if self._limiter.statistics().tasks_waiting >= self._waiting:
+        # Counted here and not by the limiter, which hears of a request only at its next turn.
+        if self._begun >= self._most:
             raise _busy("too many evaluations at once; try again later, or create a run (POST /runs)")
-        return await to_thread.run_sync(self._run, work, limiter=self._limiter)
+        self._begun += 1
+        try:
+            return await to_thread.run_sync(self._run, work, limiter=self._limiter)
+        finally:
+            self._begun -= 1
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async def listed() -> T:
