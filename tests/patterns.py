@@ -15,10 +15,11 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import steelyard
-from steelyard.judges.parsing import _field_names, _offered
+from steelyard.judges.parsing import _field_names
 from steelyard.protocols.constraints import COUNTERS
 from steelyard.protocols.forms import MARKS
 from steelyard.tasks import AtomicReply, ComplianceReply, GroundedReply, ScorecardReply, SplitReply
+from steelyard.transcripts.forms import FormPattern
 
 # What is tried of a method: a match at one place, a search from every place, or all matches.
 LOOKS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(
@@ -31,8 +32,9 @@ REPLIES = (AtomicReply, ComplianceReply, GroundedReply, ScorecardReply, SplitRep
 
 # Patterns that a function makes of what it is given: what that may be, by function and variable.
 GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
-    ("judges.parsing", "_openings"): {"names": ["|".join(map(re.escape, _offered(one))) for one in REPLIES]},
+    ("judges.masking", "__init__"): {"short": ["a\\-b|x{3}", "abc"]},
     ("judges.parsing", "_key_patterns"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
+    ("judges.parsing", "_quoted_keys"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
     ("judges.terms", "other_terms"): {"name": ["max_tokens"]},
     ("families", "_patterns"): {"names": [["gpt", "o1"]]},
     ("protocols.constraints", "_words"): {"joint": [r"'’\-", "'’"]},
@@ -44,7 +46,7 @@ GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
     ("protocols.forms", "ends_in_mark"): {"pattern": [mark[0] for mark in MARKS.values()]},
 }
 # Functions that are called while their module is loaded: what they make stands in its tables.
-CALLED_AT_IMPORT = {("protocols.rules", "_compiled")}
+CALLED_AT_IMPORT = {("protocols.rules", "_compiled"), ("transcripts.forms", "__init__")}
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def _modules() -> Iterator[ModuleType]:
 def _held(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[re.Pattern[str], str]]:
     """The patterns in a value and the field that holds each: in tables, records, what a function closes over."""
     parts: Iterable[tuple[object, str]] = ()
+    if isinstance(value, FormPattern):
+        value = value.pattern
     if isinstance(value, re.Pattern):
         if isinstance(value.pattern, str):
             yield value, field

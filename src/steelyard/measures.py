@@ -15,6 +15,9 @@ from steelyard.text import fold
 
 Bound = Literal["", "about", "above", "below"]
 
+# A value is a few words; a paragraph is none, and reading it would take time.
+LONGEST_VALUE = 200
+
 # dimension -> factor -> names. English names also stand for their plural.
 UNITS: dict[str, dict[str, str]] = {
     "months": {
@@ -140,6 +143,8 @@ class Measure(NamedTuple):
 
 def measure(text: str) -> Measure | None:
     """The one value that a short text states; None without a number or where several do not make one."""
+    if len(text) > LONGEST_VALUE:
+        return None
     text = CODE.sub(lambda found: MONEY[found[1]], fold(text).strip().casefold())
     text = SQUARED.sub(lambda found: f"{'sq' if found[2] == '2' else 'cu'}{found[1]}m", text)
     text = ONE.sub("1 ", HALF.sub("0.5 ", AND_A_HALF.sub(_and_a_half, text)))
@@ -258,7 +263,7 @@ LATE = frozenset(("午后", "午後", "下午", "傍晚", "晚上", "晚间"))
 
 def clock(text: str) -> tuple[int, bool] | None:
     """Minutes since midnight, and whether it is plain which half of the day is meant; None for no time of day."""
-    match = CLOCK.match(fold(text).strip().casefold())
+    match = CLOCK.match(fold(text).strip().casefold()) if len(text) <= LONGEST_VALUE else None
     if match is None:
         return None
     hour = _whole(match["hour"] or match["whole"] or match["han"])

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from steelyard.measures import Measure, agree_as_written, aligned, clock, comparable, measure
+from steelyard.measures import LONGEST_VALUE, Measure, agree_as_written, aligned, clock, comparable, measure
 from steelyard.quantities import HAN_DIGIT, han_number, numbers, same_magnitude
 from steelyard.records import Tolerance, ValueDifference
 from steelyard.tasks import Difference
@@ -20,12 +20,10 @@ from steelyard.text import fold
 Ruling = Literal["same", "within", "beyond"]
 """The values are equal; they differ, but the tolerance lets it pass; they differ too much."""
 
-# A value is a few words; a paragraph is none, and reading it would take time.
-LONGEST_VALUE = 200
 # Ordinals, models, versions, codes and identifiers: nothing near them is right.
 NAMING = re.compile(
     r"第|号(?![码召])|號(?![碼召])|版本|型号|型號|编号|編號|端口|车次|車次|航班"
-    r"|[A-Za-z][-.]?\d|\d(?:st|nd|rd|th)\b|#\s?\d|\d+\.\d+\.\d"
+    r"|[A-Za-z][-.]?\d|\d(?:st|nd|rd|th)\b|#\s?\d|(?<!\d)\d++\.\d++\.\d"
     r"|\b(?:port|version|room|gate|line|route|flight|model|channel|chapter|section|article|page|type|grade|level|floor"
     r"|platform|track|step|series|no\.|number)\s\d",
     re.IGNORECASE,

@@ -20,7 +20,7 @@ SECRET_WORDS = frozenset(
 )
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # sk-…, or a run of letters and digits that no word and no version has.
-KEY_LIKE = re.compile(r"^sk-.{8}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}")
+KEY_LIKE = re.compile(r"^sk-.{8}|(?<![A-Za-z0-9])(?=[A-Za-z]*+\d)(?=\d*+[A-Za-z])[A-Za-z0-9]{16,}")
 # A short secret may be a common word: it is masked only where it stands by itself, and never in a judge's reply.
 LONG = 8
 SHORTEST = 3

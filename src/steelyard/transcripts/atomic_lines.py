@@ -87,8 +87,10 @@ STATED = FormPattern(
 )
 
 LEVEL_WORD = r"(?:相关性)?等级(?:划分)?|(?:relevance\s)?level(?:\s(?:classification|assignment|division))?"
+# So far and no further: a note may begin at every line break of a long run of them.
+NEAR = r"[\s*_`•\-]{0,40}+"
 LEVEL_NOTE = FormPattern(
-    rf"(?:[（(]|\n[\s•\-]*+|[—\-]{{1,2}}\s?|[:：，,；;]\s?){D}(?:{LEVEL_WORD}){D}{COLON}?{D}"
+    rf"(?:[（(]|\n|[—\-]{{1,2}}\s?|[:：，,；;]\s?){NEAR}(?:{LEVEL_WORD}){D}{COLON}?{D}"
     rf"(?:{IN_BRACKETS}|{IN_PARENTHESES}|([1-3一二三])(?![\d.]))"
     rf"|[（(]{D}{LB}?([1-3]){RB}?\s?级|{LB}([1-3])\s?级{RB}"
 )

@@ -74,7 +74,7 @@ def _share(reader: Reader, report: Report) -> bool:
 
 def parse(text: str) -> list[Reading]:
     plain = after_thinking(text)
-    own_line = any(reader.entries for reader in readers_of(lines_of(plain), Reader))
+    own_line = any(reader.entries or reader.flags for reader in readers_of(lines_of(plain), Reader))
     pairs = [ReportPair()]
     for part in _parts(plain, find_reports(plain, own_line=own_line)):
         if isinstance(part, Report) and part == pairs[-1].report:

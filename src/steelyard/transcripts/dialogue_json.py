@@ -49,7 +49,7 @@ class PlacedReport(NamedTuple):
 def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
     """The objects that hold an evaluation report; with `own_line`, only those that begin their line.
 
-    Criteria may quote such an object. Beside report 2 it stands inside a line, so position tells them apart.
+    Criteria and flags may quote such an object. Beside report 2 it stands inside a line, so position tells them apart.
     """
     found: list[PlacedReport] = []
     failures, end = 0, 0
