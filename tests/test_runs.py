@@ -626,3 +626,8 @@ def test_the_manifest_says_how_the_run_came_about(steelyard: Steelyard, samples:
     assert manifest["data"][0]["bytes"] == samples.stat().st_size
     assert "pydantic" in manifest["packages"]
     assert "headers" not in json.dumps(manifest)
+
+
+def test_runs_of_the_same_second_have_ids_of_their_own() -> None:
+    """A server starts hundreds at once, and so do several machines; two random bytes were not enough."""
+    assert len({runs.new_run_id() for _ in range(600)}) == 600
