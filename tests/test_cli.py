@@ -333,8 +333,8 @@ def test_every_form_says_how_far_the_judge_can_be_trusted(
     write_lines(Path("own.jsonl"), [line | {"flags": [], "judge": "embedded", "usage": {}}])
     said = steelyard(*command, "--as", form, "--lang", "en")
     inside, beside = (" ".join(text.split()) for text in (said.out, said.err))
-    assert ("It is no large language model." in inside) is (form != "transcript")
-    assert ("It is no large language model." in beside) is (form == "transcript")
+    assert ("It is not an LLM." in inside) is (form != "transcript")
+    assert ("It is not an LLM." in beside) is (form == "transcript")
 
 
 def test_a_judge_that_was_not_measured_is_not_spoken_of(steelyard: Steelyard) -> None:

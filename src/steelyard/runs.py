@@ -121,7 +121,7 @@ class How:
 
 def new_run_id() -> str:
     """Sorts by time, is short enough to type, and two machines do not collide."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 class Run:

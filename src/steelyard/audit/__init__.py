@@ -194,6 +194,6 @@ def check_comparable(card: Card, other: Card, name: str) -> None:
     }
     for what, (here, there) in differs.items():
         if here != there:
-            raise ConfigError(f"{name} cannot be held against this audit: {what} differ; audit that judge again")
+            raise ConfigError(f"{name} cannot be compared with this audit: {what} differ; audit that judge again")
     if other.stopped:
         raise ConfigError(f"{name} is of an audit that was stopped early; run it to its end first")

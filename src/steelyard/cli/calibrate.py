@@ -44,7 +44,7 @@ def calibrate(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Hold a judge against people's labels: how well they agree, and what the scores would be by people's measure.
+    """Compare a judge with human labels: how well they agree, and what the scores would be with human labels.
 
     Example:  steelyard calibrate last --labels human.jsonl
     """

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="The run (id, number, last) or file of before.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The run or file to hold against it.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The run or file to compare with A.")],
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", help="Only this score; may be repeated. Fewer questions decide more."),

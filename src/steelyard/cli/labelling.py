@@ -47,7 +47,7 @@ def sample(
     stratify: Annotated[
         Stratify | None, typer.Option("--stratify", help="Draw alike from groups by tag or by score.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another number, another draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only labels of this kind, e.g. atom; may be repeated.")
     ] = None,

@@ -54,7 +54,7 @@ JudgeOption = Annotated[
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most; default: found out.")
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most. Default: adaptive.")
 ]
 Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Requests a minute at most.")]
 Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Prompt tokens a minute at most, estimated.")]
@@ -63,14 +63,14 @@ MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop a
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
 RepeatsOption = Annotated[
-    int | None, typer.Option("--repeats", min=1, help="Ask each judge so often and take every label by vote.")
+    int | None, typer.Option("--repeats", min=1, help="Ask each judge N times; majority vote per label.")
 ]
 EscalateOption = Annotated[
     str | None, typer.Option("--escalate", metavar="JUDGE", help="Who decides where a vote is split.")
 ]
 VerifyOption = Annotated[
     str | None,
-    typer.Option("--verify", metavar="JUDGE", help="Who looks a second time at what was found amiss, or itself."),
+    typer.Option("--verify", metavar="JUDGE", help="Judge that re-checks negative labels, or itself."),
 ]
 OptionOption = Annotated[
     list[str] | None, typer.Option("--option", "-O", metavar="NAME=VALUE", help="Any option of the protocol.")
