@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 from sklearn import metrics
 
 import report_fixtures as fixtures
-from command import Steelyard, process_environment
+from command import Steelyard
 from steelyard.calibration import Calibration, calibrate
 from steelyard.calibration.measure import by_judge, by_people, change_of
 from steelyard.calibration.page import blocks
@@ -364,25 +362,6 @@ def test_calibrate_command(steelyard: Steelyard) -> None:
     assert (stored["n_used"], stored["tasks"][0]["n"]) == (45, 45)
     from_file = json.loads(steelyard("calibrate", "last", "--labels", "human.jsonl", "--json").out)
     assert from_file == stored
-
-
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
-    """Where numpy is missing, one line says which pip install brings it, and nothing else of the tool suffers."""
-    code = (
-        "import sys; sys.modules['numpy'] = None\n"
-        "import steelyard, steelyard.stats, steelyard.labelling, steelyard.gating\n"
-        "try:\n    import steelyard.calibration\n"
-        "except steelyard.errors.MissingExtra as error: print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=process_environment(),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip().endswith("pip install 'steelyard[stats]'")
 
 
 def test_every_kind_of_label_has_its_wording() -> None:

@@ -287,7 +287,7 @@ def test_parse_reads_back_what_report_writes(steelyard: Steelyard, protocol: str
 
 
 def test_parse_from_files_folders_and_stdin(steelyard: Steelyard) -> None:
-    """Text files are named by their stem, files of a folder by their path in it; `-` is standard input."""
+    """Text files are named by their stem, in a folder with their path in it; `-` is standard input."""
     judge_examples(steelyard)
     text = steelyard("show", "last", "car-seat", "--as", "transcript").out
     Path("folder/deep").mkdir(parents=True)
@@ -295,7 +295,7 @@ def test_parse_from_files_folders_and_stdin(steelyard: Steelyard) -> None:
         Path(path).write_text(text, "utf-8")
     done = steelyard("parse", "one.txt", "folder", "-", stdin=text)
     assert done.code == 0
-    assert [json.loads(line)["id"] for line in done.out.splitlines()] == ["one", "a.md", "deep/b.txt", "stdin"]
+    assert [json.loads(line)["id"] for line in done.out.splitlines()] == ["one", "a", "deep/b", "stdin"]
 
 
 def test_parse_names_what_it_cannot_read(steelyard: Steelyard) -> None:

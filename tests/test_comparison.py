@@ -99,7 +99,8 @@ def test_samples_of_one_question_are_one_observation() -> None:
     a = [judged(f"s{n}", ["wrong"], question=f"q{n % 3}") for n in range(30)]
     b = [judged(f"s{n}", ["correct"], question=f"q{n % 3}", answer="new") for n in range(30)]
     change = change_of(against(a, b))
-    assert (change.n, change.clusters, change.p) == (30, 3, 0.25)
+    assert (change.n, change.clusters) == (30, 3)
+    assert change.p == pytest.approx(0.25)
     assert change.outcome == "undecided"
 
 

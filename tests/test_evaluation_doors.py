@@ -270,7 +270,7 @@ def test_how_a_file_was_read_is_noted(recorded: RecordedJudge, tmp_path: Path) -
         assert results[0].scores["accuracy"] == 1
         (note,) = results.notes
         assert "read as a result file of Volcengine Ark" in note
-        assert note.endswith("fields={'answer': 'COLUMN'} says otherwise")
+        assert note.endswith("to change that: fields={'answer': 'COLUMN'}")
 
 
 # --- results ------------------------------------------------------------------------------------------------
@@ -359,3 +359,16 @@ def test_the_python_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("limit", [0, -1, "1", True])
+def test_a_limit_on_money_is_a_positive_number(limit: Any) -> None:
+    """As on the command line: what cannot be a budget is refused before anything is read."""
+    with pytest.raises(ConfigError, match="max_cost= is a number"):
+        steelyard.evaluate([], max_cost=limit)
+
+
+def test_a_language_without_reports_is_named() -> None:
+    """Not an error about a file of the package."""
+    with pytest.raises(ConfigError, match="zh-Hans, zh-Hant, en"):
+        steelyard.evaluate([], "atomic", "embedded").summary("fr")  # type: ignore[arg-type]

@@ -146,7 +146,7 @@ def test_exactly_the_limit_holds() -> None:
     assert first(require(rights(9, 10), "accuracy>=0.9")) == "met_not_significant"
     found = require(rights(9, 10), "accuracy>0.9")
     assert (first(found), found.checks[0].n_to_decide) == ("missed_not_significant", None)
-    assert "no practical number of samples" in document(blocks(found))
+    assert "how many samples would decide it cannot be told" in document(blocks(found))
     assert state_of(0.1 + 0.2, (0.3, 0.3), "<=", 0.3) == "met"
 
 
@@ -378,7 +378,7 @@ def test_gate_command(steelyard: Steelyard) -> None:
         "gate", 2, "--require", "accuracy>=0.9", "--junit", "gate.xml", "--markdown", "gate.md", "--lang", "en"
     )
     assert failed.code == 6
-    assert "Failed: 1 of 2 checks failed." in failed.out
+    assert "Failed: 1 of 2 checks passed." in failed.out
     assert ElementTree.parse("gate.xml").getroot().attrib["failures"] == "1"
     assert Path("gate.md").read_text("utf-8").startswith("# Gate: Failed")
     fell = steelyard("gate", 2, "--baseline", 1, "--max-drop", "accuracy=0.02", "--json")
@@ -395,7 +395,7 @@ def test_gate_command(steelyard: Steelyard) -> None:
     assert steelyard("gate", 2, "--require", "accuracy>=0.9", "--only-significant").code == 6
     assert steelyard("gate", 1).code == 2
     assert steelyard("gate", 1, "--require", "acuracy>=0.9").code == 2
-    assert steelyard("gate", 7, "--require", "accuracy>=0.9").code == 5
+    assert steelyard("gate", 7, "--require", "accuracy>=0.9").code == 2
 
 
 def test_gate_command_with_labels(steelyard: Steelyard) -> None:

@@ -652,3 +652,12 @@ def test_fingerprints_follow_what_is_asked_of_whom() -> None:
     }
     assert len(same) == 1
     assert len(same | others) == 4
+
+
+async def test_without_a_key_nothing_is_sent_to_openai() -> None:
+    """The refusal is known beforehand, and the message is about the key, not about the network."""
+    endpoint = Endpoint(name="openai", base_url="https://api.openai.com/v1", model="m", key_env="OPENAI_API_KEY")
+    judge = ChatJudge(endpoint, PlainPrompts())
+    with pytest.raises(JudgeError, match="there is no key: set OPENAI_API_KEY"):
+        await judge.answer(make_ask())
+    await judge.aclose()

@@ -96,7 +96,7 @@ def test_ark(tmp_path: Path) -> None:
     assert notes[0].startswith(
         f"{files[0]}: read as a result file of Volcengine Ark (火山方舟): `response` is the answer"
     )
-    assert notes[0].endswith("--map answer=COLUMN says otherwise")
+    assert notes[0].endswith("to change that: --map answer=COLUMN")
 
 
 def test_ark_with_its_newer_names(tmp_path: Path) -> None:

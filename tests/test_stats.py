@@ -345,3 +345,16 @@ def test_coverage_of_yes_no_scores_that_share_questions() -> None:
                 mean.add(rng.random() < ease, question)
         hits += covered(2 / 3, mean.interval)
     assert 0.93 <= hits / repeats <= 0.97
+
+
+@pytest.mark.parametrize("values", [[0.5, 0.5], [0.25] * 4, [50.0] * 3])
+def test_scores_that_are_all_alike_are_not_certain(values: list[float]) -> None:
+    """Two dialogues of one half each: the interval is as wide as yes and no would make it, not a point."""
+    high = 1.0 if max(values) <= 1 else 100.0
+    mean = Mean(high=high)
+    for value in values:
+        mean.add(value)
+    assert mean.interval is not None
+    low, top = mean.interval
+    assert low < values[0] - 0.1 * high
+    assert top > values[0] + 0.1 * high

@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from steelyard.stats import paired
-from steelyard.stats.paired import Difference, difference, holm, samples_to_decide, swap_test
+from steelyard.stats.paired import Difference, difference, holm, samples_to_decide, sign_test, swap_test
 
 
 def diff(a: np.ndarray, b: np.ndarray, cluster: np.ndarray | None = None, span: float = 1.0) -> Difference:
@@ -185,3 +185,9 @@ def test_false_alarms_of_the_test() -> None:
     repeats = 1500
     alarms = sum((swap_test(rng.gamma(2, 1, 12) * rng.choice([-1, 1], 12))[0] or 0) <= 0.05 for _ in range(repeats))
     assert alarms / repeats <= 0.065
+
+
+@pytest.mark.parametrize(("rises", "n"), [(0, 1), (1, 2), (3, 10), (10, 10), (2, 7), (480, 1000), (50_300, 100_000)])
+def test_sign_test_like_scipys(rises: int, n: int) -> None:
+    """Rises and falls of one size: the exact binomial test."""
+    assert sign_test(rises, n) == pytest.approx(scipy_stats.binomtest(rises, n).pvalue, rel=1e-6)

@@ -301,3 +301,18 @@ def test_named_passage_is_tried_first() -> None:
     assert find_quote(passages, "会影响散热") == 0
     assert find_quote(passages, "没有这句话") is None
     assert find_quote([], "会影响散热") is None
+
+
+@pytest.mark.parametrize(
+    ("passage", "quote"),
+    [
+        ("The pass costs €100 a year.", "The pass costs $100 a year."),
+        ("Keep it below: <5 mg per litre.", "Keep it below: >5 mg per litre."),
+        ("误差不超过5%。", "误差不超过5‰。"),
+        ("误差为5‰左右。", "误差为5左右。"),
+    ],
+)
+def test_what_is_said_of_a_number_belongs_to_a_quote(passage: str, quote: str) -> None:
+    """Another currency, the other side of a limit, per mille for per cent: not what the passage says."""
+    assert contains_quote(passage, passage)
+    assert not contains_quote(passage, quote)

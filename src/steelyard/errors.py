@@ -150,6 +150,8 @@ class StoreError(SteelyardError):
 class UnknownRun(StoreError):
     """A name that means no run of the store, or more than one."""
 
+    exit_code = 2
+
 
 class RunInUse(StoreError):
     """Somebody else is at work on the run; two at once would pay twice."""

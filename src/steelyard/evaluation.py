@@ -103,6 +103,8 @@ async def evaluate_async(
     """The same, inside your own event loop."""
     from steelyard.runs import check_affordable
 
+    if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
+        raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
     if name and store is None:
         raise ConfigError("name= is what a run is called in a store; give store= too")
     protocol = get_protocol(protocol)

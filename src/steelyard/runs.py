@@ -416,8 +416,8 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
     ]
     if changed:
         raise ConfigError(
-            f"{changed[0]} is not what it was when run {row.id} began; put it back (--prompts, steelyard.toml), "
-            "or start a new run"
+            f"{changed[0]} is not what it was when run {row.id} began; "
+            "put it back (--prompts, steelyard.toml, OPENAI_BASE_URL), or start a new run"
         )
 
 

@@ -268,8 +268,9 @@ FOLDED_AT_ONCE = 1000
 MINUS = str.maketrans(dict.fromkeys("−﹣－‒–", "-"))
 COMMA_IN_NUMBER = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
 # Between digits any mark keeps them apart: 3-5 is not 35. A minus counts where no letter or digit stands before it.
+# What is said of a number is part of it: $100 is not €100, <5 not >5, 5‰ not 5.
 NOISE = re.compile(
-    r"(?P<point>(?<=\d)\.(?=\d))|(?P<minus>(?<![a-z0-9])-(?=\d))|(?P<between>(?<=\d)(?:[^\w%°]|_)+(?=\d))|[^\w%°]|_"
+    r"(?P<sign>[$€£¥₩<>≤≥±](?=\s?\d)|(?<=\d)‰)|(?P<point>(?<=\d)\.(?=\d))|(?P<minus>(?<![a-z0-9])-(?=\d))|(?P<between>(?<=\d)(?:[^\w%°$€£¥₩<>≤≥±‰]|_)++(?=\d))|[^\w%°]|_"
 )
 KEPT = {"point": ".", "minus": "-", "between": " "}
 
@@ -294,7 +295,11 @@ def normalise(text: str) -> str:
     """Text reduced to what a quote must share with its source: width, case, spacing, punctuation removed."""
     # Before folding: ０，１００ is a list of two numbers, 0,100 is not.
     text = fold(COMMA_IN_NUMBER.sub("", text)).casefold().translate(MINUS)
-    return NOISE.sub(lambda match: KEPT.get(match.lastgroup or "", ""), text)
+    return NOISE.sub(_kept, text)
+
+
+def _kept(noise: re.Match[str]) -> str:
+    return noise.group() if noise.lastgroup == "sign" else KEPT.get(noise.lastgroup or "", "")
 
 
 ELLIPSIS = re.compile(r"…+|\.{3,}|\[\.\.\.\]|⋯+")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -176,8 +177,11 @@ def _transcripts(sources: list[str], column: str | None, encoding: str) -> Itera
             yield from _column(rows_of(source, None, encoding, note, Surface.flags), column, source)
         elif path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+            # As where a file is named by itself; only files that differ in nothing else keep their ending.
+            stems = Counter(file.with_suffix("") for file in files)
             for file in files:
-                yield _text_file(file, str(file.relative_to(path)), encoding)
+                named = file.with_suffix("") if stems[file.with_suffix("")] == 1 else file
+                yield _text_file(file, str(named.relative_to(path)), encoding)
         elif source == "-":
             yield "stdin", sys.stdin.read(), "-"
         else:

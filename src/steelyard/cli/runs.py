@@ -166,4 +166,10 @@ def rescue(
         print(f"{found.lost_replies} replies that these runs used are lost", file=sys.stderr)
     if found.orphans:
         print(f"{found.orphans} rows are of runs that are lost; they are left out", file=sys.stderr)
-    print(f"go on with: steelyard resume RUN --store {out}; replies that were rescued are not paid again")
+    if not (found.runs or found.replies):
+        print("nothing could be rescued", file=sys.stderr)
+        raise typer.Exit(3)
+    if found.runs:
+        print(f"go on with: steelyard resume RUN --store {out}; replies that were rescued are not paid again")
+    else:
+        print(f"run the same command again with --store {out}: replies that were rescued are not paid again")

@@ -70,7 +70,7 @@ class _Words:
     def summary(self) -> str:
         counts = Counter(check.outcome for check in self.gate.checks)
         outcome = self.say(self.gate.outcome)
-        told = self.say("summary", outcome=outcome, failed=counts["failed"], all=len(self.gate.checks))
+        told = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
         return told + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
 
     def notes(self) -> tuple[str, ...]:

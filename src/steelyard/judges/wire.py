@@ -56,6 +56,8 @@ NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
 UNANSWERED_TRIES = 25
 # A pause of this length that the endpoint asks for uses up no retry: it is bounded by `patience` instead.
 ASKED_PAUSE = 1.0
+# Nothing is sent there without one: the refusal is known.
+NEED_A_KEY = frozenset({"api.openai.com"})
 
 
 class Answered(NamedTuple):
@@ -106,6 +108,8 @@ class Wire:
 
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
+        if "Authorization" not in self._headers and self._url.host in NEED_A_KEY:
+            raise JudgeError(f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}")
         answers = self._answers
         outcome, tries = await self._attempt(body), 1
         # A call that goes well never meets tenacity: entering it costs more than the rest of this module.

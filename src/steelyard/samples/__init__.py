@@ -85,7 +85,7 @@ def _samples(
                 if reading and (place.file, reading) not in noted:
                     noted.add((place.file, reading))
                     other = surface.mapping({"question" if reading == NO_QUESTION else "answer": "COLUMN"})
-                    on_note(f"{place.file or 'samples'}: {reading}; {other} says otherwise")
+                    on_note(f"{place.file or 'samples'}: {reading}; to change that: {other}")
                 if not sample.id:
                     stem = derived_id(sample)
                     sample = sample.model_copy(update={"id": ids.unused(stem)})

@@ -1,7 +1,7 @@
 """How sure a number is. Pure: values in, values out.
 
 `intervals` needs the standard library only and is what every report uses; `agreement`, `bootstrap`, `correction`
-and `paired` need numpy and scipy (`steelyard[stats]`) and are imported where they are used.
+and `paired` need numpy and are imported where they are used.
 """
 
 from __future__ import annotations

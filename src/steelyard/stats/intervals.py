@@ -18,6 +18,8 @@ Cluster = int | str
 
 CONFIDENCE = 0.95
 GROUPS = 4096
+# What rounding leaves of an error that is none.
+NO_SPREAD = 1e-12
 
 
 # --- the t distribution ----------------------------------------------------------------------------
@@ -40,13 +42,13 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
     return value
 
 
-def _incomplete_beta(x: float, a: float, b: float) -> float:
+def incomplete_beta(x: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I_x(a, b)."""
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
     # The fraction converges fast only on this side of the mode; the other side is the complement.
     if x > (a + 1.0) / (a + b + 2.0):
-        return 1.0 - _incomplete_beta(1.0 - x, b, a)
+        return 1.0 - incomplete_beta(1.0 - x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     return math.exp(log_front) * _beta_fraction(x, a, b) / a
 
@@ -55,8 +57,8 @@ def t_cdf(t: float, df: int) -> float:
     """The probability that Student's t with `df` degrees of freedom is at most `t`."""
     if t * t < 1.0:
         # Near the middle df / (df + t²) is so close to 1 that its last digits are lost.
-        return 0.5 + math.copysign(_incomplete_beta(t * t / (df + t * t), 0.5, df / 2) / 2, t)
-    tail = _incomplete_beta(df / (df + t * t), df / 2, 0.5) / 2
+        return 0.5 + math.copysign(incomplete_beta(t * t / (df + t * t), 0.5, df / 2) / 2, t)
+    tail = incomplete_beta(df / (df + t * t), df / 2, 0.5) / 2
     return 1.0 - tail if t > 0 else tail
 
 
@@ -107,9 +109,9 @@ def _on_scale(ends: Interval | None, low: float, high: float) -> Interval | None
 class Ratio:
     """Sum of parts over sum of wholes, e.g. satisfied over decided criteria, dialogue by dialogue.
 
-    The interval is that of the linearised ratio estimator with Student's t on clusters − 1. Where every
-    cluster is wholly 0 or wholly `high`, that estimator sees no spread at all and would claim certainty; then
-    the clusters themselves are the observations of a proportion, and Wilson's interval is given.
+    The interval is that of the linearised ratio estimator with Student's t on clusters − 1. Where all
+    clusters are alike, that estimator sees no spread and would claim certainty; then the clusters count as the
+    observations of a proportion, and Wilson's interval is given.
     """
 
     def __init__(self, *, low: float = 0.0, high: float = 1.0, groups: int = GROUPS) -> None:
@@ -179,9 +181,10 @@ class Ratio:
         clusters, value, error = self.clusters, self.value, self.error
         if value is None or error is None:
             return None
-        if value in (self._low, self._high):
-            ends = wilson(clusters if value == self._high else 0, clusters)
-            return _on_scale(ends, self._low, self._high)
+        if value in (self._low, self._high) or error <= NO_SPREAD * (self._high - self._low):
+            # All alike, they would claim certainty; no values with this mean spread more than yes and no.
+            share = (value - self._low) / (self._high - self._low) if math.isfinite(self._high - self._low) else None
+            return None if share is None else _on_scale(wilson(share * clusters, clusters), self._low, self._high)
         reach = t_quantile((1 + CONFIDENCE) / 2, clusters - 1) * error
         return max(self._low, value - reach), min(self._high, value + reach)
 

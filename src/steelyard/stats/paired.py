@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
-from steelyard.stats.intervals import CONFIDENCE, Interval, t_quantile, wilson
-from steelyard.stats.libraries import Array, Numbers, np, scipy_stats
+from steelyard.stats.intervals import CONFIDENCE, Interval, incomplete_beta, t_quantile, wilson
+from steelyard.stats.libraries import Array, Numbers, np
 
 SWAPS = 20_000
 SEED = 20_260_302
@@ -98,8 +98,7 @@ def swap_test(sums: Array) -> tuple[float | None, str]:
     if not len(moved):
         return 1.0, "exact"
     if np.ptp(np.abs(moved)) < 1e-12:
-        found = scipy_stats().binomtest(int((moved > 0).sum()), len(moved), 0.5)
-        return float(found.pvalue), "exact"
+        return sign_test(int((moved > 0).sum()), len(moved)), "exact"
     seen = abs(float(moved.sum())) * (1 - 1e-9)
     if 2 ** len(moved) <= SWAPS:
         ways = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
@@ -115,6 +114,13 @@ def swap_test(sums: Array) -> tuple[float | None, str]:
         left -= size
     # The order that was observed is one of the possible ones.
     return (as_large + 1) / (SWAPS + 1), "random"
+
+
+def sign_test(rises: int, n: int) -> float:
+    """The two-sided probability of so uneven a split of rises and falls, if both were equally likely."""
+    fewer = min(rises, n - rises)
+    # The probability of at most so many of n is an incomplete beta function.
+    return min(1.0, 2 * incomplete_beta(0.5, n - fewer, fewer + 1))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

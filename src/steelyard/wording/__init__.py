@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from steelyard.errors import ConfigError
 from steelyard.records import Language
 
 LANGUAGES: tuple[Language, ...] = ("zh-Hans", "zh-Hant", "en")
@@ -17,6 +18,8 @@ LANGUAGES: tuple[Language, ...] = ("zh-Hans", "zh-Hant", "en")
 @cache
 def words(language: Language) -> dict[str, Any]:
     """All wording of one language, as nested tables."""
+    if language not in LANGUAGES:
+        raise ConfigError(f"there are no reports in {language!r}; there are {', '.join(LANGUAGES)}")
     return tomllib.loads((files(__name__) / f"{language}.toml").read_text("utf-8"))
 
 

@@ -215,10 +215,12 @@ def _contradicted(
         return found
     if ruling(worst, USUAL) not in ("within", "same"):
         return found._replace(difference=worst)
+    # Whether that passes is the tolerance's to say, and the user's: the reason only tells the two values.
     reason = voice(
-        "与资料的{stated}不同，但在容许范围内",
-        "not the passage's {stated}, but within tolerance",
+        "资料为{stated}，所述为{claimed}",
+        "the passage has {stated}, the statement {claimed}",
         stated=worst.stated,
+        claimed=worst.claimed,
     )
     return found._replace(label="correct", reason=reason, difference=worst)
 
