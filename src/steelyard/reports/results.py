@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.records import Language, Sample, Verdict
+from steelyard.wording import words
 
 if TYPE_CHECKING:
     from steelyard.reports.model import Report
@@ -63,6 +64,8 @@ class Results(Sequence[Verdict]):
 
     def summary(self, language: Language | None = None) -> str:
         """The report as text of 80 columns, as the command line prints it."""
+        if language is not None:
+            words(language)
         from rich.console import Console
 
         from steelyard.reports.terminal import render
