@@ -272,10 +272,10 @@ def test_resume_refuses_other_data(steelyard: Steelyard, samples: Path) -> None:
         original = samples.read_bytes()
         samples.write_bytes(original + b"\n")
         done = steelyard("resume")
-        assert (done.code, "has changed since" in done.err) == (2, True)
+        assert (done.code, "has changed since" in done.err) == (5, True)
         samples.unlink()
         done = steelyard("resume")
-        assert (done.code, "not there any more" in done.err) == (2, True)
+        assert (done.code, "not there any more" in done.err) == (5, True)
         samples.write_bytes(original)
         done = steelyard("resume", "-j", RECORDED)
         assert (done.code, "was judged by mine:test-model" in done.err) == (2, True)
@@ -289,7 +289,7 @@ def test_stdin_cannot_be_resumed(steelyard: Steelyard, samples: Path) -> None:
         point_to(server)
         assert steelyard("run", "-", *MINE, "--max-tokens", 300, "-c", 1, stdin=text).code == 3
         done = steelyard("resume")
-        assert (done.code, "standard input" in done.err) == (2, True)
+        assert (done.code, "standard input" in done.err) == (5, True)
         assert steelyard("run", "-", *MINE, stdin=text).code == 0
         assert len(asked(server)) == len(set(asked(server))) == 12
 
