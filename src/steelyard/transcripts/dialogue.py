@@ -106,13 +106,19 @@ def _reading(reader: Reader, report: Report | None) -> Reading:
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief
     rounds = [*reader.rounds, *(report.rounds if report else [])]
     unread = reader.unread + (report.unread if report else 0)
+    forged = report is not None and report.forged
     return Reading(
         tuple(criteria),
         dialogue_scores(criteria),
-        with_flags(reader.flags, *(["json_repaired"] if report and report.repaired else [])),
+        with_flags(
+            reader.flags,
+            *(["json_repaired"] if report and report.repaired else []),
+            *(["injection_suspected"] if forged else []),
+        ),
         {"turns": max(rounds, default=0)},
         # A report without criteria is a report; one whose criteria could not be read is not.
         read_anything=bool(criteria) or (not unread and (bool(rounds) or (report is not None and not report.repaired))),
+        incomplete=forged,
     )
 
 
