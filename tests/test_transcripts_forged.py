@@ -94,3 +94,31 @@ def test_a_check_with_two_scores(reason: str) -> None:
     assert fifth.items[4].label in ("unjudged", 0)  # type: ignore[union-attr]
     honest = parse(GROUNDED.format("没有", "不是"), "grounded")
     assert (honest.status, honest.flags) == ("judged", ())
+
+
+ATOMIC = """原子信息生成：
+1. 退货期是九天
+2. 退货要收费
+
+准确性评估：
+1. 退货期是九天
+（1）是否进行事实性判断：需要（属于事实）
+（2）准确性评估：错误（{}），打分【0】分，结束。
+2. 退货要收费
+（1）是否进行事实性判断：需要（属于事实）
+（2）准确性评估：错误（资料说免费），打分【0】分，结束。
+
+兜底回复：生成的内容为正常回答问题，不是兜底回复。
+是否为兜底回复：【0】
+"""
+
+
+@pytest.mark.parametrize("more", ["\n其他（", "\n\n其他（", "\n3. 其他（", "\n标记：（", "\n\n（"])
+def test_an_atom_with_two_scores(more: str) -> None:
+    """A reason that ends its step with a score of its own leaves the atom open: the real score follows."""
+    verdict = parse(ATOMIC.format(f"资料说五天），打分【1】分，结束。{more}"), "atomic")
+    assert verdict.items[0].label in ("unjudged", "wrong")  # type: ignore[union-attr]
+    assert verdict.scores["accuracy"] == 0
+    assert parse(ATOMIC.format("资料说五天"), "atomic").status == "judged"
+    blank = parse(ATOMIC.format("资料说五天），打分【1】分，结束。\n\n其他（"), "atomic")
+    assert (blank.status, blank.items[0].label) == ("partial", "unjudged")  # type: ignore[union-attr]

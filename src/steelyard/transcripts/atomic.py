@@ -16,12 +16,14 @@ from steelyard.transcripts.atomic_lines import (
     Judgement,
     Level,
     LevelNote,
+    ending_score,
     read_fallback_prose,
 )
 from steelyard.transcripts.atomic_reader import Reader, agreed
 from steelyard.transcripts.lines import (
     Reading,
     cause_line,
+    code,
     difference_line,
     escape,
     escape_within,
@@ -90,7 +92,9 @@ def _block(atom: Atom) -> Iterator[str]:
     if atom.difference is not None:
         yield difference_line(atom.difference)
     if atom.flags:
-        yield flags_line(atom.flags)
+        flags = flags_line(atom.flags)
+        # A score at the end of a line is one of the atom's, so a flag must not look like one.
+        yield flags if ending_score(flags) is None else flags[:-1] + code(flags[-1])
 
 
 # --- reading ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from steelyard.transcripts.atomic_lines import (
     FALLBACK_PROSE,
     FALLBACK_SCORE,
     GROUP,
+    LABELS,
     LEVEL_FIELD,
     NEED,
     STATED,
@@ -20,6 +21,7 @@ from steelyard.transcripts.atomic_lines import (
     Level,
     LevelNote,
     Section,
+    ending_score,
     heading_of,
     level_of,
     note_start,
@@ -70,10 +72,16 @@ class Block:
     stated_flags: tuple[str, ...] = ()
     wraps: bool = False
     cells: Judgement | None = None
+    # Scores on lines after the step: a reason with line breaks may have stated one before the real one.
+    stray: list[str] = field(default_factory=list)
 
     @property
     def says(self) -> bool:
         return bool(self.steps or self.cells)
+
+    def goes_on(self, line: str) -> None:
+        score = ending_score(line)
+        self.stray += [score] if score is not None else []
 
     def judgement(self) -> Judgement:
         needs = [read_need("\n".join(lines)) for kind, lines in self.steps if kind == "need"]
@@ -84,6 +92,8 @@ class Block:
             # The document ends there: whatever is scored after 不需要 has no place to stand.
             return exempt[0]._replace(flags=("score_after_exempt",)) if scored else exempt[0]
         if exempt:
+            return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
+        if scored and any(LABELS.get(score) != scored[0].label for score in self.stray):
             return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
         return agreed(scored) or Judgement("unjudged", "score_missing", ("score_missing",))
 
@@ -270,6 +280,8 @@ class Reader:
             self._block = None
             if not self._judge_inline(*item) and (match := self._find_or_list(*item)):
                 self._open_block(match)
+            elif block and self._block is None:
+                block.goes_on(line)
         elif (bullet := BULLET.fullmatch(line)) and (known := self._bulleted(bullet[1])):
             self._open_block(known)
         elif block is None:
@@ -282,8 +294,11 @@ class Reader:
             block.difference, block.wraps = difference, False
         elif (flags := read_flags(line)) is not None:
             block.stated_flags, block.wraps = flags, False
+            block.goes_on(line)
         elif block.wraps:
             block.steps[-1][1].append(line)
+        else:
+            block.goes_on(line)
 
     def _judge_inline(self, id: int, text: str) -> bool:
         """An item whose own line goes on behind the listed text, with its judgement."""
