@@ -122,3 +122,12 @@ def test_an_atom_with_two_scores(more: str) -> None:
     assert parse(ATOMIC.format("资料说五天"), "atomic").status == "judged"
     blank = parse(ATOMIC.format("资料说五天），打分【1】分，结束。\n\n其他（"), "atomic")
     assert (blank.status, blank.items[0].label) == ("partial", "unjudged")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "more", ["\n2. 退货要收费\n（2）准确性评估：错误（", "\n相关性等级1:\n其他（", "\n兜底回复：（", "\n兜底回复：\n（"]
+)
+def test_a_score_that_ends_its_block(more: str) -> None:
+    """Where a score contradicts its word and another score stands where none belongs, the atom is unjudged."""
+    verdict = parse(ATOMIC.format(f"资料说五天），打分【1】分，结束。{more}"), "atomic")
+    assert (verdict.status != "judged", verdict.items[0].label) == (True, "unjudged")  # type: ignore[union-attr]

@@ -105,7 +105,8 @@ def parse(text: str) -> list[Reading]:
 
 
 def _reading(found: Reader) -> Reading:
-    atoms = tuple(_atom(found, id, text) for id, text in found.listed.texts.items())
+    doubt = found.doubts_scores
+    atoms = tuple(_atom(found, id, text, doubt) for id, text in found.listed.texts.items())
     fallback, flags = _fallback(found)
     unmatched = found.unmatched + found.broken_rows
     if unmatched:
@@ -125,11 +126,13 @@ def _reading(found: Reader) -> Reading:
     )
 
 
-def _atom(found: Reader, id: int, text: str) -> Atom:
+def _atom(found: Reader, id: int, text: str, doubt: bool) -> Atom:
     blocks = found.blocks.get(id, [])
     missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
     # A block in which nothing is said only mentions its atom.
     said = agreed([block.judgement() for block in blocks if block.says] or [b.judgement() for b in blocks]) or missing
+    if doubt and "prose_contradicts_score" in said.flags:
+        said = said._replace(label="unjudged", flags=(*said.flags, "blocks_conflict"))
     level, level_reason, level_flags = _level(found.levels.get(id, []), [block.group for block in blocks])
     stated = next((block.stated_flags for block in blocks if block.stated_flags), ())
     odd = (*found.listed.flags.get(id, ()), *level_flags, *(flag for b in blocks for flag in b.flags))

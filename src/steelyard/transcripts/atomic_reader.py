@@ -119,6 +119,7 @@ class Reader:
         self.totals = Totals()
         self.unmatched = 0
         self.broken_rows = 0
+        self.stray_score = False
         self._first: Section | None = None
         self._is_over = False
         self._tables_only = False
@@ -129,6 +130,11 @@ class Reader:
         self._group: Level | None = None
         self._block: Block | None = None
         self._pending: tuple[int, list[str]] | None = None
+
+    @property
+    def doubts_scores(self) -> bool:
+        """Whether a score stands where no atom's own is; then one that contradicts its word is not believed."""
+        return self.stray_score or any(sum(block.says for block in blocks) > 1 for blocks in self.blocks.values())
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: the first section again, after later ones were read."""
@@ -206,6 +212,7 @@ class Reader:
         if self._section in ("accuracy", "fallback") and (prose := FALLBACK_PROSE.fullmatch(line)):
             self._enter("fallback")
             self.prose.append(prose.last)
+            self._has_strayed(line)
             return True
         return False
 
@@ -227,6 +234,11 @@ class Reader:
                 self.flags = flags
             elif not self.fallback:
                 self.prose.append(line)
+            self._has_strayed(line)
+
+    def _has_strayed(self, line: str) -> None:
+        """A score that no atom has: the reason of one may have ended its block."""
+        self.stray_score = self.stray_score or ending_score(line) is not None
 
     def _collect(self, line: str) -> None:
         """An item of the first two sections may run over several lines; it is read when it ends."""
@@ -285,7 +297,7 @@ class Reader:
         elif (bullet := BULLET.fullmatch(line)) and (known := self._bulleted(bullet[1])):
             self._open_block(known)
         elif block is None:
-            return
+            self._has_strayed(line)
         elif (evidence := read_evidence(line)) is not None:
             block.evidence, block.wraps = evidence, False
         elif (effect := read_cause(line)) is not None:
