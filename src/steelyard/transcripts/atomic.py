@@ -123,6 +123,7 @@ def _reading(found: Reader) -> Reading:
         # Only an answer that declines, or an empty one, has no atoms.
         read_anything=bool(atoms) or fallback == 1 or (fallback == 0 and "empty_answer" in flags),
         incomplete=fallback is None or found.broken_rows > 0,
+        suspect=found.suspect,
     )
 
 

@@ -116,6 +116,7 @@ class Reader:
         self.prose: list[str] = []
         self.fallback: list[str] = []
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self.totals = Totals()
         self.unmatched = 0
         self.broken_rows = 0
@@ -135,6 +136,10 @@ class Reader:
     def doubts_scores(self) -> bool:
         """Whether a score stands where no atom's own is; then one that contradicts its word is not believed."""
         return self.stray_score or any(sum(block.says for block in blocks) > 1 for blocks in self.blocks.values())
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.fallback) and all(id in self.blocks for id in self.listed.texts)
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: the first section again, after later ones were read."""

@@ -104,6 +104,8 @@ def _reading(reader: Reader) -> Reading:
         {"own_answer": unescape(own_answer)} if own_answer else {},
         stated,
         read_anything,
+        # A reason that names another check hands its own score to that one.
+        suspect=reader.suspect or any(len(mentions) > 1 for mentions in reader.said.values()),
     )
 
 

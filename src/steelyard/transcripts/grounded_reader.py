@@ -182,6 +182,7 @@ class Reader:
         self.totals = Totals()
         self.own_answer: list[str] = []
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self._section: str | None = None
         self._group: Group | None = None
         self._check: Said | None = None
@@ -189,6 +190,10 @@ class Reader:
         self._last: tuple[Group, Said] | None = None
         self._summed: tuple[Group, Said, str] | None = None
         self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        return not self.said or len(self.said) == len(KINDS)
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: an earlier section, after the last total or a later section."""
