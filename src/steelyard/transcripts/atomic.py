@@ -16,12 +16,14 @@ from steelyard.transcripts.atomic_lines import (
     Judgement,
     Level,
     LevelNote,
+    ending_score,
     read_fallback_prose,
 )
 from steelyard.transcripts.atomic_reader import Reader, agreed
 from steelyard.transcripts.lines import (
     Reading,
     cause_line,
+    code,
     difference_line,
     escape,
     escape_within,
@@ -90,7 +92,9 @@ def _block(atom: Atom) -> Iterator[str]:
     if atom.difference is not None:
         yield difference_line(atom.difference)
     if atom.flags:
-        yield flags_line(atom.flags)
+        flags = flags_line(atom.flags)
+        # A score at the end of a line is one of the atom's, so a flag must not look like one.
+        yield flags if ending_score(flags) is None else flags[:-1] + code(flags[-1])
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -101,7 +105,8 @@ def parse(text: str) -> list[Reading]:
 
 
 def _reading(found: Reader) -> Reading:
-    atoms = tuple(_atom(found, id, text) for id, text in found.listed.texts.items())
+    doubt = found.doubts_scores
+    atoms = tuple(_atom(found, id, text, doubt) for id, text in found.listed.texts.items())
     fallback, flags = _fallback(found)
     unmatched = found.unmatched + found.broken_rows
     if unmatched:
@@ -118,14 +123,17 @@ def _reading(found: Reader) -> Reading:
         # Only an answer that declines, or an empty one, has no atoms.
         read_anything=bool(atoms) or fallback == 1 or (fallback == 0 and "empty_answer" in flags),
         incomplete=fallback is None or found.broken_rows > 0,
+        suspect=found.suspect,
     )
 
 
-def _atom(found: Reader, id: int, text: str) -> Atom:
+def _atom(found: Reader, id: int, text: str, doubt: bool) -> Atom:
     blocks = found.blocks.get(id, [])
     missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
     # A block in which nothing is said only mentions its atom.
     said = agreed([block.judgement() for block in blocks if block.says] or [b.judgement() for b in blocks]) or missing
+    if doubt and "prose_contradicts_score" in said.flags:
+        said = said._replace(label="unjudged", flags=(*said.flags, "blocks_conflict"))
     level, level_reason, level_flags = _level(found.levels.get(id, []), [block.group for block in blocks])
     stated = next((block.stated_flags for block in blocks if block.stated_flags), ())
     odd = (*found.listed.flags.get(id, ()), *level_flags, *(flag for b in blocks for flag in b.flags))

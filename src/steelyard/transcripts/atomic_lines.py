@@ -270,6 +270,13 @@ def _score_of(rest: str) -> tuple[str | None, str, str | None]:
     return None, _plain_reason(rest), None
 
 
+def ending_score(line: str) -> str | None:
+    """The score that the line ends with."""
+    begin = max(0, len(line) - SCORE_WINDOW)
+    found = (SCORE.fullmatch(line, start.start) for start in SCORE_START.finditer(line, begin))
+    return next((score.first() for score in found if score), None)
+
+
 def _plain_reason(text: str) -> str:
     """A reason without the punctuation and the one pair of parentheses around it."""
     text = text.strip(PUNCTUATION)

@@ -12,6 +12,7 @@ from steelyard.transcripts.atomic_lines import (
     FALLBACK_PROSE,
     FALLBACK_SCORE,
     GROUP,
+    LABELS,
     LEVEL_FIELD,
     NEED,
     STATED,
@@ -20,6 +21,7 @@ from steelyard.transcripts.atomic_lines import (
     Level,
     LevelNote,
     Section,
+    ending_score,
     heading_of,
     level_of,
     note_start,
@@ -70,10 +72,16 @@ class Block:
     stated_flags: tuple[str, ...] = ()
     wraps: bool = False
     cells: Judgement | None = None
+    # Scores on lines after the step: a reason with line breaks may have stated one before the real one.
+    stray: list[str] = field(default_factory=list)
 
     @property
     def says(self) -> bool:
         return bool(self.steps or self.cells)
+
+    def goes_on(self, line: str) -> None:
+        score = ending_score(line)
+        self.stray += [score] if score is not None else []
 
     def judgement(self) -> Judgement:
         needs = [read_need("\n".join(lines)) for kind, lines in self.steps if kind == "need"]
@@ -84,6 +92,8 @@ class Block:
             # The document ends there: whatever is scored after 不需要 has no place to stand.
             return exempt[0]._replace(flags=("score_after_exempt",)) if scored else exempt[0]
         if exempt:
+            return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
+        if scored and any(LABELS.get(score) != scored[0].label for score in self.stray):
             return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
         return agreed(scored) or Judgement("unjudged", "score_missing", ("score_missing",))
 
@@ -106,9 +116,11 @@ class Reader:
         self.prose: list[str] = []
         self.fallback: list[str] = []
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self.totals = Totals()
         self.unmatched = 0
         self.broken_rows = 0
+        self.stray_score = False
         self._first: Section | None = None
         self._is_over = False
         self._tables_only = False
@@ -119,6 +131,15 @@ class Reader:
         self._group: Level | None = None
         self._block: Block | None = None
         self._pending: tuple[int, list[str]] | None = None
+
+    @property
+    def doubts_scores(self) -> bool:
+        """Whether a score stands where no atom's own is; then one that contradicts its word is not believed."""
+        return self.stray_score or any(sum(block.says for block in blocks) > 1 for blocks in self.blocks.values())
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.fallback) and all(id in self.blocks for id in self.listed.texts)
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: the first section again, after later ones were read."""
@@ -196,6 +217,7 @@ class Reader:
         if self._section in ("accuracy", "fallback") and (prose := FALLBACK_PROSE.fullmatch(line)):
             self._enter("fallback")
             self.prose.append(prose.last)
+            self._has_strayed(line)
             return True
         return False
 
@@ -217,6 +239,11 @@ class Reader:
                 self.flags = flags
             elif not self.fallback:
                 self.prose.append(line)
+            self._has_strayed(line)
+
+    def _has_strayed(self, line: str) -> None:
+        """A score that no atom has: the reason of one may have ended its block."""
+        self.stray_score = self.stray_score or ending_score(line) is not None
 
     def _collect(self, line: str) -> None:
         """An item of the first two sections may run over several lines; it is read when it ends."""
@@ -270,10 +297,12 @@ class Reader:
             self._block = None
             if not self._judge_inline(*item) and (match := self._find_or_list(*item)):
                 self._open_block(match)
+            elif block and self._block is None:
+                block.goes_on(line)
         elif (bullet := BULLET.fullmatch(line)) and (known := self._bulleted(bullet[1])):
             self._open_block(known)
         elif block is None:
-            return
+            self._has_strayed(line)
         elif (evidence := read_evidence(line)) is not None:
             block.evidence, block.wraps = evidence, False
         elif (effect := read_cause(line)) is not None:
@@ -282,8 +311,11 @@ class Reader:
             block.difference, block.wraps = difference, False
         elif (flags := read_flags(line)) is not None:
             block.stated_flags, block.wraps = flags, False
+            block.goes_on(line)
         elif block.wraps:
             block.steps[-1][1].append(line)
+        else:
+            block.goes_on(line)
 
     def _judge_inline(self, id: int, text: str) -> bool:
         """An item whose own line goes on behind the listed text, with its judgement."""

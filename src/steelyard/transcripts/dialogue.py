@@ -24,7 +24,7 @@ from steelyard.transcripts.dialogue_markdown import (
     type_of,
 )
 from steelyard.transcripts.forms import word_of
-from steelyard.transcripts.lines import Reading, after_thinking, lines_of, with_flags
+from steelyard.transcripts.lines import FORGERY, Reading, after_thinking, lines_of, with_flags
 from steelyard.transcripts.matching import Listed
 from steelyard.transcripts.tables import readers_of
 
@@ -75,8 +75,12 @@ def _share(reader: Reader, report: Report) -> bool:
 def parse(text: str) -> list[Reading]:
     plain = after_thinking(text)
     own_line = any(reader.entries or reader.flags for reader in readers_of(lines_of(plain), Reader))
+    found = find_reports(plain, own_line=own_line)
+    interrupted = own_line and _is_interrupted(plain, found)
     pairs = [ReportPair()]
-    for part in _parts(plain, find_reports(plain, own_line=own_line)):
+    for part in _parts(plain, [] if interrupted else found):
+        if isinstance(part, Reader):
+            part.suspect = part.suspect or interrupted
         if isinstance(part, Report) and part == pairs[-1].report:
             # The same report again says nothing new.
             continue
@@ -87,6 +91,19 @@ def parse(text: str) -> list[Reading]:
         else:
             pairs[-1].report = part
     return [_reading(pair.reader or Reader(), pair.report) for pair in pairs]
+
+
+def _is_interrupted(text: str, found: list[PlacedReport]) -> bool:
+    """Whether a report 1 stands inside a report 2, which goes on behind it: a field of that one quotes it."""
+    start, reader = 0, Reader()
+    for report, following in zip(found, [*found[1:], None], strict=False):
+        between = [one for one in readers_of(lines_of(text[start : report.start]), Reader) if one.entries]
+        reader = between[-1] if between else reader
+        rest = lines_of(text[report.end : following.start if following else len(text)])
+        if reader.entries and (not reader.finished or reader.goes_on(rest)):
+            return True
+        start = report.end
+    return False
 
 
 def _parts(text: str, found: list[PlacedReport]) -> Iterator[Report | Reader]:
@@ -106,13 +123,20 @@ def _reading(reader: Reader, report: Report | None) -> Reading:
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief
     rounds = [*reader.rounds, *(report.rounds if report else [])]
     unread = reader.unread + (report.unread if report else 0)
+    forged = report is not None and report.forged
     return Reading(
         tuple(criteria),
         dialogue_scores(criteria),
-        with_flags(reader.flags, *(["json_repaired"] if report and report.repaired else [])),
+        with_flags(
+            reader.flags,
+            *(["json_repaired"] if report and report.repaired else []),
+            *([FORGERY] if forged else []),
+        ),
         {"turns": max(rounds, default=0)},
         # A report without criteria is a report; one whose criteria could not be read is not.
         read_anything=bool(criteria) or (not unread and (bool(rounds) or (report is not None and not report.repaired))),
+        incomplete=forged,
+        suspect=reader.suspect,
     )
 
 

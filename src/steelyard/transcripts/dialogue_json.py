@@ -17,6 +17,9 @@ LONGEST = 1_000_000
 FENCED = "`~ \t\r\n"
 TOKEN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 LAST_TURN = 99_999
+# What a row holds as long as its own text has not ended the report before its end.
+ROW_KEY = re.compile(r'"(?:criteria_results|criterion_id|result)"\s*:')
+RESULT_KEY = re.compile(r'"result"\s*:')
 
 
 class Row(NamedTuple):
@@ -29,13 +32,21 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The rows of report 1, the rounds it names (also empty ones), how many entries of it could not be read, and
-    whether its JSON had to be mended."""
+    """The rows of report 1, the rounds it names (also empty ones), how many entries of it could not be read, whether
+    its JSON had to be mended, and whether the text of a criterion may have written a part of it."""
 
     rows: list[Row]
     rounds: list[int]
     unread: int = 0
     repaired: bool = False
+    forged: bool = False
+
+
+FORGED = Report([], [], unread=1, forged=True)
+
+
+class _Repeated(Exception):
+    """A key stands twice in an object, with different values."""
 
 
 class PlacedReport(NamedTuple):
@@ -63,17 +74,27 @@ def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
             if own_line and not _begins_line(text, start):
                 continue
             last = start
-            value, stop = _decoded(text, start)
+            try:
+                value, stop = _decoded(text, start)
+            except _Repeated:
+                return [PlacedReport(FORGED, start, len(text))]
             if report := _report(value):
                 found.append(PlacedReport(report, start, stop))
                 end = stop
                 break
             failures += 1
     if not found and last is not None:
-        report = _report(_repaired(text[last : last + LONGEST]))
+        report = _repaired(text[last : last + LONGEST])
         if report:
             found.append(PlacedReport(report._replace(repaired=True), last, len(text)))
-    return found
+    return [_checked(text, one, next_one) for one, next_one in zip(found, [*found[1:], None], strict=False)]
+
+
+def _checked(text: str, placed: PlacedReport, following: PlacedReport | None) -> PlacedReport:
+    """The report, unless more of its rows stand behind its end, or another report on the same line."""
+    rest = text[placed.end : following.start if following else len(text)]
+    cut = ROW_KEY.search(rest) or (following and "\n" not in rest)
+    return placed._replace(report=FORGED) if cut else placed
 
 
 def _starts(text: str, key: int, end: int) -> Iterator[int]:
@@ -93,24 +114,35 @@ def _begins_line(text: str, start: int) -> bool:
 def _decoded(text: str, start: int) -> tuple[Any, int]:
     """The object that begins there and where it ends; None where there is none."""
     try:
-        return json.JSONDecoder().raw_decode(text, start)
+        return json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None, 0
 
 
-def _repaired(text: str) -> Any:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    if len(held) != len(pairs) and any(held[key] != value for key, value in pairs):
+        raise _Repeated
+    return held
+
+
+def _repaired(text: str) -> Report | None:
     """What the text would be if its end had not been cut off; short texts are mended further."""
     from json_repair import repair_json
 
     try:
-        return json.loads(_closed(text.rstrip(FENCED)), strict=False)
+        return _report(json.loads(_closed(text.rstrip(FENCED)), strict=False, object_pairs_hook=_once))
+    except _Repeated:
+        return FORGED
     except (ValueError, RecursionError):
         pass
     try:
-        return repair_json(text, return_objects=True) if len(text) <= REPAIRABLE else None
+        report = _report(repair_json(text, return_objects=True)) if len(text) <= REPAIRABLE else None
     except Exception:
         # The library promises nothing about text that is not JSON at all; then there is no report.
         return None
+    # The library keeps the last of two values for a key, and drops what it cannot place.
+    return FORGED if report and len(RESULT_KEY.findall(text)) > len(report.rows) + report.unread else report
 
 
 def _closed(text: str) -> str:
@@ -141,10 +173,14 @@ def _report(found: Any) -> Report | None:
         turn = _number(entry.get("round"), position)
         report.rounds.append(turn)
         results = entry.get("criteria_results")
+        before = 0
         for place, result in enumerate(results if isinstance(results, list) else [], start=1):
             if isinstance(result, dict) and isinstance(content := result.get("content"), str):
                 stated = result.get("result")
                 number = _number(result.get("criterion_id"), place)
+                # Rows are numbered upwards; one that is not may come out of the text of another.
+                report = report._replace(forged=report.forged or number <= before)
+                before = number
                 report.rows.append(Row(turn, number, content, stated if isinstance(stated, str) else None))
             else:
                 report = report._replace(unread=report.unread + 1)

@@ -160,11 +160,26 @@ class Reader:
         self.entries: list[Entry] = []
         self.rounds: dict[int, None] = {}
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self.unread = 0
         self._round = 0
         self._seen: set[tuple[int, int]] = set()
         self._field: list[str] | None = None
         self._open: Entry | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether a rule ended the round, or an empty line its last criterion."""
+        return self._open is None or (self._field is None and "result" in self._open.fields)
+
+    def goes_on(self, lines: list[str]) -> bool:
+        """Whether these lines continue this report: a criterion or a field without a round, or the next round."""
+        for line in lines:
+            if number := round_of(line):
+                return number > max(self.rounds)
+            if CRITERION.fullmatch(line) or any(form.fullmatch(line) for form in FIELDS.values()):
+                return True
+        return False
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another report: a round that was left behind, or the same one from its start."""

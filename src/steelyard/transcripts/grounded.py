@@ -9,7 +9,18 @@ from collections.abc import Iterator
 
 from steelyard.records import Check, Verdict
 from steelyard.scoring import grounded_scores
-from steelyard.transcripts.grounded_reader import IDS, KINDS, OPEN, PARTS, TITLES, Kind, Reader, Said, heading_of
+from steelyard.transcripts.grounded_reader import (
+    IDS,
+    KINDS,
+    OPEN,
+    PARTS,
+    TITLES,
+    Kind,
+    Reader,
+    Said,
+    heading_of,
+    hidden,
+)
 from steelyard.transcripts.lines import (
     FENCE,
     THOUGHT,
@@ -58,13 +69,13 @@ def _check_lines(number: int, check: Check) -> Iterator[str]:
     ending = OPEN if check.label == "unjudged" else f"，因此{title}得分为{check.label}。"
     yield f"({number}).{kind.words}：{escape(check.reason) if check.reason else ''}{ending}"
     if check.text != _default_text(check.name):
-        yield f"    名称：{escape(check.text)}"
+        yield hidden(f"    名称：{escape(check.text)}")
     for part in check.parts:
-        yield f"    句子·{PARTS[part.label]}：{escape(part.text)}"
+        yield hidden(f"    句子·{PARTS[part.label]}：{escape(part.text)}")
         if part.reason:
-            yield f"    句子理由：{escape(part.reason)}"
+            yield hidden(f"    句子理由：{escape(part.reason)}")
     if check.flags:
-        yield f"    {flags_line(check.flags)}"
+        yield hidden(f"    {flags_line(check.flags)}")
 
 
 def _default_text(name: str) -> str:
@@ -93,6 +104,8 @@ def _reading(reader: Reader) -> Reading:
         {"own_answer": unescape(own_answer)} if own_answer else {},
         stated,
         read_anything,
+        # A reason that names another check hands its own score to that one.
+        suspect=reader.suspect or any(len(mentions) > 1 for mentions in reader.said.values()),
     )
 
 

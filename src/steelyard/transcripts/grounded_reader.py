@@ -15,6 +15,7 @@ from steelyard.transcripts.lines import (
     NUMBER,
     D,
     Totals,
+    code,
     read_flags,
     undecorated,
     unescape,
@@ -154,13 +155,16 @@ class Said:
     flags: tuple[str, ...] = ()
     paused: bool = False
     cell: tuple[str, str] | None = None
+    stray: list[str] = field(default_factory=list)
 
     def read(self) -> tuple[Literal[0, 1, "unjudged"], str, tuple[str, ...]]:
-        """The label, the reason and what was odd."""
-        if self.cell is None:
-            return _read_score("\n".join(self.lines))
-        reason, points = self.cell
-        return _points(points, unescape(reason))
+        """The label, the reason and what was odd; two lines with different scores leave it open."""
+        if self.cell is not None:
+            reason, points = self.cell
+            return _points(points, unescape(reason))
+        label, reason, flags = _read_score("\n".join(self.lines))
+        scores = {_read_score(line)[0] for line in (*self.lines, *self.stray) if is_scored(line)}
+        return ("unjudged", reason, ("blocks_conflict",)) if scores - {label} else (label, reason, flags)
 
 
 def heading_of(line: str) -> tuple[str, str] | None:
@@ -178,10 +182,18 @@ class Reader:
         self.totals = Totals()
         self.own_answer: list[str] = []
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self._section: str | None = None
         self._group: Group | None = None
         self._check: Said | None = None
+        # The check that was read last and its group, also after its text ended; and what may be its total or its score.
+        self._last: tuple[Group, Said] | None = None
+        self._summed: tuple[Group, Said, str] | None = None
         self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        return not self.said or len(self.said) == len(KINDS)
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: an earlier section, after the last total or a later section."""
@@ -212,12 +224,20 @@ class Reader:
         elif self._section == "own_answer":
             self.own_answer.append(part.strip())
         elif total := self._total(part):
+            self._take_summary(part, total[0])
             self.totals.add(*total)
             self._check, self._ended = None, self._ended or total[0] == "accuracy"
         elif SUMMARY.match(part):
+            self._take_summary(part, None)
             self._check = None
         elif not self._takes_check(part):
             self._detail(part)
+
+    def _take_summary(self, line: str, group: str | None) -> None:
+        """A summary without braces may be the end of the check above; the next check or total of its group tells."""
+        if self._summed and group == self._summed[0]:
+            self._summed[1].stray.append(self._summed[2])
+        self._summed = (*self._last, line) if self._last and is_scored(line) and not SUMMED.search(line) else None
 
     def _isheading_of(self, line: str, name: str, value: str) -> bool:
         """`回答问题` also names a check; it is a heading before anything is judged."""
@@ -241,6 +261,9 @@ class Reader:
                 continue
             if match := pattern.fullmatch(line):
                 self._check, self._group = Said([match.last]), kind.group
+                if self._summed and self._summed[0] == kind.group:
+                    self._summed[1].stray.append(self._summed[2])
+                self._last, self._summed = (kind.group, self._check), None
                 if not RULE.match(match.last):
                     self.said.setdefault((kind.group, kind.name), []).append(self._check)
                 return True
@@ -267,13 +290,24 @@ class Reader:
         if check is None:
             flags = read_flags(line) if self._ended else None
             self.flags = self.flags if flags is None else flags
+            if flags is None and self._last and is_scored(line):
+                # After an empty line anything may be said about scores; the form's own words are still a score.
+                goes_on = not self._last[1].paused or PLAIN_SUMMED.search(line)
+                self._last[1].stray += [line] if goes_on else []
         elif not line.strip():
             # A check without a score may go on after an empty line; the score of its whole group is not its own.
             self._check = check if _read_score("\n".join(check.lines))[2] == ("score_missing",) else None
             check.paused = True
         elif check.paused and GROUP_SCORE.match(line):
             self._check = None
-        elif name := NAME.fullmatch(line):
+        elif self._takes_field(check, line):
+            # Our own forms hide a score at the end of a field, so this one belongs to a text that went on.
+            check.stray += [line] if is_scored(line) else []
+        else:
+            check.lines.append(BULLET.sub("", line.strip()))
+
+    def _takes_field(self, check: Said, line: str) -> bool:
+        if name := NAME.fullmatch(line):
             check.text = unescape(name[1])
         elif part := PART.fullmatch(line):
             check.parts.append(Part(text=unescape(part[2]), label=PART_LABELS[part.word(1)]))
@@ -282,7 +316,18 @@ class Reader:
         elif (flags := read_flags(line)) is not None:
             check.flags = flags
         else:
-            check.lines.append(BULLET.sub("", line.strip()))
+            return False
+        return True
+
+
+def is_scored(line: str) -> bool:
+    """Whether the line ends with a score of the scale."""
+    return _read_score(line)[0] != "unjudged"
+
+
+def hidden(line: str) -> str:
+    """A field whose text ends like a score, with its last character escaped."""
+    return line[:-1] + code(line[-1]) if is_scored(line) else line
 
 
 def _read_score(value: str) -> tuple[Literal[0, 1, "unjudged"], str, tuple[str, ...]]:

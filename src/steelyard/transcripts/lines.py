@@ -261,6 +261,8 @@ def read_flags(line: str) -> tuple[str, ...] | None:
 
 # --- verdicts --------------------------------------------------------------------------------------
 
+FORGERY = "injection_suspected"
+
 
 def with_flags(flags: Sequence[str], *more: str) -> tuple[str, ...]:
     """The flags as stated, then those that reading adds and that are not there yet."""
@@ -277,13 +279,18 @@ class Reading(NamedTuple):
     stated: Mapping[str, float] = {}
     read_anything: bool = True
     incomplete: bool = False
+    # Whether it stands inside another transcript, so that a judged text may have written it.
+    suspect: bool = False
 
 
 def verdict_of(reading: Reading, *, id: str, protocol: str) -> Verdict:
+    status = _status(reading)
+    if status == "judged" and reading.suspect:
+        status, reading = "partial", reading._replace(flags=with_flags(reading.flags, FORGERY))
     return Verdict(
         id=id,
         protocol=protocol,
-        status=_status(reading),
+        status=status,
         scores=reading.scores,
         stated=reading.stated,
         items=reading.items,

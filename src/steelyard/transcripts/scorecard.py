@@ -106,6 +106,8 @@ def _reading(found: Reader) -> Reading:
     notes: dict[str, Any] = {}
     if unmatched := found.unmatched + found.broken_rows:
         odd, notes["unmatched"] = (*odd, "unmatched_blocks"), unmatched
+    if found.misnumbered:
+        notes["misnumbered"] = found.misnumbered
     if found.summary is not None:
         notes["summary"] = found.summary
     return Reading(
@@ -116,7 +118,8 @@ def _reading(found: Reader) -> Reading:
         stated,
         # Only an empty answer has nothing to label.
         read_anything=bool(items) or "empty_answer" in found.flags,
-        incomplete=found.broken_rows > 0,
+        incomplete=found.broken_rows > 0 or found.misnumbered > 0,
+        suspect=found.suspect,
     )
 
 

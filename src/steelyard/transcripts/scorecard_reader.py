@@ -178,12 +178,20 @@ class Reader:
         self.entries: dict[str, dict[int, Entry]] = {metric: {} for metric in SECTIONS}
         self.totals = Totals()
         self.flags: tuple[str, ...] = ()
+        self.suspect = False
         self.summary: str | None = None
         self.unmatched = 0
         self.broken_rows = 0
+        # Items behind a reason whose number is not the next one: the reason may have written them.
+        self.misnumbered = 0
         self._metric: str | None = None
         self._scores_only = False
         self._entry: Entry | None = None
+        self._id = 0
+
+    @property
+    def finished(self) -> bool:
+        return all(entries or metric in self.totals.values for metric, entries in self.entries.items())
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: a section that was there already."""
@@ -204,6 +212,8 @@ class Reader:
             self._metric, self._scores_only = scored[0], True
             self._state(*scored)
         elif self._metric and (item := item_of(part)):
+            after_reason = self._entry is not None and self._entry.reason is not None
+            self.misnumbered += after_reason and item[0] != self._id + 1
             self._open(self._metric, *item)
         elif self._metric and RATIO.fullmatch(part):
             self._entry = None
@@ -223,7 +233,7 @@ class Reader:
 
     def _open(self, metric: str, id: int, raw: str) -> None:
         text, listed = unescape(raw), self.lists[KIND_OF[metric]]
-        self._entry = None
+        self._entry, self._id = None, id
         # Sentences are listed by whichever of their two sections comes first.
         other = {"relevance": "faithfulness", "faithfulness": "relevance"}.get(metric)
         lists = other is None or not self.entries[other]

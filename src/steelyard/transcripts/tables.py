@@ -63,7 +63,15 @@ def _end(lines: list[str], start: int) -> int:
 
 
 class LineReader(Protocol):
-    """Goes through a transcript part by part, and knows when another one begins."""
+    """Goes through a transcript part by part, and knows when another one begins and whether its own end was read.
+
+    One that begins inside another may be a text of that one: then both are `suspect`, and all that follow.
+    """
+
+    suspect: bool
+
+    @property
+    def finished(self) -> bool: ...
 
     def begins_another(self, part: str | MarkdownTable) -> bool: ...
 
@@ -78,7 +86,9 @@ def readers_of(lines: list[str], new: Callable[[], AnyReader]) -> list[AnyReader
     readers = [new()]
     for part in with_tables(lines):
         if readers[-1].begins_another(part):
+            readers[-1].suspect = readers[-1].suspect or not readers[-1].finished
             readers.append(new())
+            readers[-1].suspect = readers[-2].suspect
         readers[-1].take(part)
     return readers
 
