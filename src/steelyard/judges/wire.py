@@ -24,11 +24,13 @@ from steelyard.judges.masking import Mask
 from steelyard.judges.payload import (
     ACCEPTED_ENCODINGS,
     MOST_BYTES,
+    MOST_PARTS,
     AnswerBody,
     BrokenBody,
     cleaned,
     error_code,
     error_message,
+    has_too_many_parts,
     one_line,
     parse_json,
     read_body,
@@ -260,6 +262,8 @@ class Wire:
         if 200 <= status < 300:
             if not body.is_whole:
                 return Declined(status, f"the answer is longer than {MOST_BYTES // 2**20} MB")
+            if has_too_many_parts(body.content):
+                return Declined(status, f"the answer has more than {MOST_PARTS:,} parts, which no completion has")
             if payload is None:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
             if "error" not in payload or "choices" in payload:
