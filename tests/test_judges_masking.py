@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from command import Steelyard, fact_server, facts
-from endpoint import Loopback, Raw, Request, Say, Status
+from endpoint import Loopback, Raw, Request, Say, Status, Wire
 from steelyard.errors import JudgeError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
@@ -22,6 +22,12 @@ from steelyard.tasks import SplitData, SplitReply
 
 KEY, TOKEN, QUERY, BODY, PROXY = "sk-0a1b2c3d4e5f", "tok/9f8e+7d6c==", "q-1122334455", "b-6677889900", "p@ss:word-77"
 ASK = Ask(task="atomic.split", language="en", data=SplitData(question="q", answer="a"), reply=SplitReply)
+
+
+HIDDEN_NAMES = (
+    "appkey accesstoken secretkey apitoken authkey apisecret sessiontoken subscriptionkey user_pass jwt sk ak "
+    "X-Session-Id Ocp-Apim-Subscription-Key pwd 密钥"
+).split()
 
 
 @pytest.mark.parametrize(
@@ -36,18 +42,29 @@ ASK = Ask(task="atomic.split", language="en", data=SplitData(question="q", answe
         ("password", True),
         ("max_tokens", False),
         ("tokenizer", False),
-        ("stop_token_ids", True),
+        ("stop_token_ids", False),
+        ("max_completion_tokens", False),
+        ("maxOutputTokens", False),
+        ("maxtokens", False),
+        ("thinking_budget_tokens", False),
+        ("keywords", False),
+        ("author", False),
+        ("top_k", False),
+        ("skip_special_tokens", False),
+        ("task", False),
+        ("tokens", True),
+        *((name, True) for name in HIDDEN_NAMES),
         ("temperature", False),
         ("monkey", False),
     ],
 )
 def test_names_say_what_is_secret(name: str, is_secret: bool) -> None:
-    """By whole words; only texts under such a name are hidden, so that a list of numbers stays."""
+    """By parts of words, for people write them together; the tokens of a text are none."""
     assert is_secret_name(name) is is_secret
 
 
 def test_a_body_is_shown_without_its_secrets() -> None:
-    """At any depth; numbers, and what has a harmless name, stay."""
+    """At any depth, numbers too; what has a harmless name stays."""
     body = {
         "seed": 1,
         "stop_token_ids": [7],
@@ -58,7 +75,7 @@ def test_a_body_is_shown_without_its_secrets() -> None:
     assert shown_body(body) == {
         "seed": 1,
         "stop_token_ids": [7],
-        "auth": {"user": "hidden", "n": 2},
+        "auth": {"user": "hidden", "n": "hidden"},
         "tools": [{"apiKey": "hidden"}],
         "max_tokens": 5,
     }
@@ -77,12 +94,19 @@ def test_a_body_is_shown_without_its_secrets() -> None:
             "https://host/openai/deployments/gpt-4o-mini-2024-07-18",
         ),
         ("http://[::1", "hidden"),
+        ("https://host/v1?9b+9Xk2/ef", "https://host/v1?hidden"),
+        ("https://host/3f2a91bc-77de-4b1a-9c11-0d2e5f60a7b8/v1", "https://host/hidden/v1"),
+        ("https://host/kJhGfDsAqWeRtYuIoPzXcVbNm/v1", "https://host/hidden/v1"),
+        ("https://host/a8Zq-x91_Tb3kW7pQ2/v1", "https://host/hidden/v1"),
+        ("https://host/accounts/123456789012/Qwen2.5-72B-Instruct-2507", None),
+        ("https://host/v1alpha1/projects", None),
+        ("https://host/models/Meta-Llama-3.1-8B-Instruct-GPTQ-Int4", None),
     ],
 )
-def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
+def test_an_address_is_shown_without_its_secrets(url: str, shown: str | None) -> None:
     """Password, query and key-like parts of the path; the names of models are none."""
-    assert shown_url(url) == shown
-    assert shown_url(shown) == shown
+    assert shown_url(url) == (shown or url)
+    assert shown_url(shown or url) == (shown or url)
 
 
 def test_forms_of_a_secret() -> None:
@@ -92,6 +116,95 @@ def test_forms_of_a_secret() -> None:
     assert Mask(["abc"])("abc abcd (abc)") == "*** abcd (***)"
     assert Mask(["abc"]).reply("abc") == "abc"
     assert mask("pw") == "pw"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "9b+9Xk2/efGH34==",
+        "9b%2B9Xk2%2FefGH34%3D%3D",
+        "9b%2b9Xk2%2fefGH34%3d%3d",
+        "9b%252b9Xk2%252fefGH34%253d%253d",
+        "9b+9Xk2\\/efGH34==",
+        "9b\\u002b9Xk2\\u002FefGH34\\u003d\\u003D",
+        "9b&#43;9Xk2&#x2f;efGH34&#x3D;&#061;",
+        "9b&plus;9Xk2&sol;efGH34&equals;&equals;",
+        "9b 9Xk2/efGH34==",
+    ],
+)
+def test_a_value_of_the_query_is_known_in_every_spelling(spelled: str) -> None:
+    """As written, decoded, and as URLs, JSON and HTML write it, in either case."""
+    for written in ("9b+9Xk2/efGH34==", "9b%2B9Xk2%2FefGH34%3D%3D"):
+        mask = Mask(Endpoint(base_url=f"http://host/v1?sig={written}", model="m").secrets())
+        # A plus in a query may mean a space; one that is escaped may not.
+        if " " not in spelled or "+" in written:
+            assert mask(f"at <{spelled}>.") == "at <***>."
+            assert mask.reply(f"at <{spelled}>.") == "at <***>."
+
+
+def test_what_is_named_a_secret_stays_out_of_replies() -> None:
+    """A header or parameter with a secret's name, however ordinary; the key from four characters on, by itself."""
+    settings: dict[str, Any] = {
+        "headers": {"X-Api-Key": "correct-horse-battery", "X-Region": "cn-hangzhou"},
+        "body": {"user_pass": "open sesame now", "auth": {"pin": 48151623}},
+    }
+    given = Endpoint(base_url="http://host/v1", model="m", **settings)
+    mask = Mask(given.secrets(), "k7Qz", given.certain_secrets())
+    said = "correct-horse-battery cn-hangzhou open sesame now 48151623 k7Qz k7Qzz"
+    assert mask.reply(said) == "*** cn-hangzhou *** *** *** k7Qzz"
+    assert Mask((), "EMPTY").reply("EMPTY shelves") == "EMPTY shelves"
+
+
+@pytest.mark.parametrize("sent", [b"junk\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", b""])
+async def test_a_broken_answer_tells_nothing_of_the_address(sent: bytes) -> None:
+    """The HTTP library quotes the address in its errors; ours say in their own words what happened."""
+    with Loopback(Wire((sent,))) as server:
+        given = endpoint(server, base_url=f"{server.url}?sig=9b+9Xk2/efGH34==&u=a%2Bb")
+        judge = ChatJudge(given, Prompts.shipped(), key=SecretStr(KEY))
+        told = await judge.answer(ASK)
+        await judge.aclose()
+    assert isinstance(told, Unjudged)
+    assert "9Xk2" not in told.detail
+    assert "url" not in told.detail
+    assert "sig" not in told.detail
+
+
+async def test_a_redirect_tells_nothing_of_the_address() -> None:
+    """Whatever spelling the server prefers."""
+    for place in ("/other?sig=9b%2b9Xk2%2fefGH34", "https://me:9Xk2@host/v1", "/9b%2b9Xk2%2fefGH34%3d%3d/"):
+        with Loopback(Status(302, headers={"Location": place})) as server:
+            given = endpoint(server, base_url=f"{server.url}?sig=9b+9Xk2/efGH34==")
+            judge = ChatJudge(given, Prompts.shipped())
+            with pytest.raises(JudgeError) as told:
+                await judge.answer(ASK)
+            await judge.aclose()
+        assert "redirects to" in str(told.value)
+        assert "9Xk2" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://user:pa#ss9Xk2@127.0.0.1:9",
+        "http://user:pa/ss9Xk2@127.0.0.1:9",
+        "http://user:pa?ss9Xk2@127.0.0.1:9",
+        "http://user:12/ss9Xk2@127.0.0.1:9",
+        "user:ss9Xk2@127.0.0.1:9",
+        "http://user:pa[ss9Xk2@127.0.0.1:9",
+        "http://user:ss9Xk2@127.0.0.1:port",
+        "http://user:ss9Xk2@",
+        "socks5://user:ss9Xk2@127.0.0.1:9",
+    ],
+)
+def test_an_address_with_a_broken_password_is_refused(proxy: str) -> None:
+    """As a proxy and as an endpoint; the error says what to write and does not quote it."""
+    with pytest.raises(ValidationError, match="percent-encoded") as refused:
+        Endpoint(base_url="http://host/v1", model="m", proxy=proxy)
+    with pytest.raises(ValidationError) as refused_too:
+        Endpoint(base_url=f"{proxy}/v1", model="m")
+    for error in (refused, refused_too):
+        for part in ("9Xk2", "pa#", "'pa", "port'"):
+            assert part not in str(error.value)
 
 
 def test_ordinary_words_stay_in_replies() -> None:

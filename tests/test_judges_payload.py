@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endpoint import Loopback
+from endpoint import Loopback, Wire
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.payload import (
     MOST_BYTES,
@@ -163,6 +163,41 @@ async def test_a_gzip_bomb_costs_no_more_than_the_limit() -> None:
         tracemalloc.stop()
     assert (len(body.content), body.is_whole) == (MOST_BYTES, False)
     assert peak < 4 * MOST_BYTES
+
+
+@pytest.mark.parametrize("size", [1, 7, 2**16])
+async def test_a_body_in_several_members_is_read_to_its_end(size: int) -> None:
+    """As gzip allows; padding after the last is no part of it, the limit is one of all, and so is their number."""
+    packed = b"".join(gzip.compress(part) for part in (b'{"a":', b"", b"1}"))
+    assert await read_body(chunks(packed, size), "gzip") == (b'{"a":1}', True)
+    assert await read_body(chunks(packed + bytes(9), size), "gzip") == (b'{"a":1}', True)
+    assert await read_body(chunks(packed, size), "gzip", most=6) == (b'{"a":1', False)
+    with pytest.raises(BrokenBody, match="breaks off"):
+        await read_body(chunks(packed[:-3], size), "gzip")
+    with pytest.raises(BrokenBody, match="members"):
+        await read_body(chunks(gzip.compress(b"", mtime=0) * 1001, size), "gzip")
+
+
+@pytest.mark.parametrize("part", [b"[],", b'{"a":{}},', b"1,"])
+async def test_a_body_of_nothing_but_parts_is_not_parsed(part: bytes) -> None:
+    """Nine kilobytes on the wire that would take half a gigabyte as objects are told as no completion."""
+    body = b'{"choices":[],"x":[' + part * (9 * 2**20 // len(part)) + b"0]}"
+    sent = gzip.compress(body, mtime=0)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(sent)
+    ask = Ask(task="atomic.split", language="en", data=SplitData(question="q", answer="a"), reply=SplitReply)
+    with Loopback(Wire((head, sent))) as server:
+        judge = ChatJudge(server.endpoint(retries=0), Prompts.shipped())
+        tracemalloc.start()
+        try:
+            result = await judge.answer(ask)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        await judge.aclose()
+    assert isinstance(result, Unjudged)
+    assert result.reason == "rejected"
+    assert "200,000 parts" in result.detail
+    assert peak < 60 * 2**20
 
 
 @pytest.mark.parametrize(

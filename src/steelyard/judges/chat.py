@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import SecretStr
 
 from steelyard.errors import JudgeError
+from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.gate import Gate
@@ -21,7 +22,7 @@ from steelyard.judges.schema import strict_schema
 from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
 from steelyard.judges.wire import Answered, Failed, Outcome, Wire
 from steelyard.prompts import nonce
-from steelyard.records import Ask, Reply, Unjudged, Usage
+from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
 
 Messages = list[dict[str, str]]
 
@@ -123,7 +124,7 @@ class ChatJudge:
             usage += said.usage
             if isinstance(said, Unjudged):
                 return said.model_copy(update={"usage": usage})
-            data = read(said.text, ask.reply, nonce(ask), ask.language)
+            data = _read(said.text, ask)
             if not isinstance(data, Problem):
                 return Reply(data=data, raw=said.text, usage=usage)
             # Only the latest mistake is shown: a conversation full of bad replies breeds more of them.
@@ -140,7 +141,7 @@ class ChatJudge:
         said = _completion(self._wire.cleaned(payload), self.endpoint)
         if isinstance(said, Unjudged):
             return said
-        data = read(said.text, ask.reply, nonce(ask), ask.language)
+        data = _read(said.text, ask)
         if isinstance(data, Problem):
             return Unjudged(reason="invalid_reply", detail=data.text, usage=said.usage)
         return Reply(data=data, raw=said.text, usage=said.usage)
@@ -209,6 +210,10 @@ class ChatJudge:
         shown = without_thoughts(said, nonce(ask))[:QUOTED_BACK]
         # Some servers refuse an empty message of the assistant.
         return [{"role": "assistant", "content": shown}, *asked_again] if shown else asked_again
+
+
+def _read(said: str, ask: Ask) -> ReplyData | Problem:
+    return read(said, ask.reply, nonce(ask), ask.language, shown_texts(ask.data, ask.again, ask.verify))
 
 
 def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudged:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from pydantic import ConfigDict, Field, field_validator
 
-from steelyard.judges.masking import body_secrets, header_secrets, shown_body, shown_url, url_secrets
+from steelyard.judges.masking import body_secrets, header_secrets, named_secrets, shown_body, shown_url, url_secrets
 from steelyard.records import Record, Usage
 
 Mode = Literal["json_schema", "json_object", "text"]
@@ -66,13 +66,25 @@ class Endpoint(Record):
     @field_validator("base_url")
     @classmethod
     def _bare_url(cls, url: str) -> str:
-        parts = urlsplit(url.strip())
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if "@" in url:
+            # Anywhere: a password with a slash in it ends up in the path.
+            raise ValueError("must not hold a password; name the key's variable in key_env (and write @ as %40)")
+        parts = _http_url(url)
+        if parts is None:
             raise ValueError("must be an http(s) URL such as https://api.openai.com/v1")
-        if "@" in parts.netloc:
-            raise ValueError("must not hold a password; name the key's variable in key_env")
         path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
         return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy_url(cls, url: str | None) -> str | None:
+        parts = _http_url(url or "")
+        if url and (parts is None or parts.path not in ("", "/") or parts.query or parts.fragment or "#" in url):
+            raise ValueError(
+                "must be a URL such as http://user:password@host:3128; special characters in the password must be "
+                "percent-encoded (/ is %2F, # is %23, ? is %3F, @ is %40, [ is %5B)"
+            )
+        return url or None
 
     @field_validator("headers")
     @classmethod
@@ -110,9 +122,23 @@ class Endpoint(Record):
         proxy = url_secrets(self.proxy) if self.proxy else ()
         return {*header_secrets(self.headers), *url_secrets(self.base_url), *proxy, *body_secrets(self.body)}
 
+    def certain_secrets(self) -> set[str]:
+        """Those that are masked in a judge's replies even if they look like ordinary words."""
+        return set(named_secrets(self.headers, self.body))
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         shown = {"base_url": self.shown_url, "body": self.shown_body}
         yield from ((name, shown.get(name or "", value)) for name, value in super().__repr_args__())
+
+
+def _http_url(url: str) -> SplitResult | None:
+    """The parts of an address that HTTP can be spoken to; the errors of the parser would quote it."""
+    try:
+        parts = urlsplit(url.strip())
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_sound else None
 
 
 def is_header_text(text: str) -> bool:

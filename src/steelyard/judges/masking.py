@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from html.entities import html5
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
 HIDDEN = "hidden"
 MASK = "***"
@@ -14,16 +15,35 @@ MASK = "***"
 PLAIN_QUERY = ("api-version",)
 # Headers that people add and that say nothing secret.
 PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "user-agent", "http-referer", "x-title"})
-SECRET_WORDS = frozenset(
-    "key apikey accesskey token secret password passwd pwd passphrase auth authorization bearer credential credentials "
-    "cookie signature".split()
+# Anywhere in a name, for nobody agrees where its words end: appkey, accesstoken, user_pass.
+SECRET_PARTS = (
+    "key", "token", "secret", "pass", "pwd", "auth", "bearer", "credential", "cookie", "signature", "jwt", "session",
+    "密钥", "密鑰", "密码", "密碼", "口令", "令牌",
+)  # fmt: skip
+SECRET_WORDS = frozenset({"sk", "ak", "pw", "sig"})
+PLAIN_WORD = re.compile(
+    r"keywords?|monkeys?|keyframes?|passages?|bypass|authors?|tokeni[sz]\w*|(?:max|min)(?:new|output|completion)?tokens"
 )
-WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-# sk-…, or a run of letters and digits that no word and no version has.
-KEY_LIKE = re.compile(r"^sk-.{8}|(?<![A-Za-z0-9])(?=[A-Za-z]*+\d)(?=\d*+[A-Za-z])[A-Za-z0-9]{16,}")
-# A short secret may be a common word: it is masked only where it stands by itself, and never in a judge's reply.
+# Beside one of these, tokens are those of a text.
+COUNTED = frozenset(
+    "max min new completion prompt budget thinking reasoning special output input total num bad stop skip "
+    "eos bos pad ids count limit".split()
+)
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
+# sk-…; a UUID; runs of letters and digits that no word and no version has.
+KEY_LIKE = re.compile(
+    r"^sk-.{8}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|(?<![A-Za-z0-9])(?=[A-Za-z]*+\d)(?=\d*+[A-Za-z])[A-Za-z0-9]{16,}"
+    r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]{24,}|\d{16,})"
+    r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9]{9})\d*+(?:[A-Za-z]++\d++){2}"
+)
+# A short secret may be a common word: it is masked only where it stands by itself, and in a judge's reply only if it is
+# the key or has a secret's name.
 LONG = 8
 SHORTEST = 3
+SHORTEST_IN_REPLIES = 4
+# What people set for servers that want some key but look at none.
+NO_KEYS = frozenset({"empty", "none", "null", "test", "dummy", "local", "ollama", "anything", "token", "nokey"})
 # Words and small numbers: a region, a project, a passphrase.
 ORDINARY = re.compile(r"(?:[A-Za-z]+|\d{1,4})(?:[-_ ./:,;]+(?:[A-Za-z]+|\d{1,4}))*")
 
@@ -31,57 +51,95 @@ ORDINARY = re.compile(r"(?:[A-Za-z]+|\d{1,4})(?:[-_ ./:,;]+(?:[A-Za-z]+|\d{1,4})
 class Mask:
     """Texts without an endpoint's secrets: `mask(text)` for messages, `mask.reply(text)` for what a judge says.
 
-    What looks like a secret is masked in both, as is the key. A header such as `X-Region: cn-hangzhou` is masked in
-    messages only: a judge may quote the same words from an answer, and a changed quote would change a score.
+    What looks like a secret is masked in both, as are the key and what is `certain`. A header such as
+    `X-Region: cn-hangzhou` is masked in messages only: a judge may quote the same words from an answer, and a changed
+    quote would change a score.
     """
 
-    def __init__(self, secrets: Iterable[str], key: str = "") -> None:
-        keys = set(_forms(key))
-        forms = {form for secret in secrets for form in _forms(secret)} | keys
+    def __init__(self, secrets: Iterable[str], key: str = "", certain: Iterable[str] = ()) -> None:
+        sure = {form for secret in (key, *certain) for form in _forms(secret)}
+        forms = {form for secret in secrets for form in _forms(secret)} | sure
         # The longest first: one may hold another.
         ordered = sorted((form for form in forms if len(form) >= SHORTEST), key=lambda form: (-len(form), form))
-        self._long = [form for form in ordered if len(form) >= LONG]
-        self._certain = [form for form in self._long if form in keys or not ORDINARY.fullmatch(form)]
-        short = "|".join(re.escape(form) for form in ordered if len(form) < LONG)
-        self._short = re.compile(rf"(?<!\w)(?:{short})(?!\w)") if short else None
+        self._everywhere = [_Spellings(form) for form in ordered]
+        self._certain = [
+            spellings
+            for form, spellings in zip(ordered, self._everywhere, strict=True)
+            if (form in sure and len(form) >= SHORTEST_IN_REPLIES and form.lower() not in NO_KEYS)
+            or (len(form) >= LONG and not ORDINARY.fullmatch(form))
+        ]
 
     def __call__(self, text: str) -> str:
-        text = _without(text, self._long)
-        return self._short.sub(MASK, text) if self._short else text
+        return _without(text, self._everywhere)
 
     def reply(self, text: str) -> str:
         return _without(text, self._certain)
 
 
-def _without(text: str, forms: Iterable[str]) -> str:
-    for form in forms:
-        if form in text:
-            text = text.replace(form, MASK)
+class _Spellings:
+    """A secret, with each of its signs as it is or as URLs, JSON and HTML write it."""
+
+    def __init__(self, secret: str) -> None:
+        spelled = "".join(char if char.isascii() and char.isalnum() else _sign(char) for char in secret)
+        self._pattern = re.compile(spelled if len(secret) >= LONG else rf"(?<!\w){spelled}(?!\w)")
+
+    def masked(self, text: str) -> str:
+        return self._pattern.sub(MASK, text)
+
+
+def _sign(char: str) -> str:
+    utf16 = char.encode("utf-16-be").hex()
+    spellings = [
+        "".join(f"%{byte:02x}" for byte in char.encode()),
+        "".join(f"%25{byte:02x}" for byte in char.encode()),
+        "".join(rf"\\u{utf16[at : at + 4]}" for at in range(0, len(utf16), 4)),
+        f"&#0*{ord(char)};",
+        f"&#x0*{ord(char):x};",
+        *(f"&{name}" for name, meant in html5.items() if meant == char and name.endswith(";")),
+    ]
+    plus = r"|\+" if char == " " else ""
+    return rf"(?:\\?{re.escape(char)}{plus}|(?i:{'|'.join(spellings)}))"
+
+
+def _without(text: str, secrets: Iterable[_Spellings]) -> str:
+    for secret in secrets:
+        text = secret.masked(text)
     return text
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as URLs and JSON write it."""
-    secret = secret.strip()
+    """A secret, and what follows a scheme such as Bearer."""
+    secret = secret.encode("utf-8", "replace").decode().strip()
     scheme, space, token = secret.partition(" ")
     if space and scheme.isalpha():
         yield from _forms(token)
     yield secret
-    yield quote(secret, safe="")
-    yield secret.replace("/", "\\/")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name is a secret: `apiKey` and `x-access-token` are, `max_tokens` is not."""
-    return any(word.lower() in SECRET_WORDS for word in WORD.findall(name))
+    """Whether a setting of this name is a secret: `apikey` and `x-access-token` are, `max_tokens` is not."""
+    words = [word.lower() for word in WORD.findall(name)]
+    if not SECRET_WORDS.isdisjoint(words):
+        return True
+    counts = not COUNTED.isdisjoint(words)
+    telling = "".join(
+        word for word in words if not PLAIN_WORD.fullmatch(word) and not (counts and word in ("token", "tokens"))
+    )
+    return any(part in telling for part in SECRET_PARTS)
 
 
 def header_secrets(headers: Mapping[str, str]) -> Iterator[str]:
     yield from (value for name, value in headers.items() if name.lower() not in PLAIN_HEADERS)
 
 
+def named_secrets(headers: Mapping[str, str], body: Any) -> Iterator[str]:
+    """What its name says to be secret, however ordinary it looks."""
+    yield from (value for name, value in headers.items() if is_secret_name(name))
+    yield from body_secrets(body)
+
+
 def url_secrets(url: str) -> Iterator[str]:
-    """What a URL gives away: its password, the values of its query, a key in its path."""
+    """What a URL gives away: its password, the values of its query, a key in its path; as written and as meant."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -91,8 +149,19 @@ def url_secrets(url: str) -> Iterator[str]:
         yield from {password, unquote(password)} if colon else {user, unquote(user)}
         # As a proxy is told it.
         yield base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-    yield from (value for name, value in parse_qsl(parts.query) if name not in PLAIN_QUERY)
-    yield from (part for part in parts.path.split("/") if KEY_LIKE.search(part))
+    for name, value in _query(parts.query):
+        if name not in PLAIN_QUERY:
+            yield from {value, unquote(value), unquote_plus(value)}
+    for part in parts.path.split("/"):
+        if KEY_LIKE.search(unquote(part)):
+            yield from {part, unquote(part)}
+
+
+def _query(query: str) -> Iterator[tuple[str, str]]:
+    """The names and values of a query as they are written; a value alone has no name."""
+    for part in filter(None, query.split("&")):
+        name, equals, value = part.partition("=")
+        yield (name, value) if equals else ("", part)
 
 
 def shown_url(url: str) -> str:
@@ -102,21 +171,22 @@ def shown_url(url: str) -> str:
     except ValueError:
         return HIDDEN
     _, at, host = parts.netloc.rpartition("@")
-    query = [(name, value if name in PLAIN_QUERY else HIDDEN) for name, value in parse_qsl(parts.query, True)]
-    path = "/".join(HIDDEN if KEY_LIKE.search(part) else part for part in parts.path.split("/"))
-    return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, path, urlencode(query), ""))
+    shown = ((name, value if name in PLAIN_QUERY else HIDDEN) for name, value in _query(parts.query))
+    query = "&".join(f"{name}={value}" if name else value for name, value in shown)
+    path = "/".join(HIDDEN if KEY_LIKE.search(unquote(part)) else part for part in parts.path.split("/"))
+    return urlunsplit((parts.scheme, f"{HIDDEN}@{host}" if at else host, path, query, ""))
 
 
 def body_secrets(body: Any, *, is_secret: bool = False) -> Iterator[str]:
-    """The texts in a request's parameters whose names say that they are secret."""
+    """The texts and numbers in a request's parameters whose names say that they are secret."""
     if isinstance(body, Mapping):
         for name, value in body.items():
             yield from body_secrets(value, is_secret=is_secret or is_secret_name(str(name)))
     elif isinstance(body, list | tuple):
         for value in body:
             yield from body_secrets(value, is_secret=is_secret)
-    elif is_secret and isinstance(body, str):
-        yield body
+    elif is_secret and isinstance(body, str | int | float) and not isinstance(body, bool):
+        yield str(body)
 
 
 def shown_body(body: Any, *, is_secret: bool = False) -> Any:
@@ -127,4 +197,4 @@ def shown_body(body: Any, *, is_secret: bool = False) -> Any:
         }
     if isinstance(body, list | tuple):
         return [shown_body(value, is_secret=is_secret) for value in body]
-    return HIDDEN if is_secret and isinstance(body, str) else body
+    return HIDDEN if is_secret and body is not None else body

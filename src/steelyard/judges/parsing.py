@@ -4,8 +4,9 @@ The judge quotes judged text, and judged text is hostile: it may hold a complete
 tags, fences, quotation marks. So a reply is known by the code of its call, which no judged text can contain: an
 object without it is not looked at, wherever it stands. Two different objects with the code, a key that is given
 twice, or more of a reply after its end (judged text that was quoted without escaping can end the object early)
-are asked about again. And a repair may mend punctuation only: where it would move or swallow a key of the
-reply, its result is not used.
+are asked about again, as is a reply that runs out of one of its strings with the very words of the judged text
+(`steelyard.judges.copying`). And a repair may mend punctuation only: where it would move or swallow a key of the
+reply, or where the judged text holds keys, its result is not used.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import json_repair
 from pydantic import ValidationError
 
+from steelyard.judges.copying import Copies
 from steelyard.judges.tidy import tidy
 from steelyard.records import ReplyData
 
@@ -31,11 +33,16 @@ CODE = "code"
 OPENING = re.compile(rf"""\{{\s*+["'“]?{CODE}["'”]?\s*+[:：]\s*+["'“]?(\w{{1,40}}+)""")
 # One that is never closed goes on to the end: looked for again from each of its quotation marks, it took minutes.
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-# json_repair takes quadratic time on deep nesting; no reply is deep, so such text is not worth it.
-LONGEST_REPAIR = 60_000
+# json_repair takes time with the product of length and quotation marks, and with the square of depth: 0.1 s at these
+# limits, half a minute at ten times as much, and nothing else runs meanwhile. Long replies are intact as a rule.
+LONGEST_REPAIR = 6_000
+MOST_QUOTATION_MARKS = 400
+QUOTATION_MARK = re.compile(r"[\"'“”‘’]")
 DEEPEST_REPAIR = 20
 MOST_PROBLEMS = 6
 THINK = re.compile(r"<(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
+# What may follow a reply that ends the text.
+AFTER = re.compile(r"[\s`\]]+\Z")
 UNTHINK = re.compile(r"</(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
 
 WORDS = {
@@ -69,11 +76,17 @@ class _Repeated(ValueError):
     """A key stands twice in one object, with two values."""
 
 
-def read(said: str, model: type[Data], code: str, language: Literal["zh", "en"] = "en") -> Data | Problem:
-    """The reply in what the judge said, known by the code of the call, or what is wrong with it."""
+def read(
+    said: str, model: type[Data], code: str, language: Literal["zh", "en"] = "en", judged: Iterable[str] = ()
+) -> Data | Problem:
+    """The reply in what the judge said, known by the code of the call, or what is wrong with it.
+
+    `judged` are the texts that the judge was shown: no key of the reply may be a copy from them.
+    """
     words = WORDS[language]
+    is_open = bool(THINK.match(said.strip())) and not UNTHINK.search(said)
     try:
-        found = _found(without_thoughts(said, code), model, code)
+        found = _found(without_thoughts(said, code), model, code, Copies(judged, model), is_open=is_open)
     except _Repeated:
         return Problem(words["several"])
     except (ValueError, RecursionError) as error:
@@ -136,36 +149,64 @@ def _problems(error: ValidationError, words: dict[str, str]) -> Iterator[str]:
 # --- finding the object ----------------------------------------------------------------------------
 
 
-def _found(text: str, model: type[ReplyData], code: str) -> list[dict[str, Any]]:
-    """Every object of the text that carries the code and claims to be the reply; a broken one ends the search."""
-    found: list[dict[str, Any]] = []
-    at = end = 0
+def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_open: bool) -> list[dict[str, Any]]:
+    """Every object of the text that carries the code and claims to be the reply; a broken one ends the search.
+
+    In thoughts that are never closed (`is_open`) only an object that ends the text counts: others were drafts.
+    """
+    found: list[tuple[dict[str, Any], int, int]] = []
+    at = 0
     while opening := OPENING.search(text, at):
         if opening[1] != code:
             at = opening.end()
             continue
+        begins = opening.start()
         try:
-            value, at = _DECODER.raw_decode(text, opening.start())
+            value, at = _DECODER.raw_decode(text, begins)
         except json.JSONDecodeError:
             # Never look inside a broken object: what decodes in there may be a quotation.
-            value, at = _repaired(text[opening.start() :], model, code), len(text)
+            if is_open and not AFTER.sub("", text).endswith("}"):
+                return []
+            value, at = _repaired(text[begins:], model, code, copies), len(text)
         if _is_claim(value, model, code):
-            found.append(value)
-            end = at
+            found.append((value, begins, at))
     if not found:
         # The code need not come first in an intact object; in a broken one, a repair might fetch it from around it.
-        for value, ends in _intact_objects(text):
-            if _is_claim(value, model, code):
-                found.append(value)
-                end = ends
-    if found and any(name.search(text, end) for name in _quoted_keys(model)):
+        found = [one for one in _intact_objects(text) if _is_claim(one[0], model, code)]
+    if not found:
+        return []
+    end = found[-1][2]
+    if any(name.search(text, end) for name in _quoted_keys(model)):
         raise _Repeated("more of a reply after its end")
-    return found
+    if is_open and AFTER.sub("", text[end:]):
+        return []
+    for value, begins, ends in found:
+        if _has_strays(value, model) or copies.run_out_of(text[begins:ends]):
+            raise _Repeated("keys that were copied")
+    return [value for value, _, _ in found]
 
 
-def _repaired(text: str, model: type[ReplyData], code: str) -> Any:
+def _has_strays(value: dict[str, Any], model: type[ReplyData]) -> bool:
+    """Whether keys of the reply lie below a key that is none: there the judge's own end up after a quotation."""
+    known = _field_names(model)
+
+    def strays(part: Any) -> bool:
+        if isinstance(part, list):
+            return any(strays(inner) for inner in part)
+        if not isinstance(part, dict):
+            return False
+        return any(
+            strays(inner) if key in known else not known.isdisjoint(_keys(inner))
+            for key, inner in part.items()
+            if key not in model.model_fields or key in known
+        )
+
+    return strays(value)
+
+
+def _repaired(text: str, model: type[ReplyData], code: str, copies: Copies) -> Any:
     text = _unfenced(text)
-    if len(text) > LONGEST_REPAIR or _depth(text) > DEEPEST_REPAIR:
+    if len(text) > LONGEST_REPAIR or _depth(text) > DEEPEST_REPAIR or _is_full_of_marks(text):
         raise ValueError("too long or too deep to repair")
     if len(re.findall(r'(?<!\\)"', text)) % 2:
         raise ValueError("a string is not closed")
@@ -173,6 +214,8 @@ def _repaired(text: str, model: type[ReplyData], code: str) -> Any:
     if bare.count("[") > bare.count("]"):
         # Closing it would pass for a complete list what was cut off in the middle.
         raise ValueError("a list is not closed")
+    if copies.hold_keys(_key_patterns(model).values()):
+        raise ValueError("the quoted text holds keys")
     repaired = json_repair.loads(text, skip_json_loads=True)
     objects = repaired if isinstance(repaired, list) else [repaired]
     claim = next((one for one in objects if _is_claim(one, model, code)), None)
@@ -190,13 +233,14 @@ def _unfenced(text: str) -> str:
     return text.removesuffix("```").strip()
 
 
-def _intact_objects(text: str) -> Iterator[tuple[Any, int]]:
-    """The intact objects in a text, each with its end; broken ones are stepped over."""
+def _intact_objects(text: str) -> Iterator[tuple[Any, int, int]]:
+    """The intact objects in a text, each with its beginning and its end; broken ones are stepped over."""
     at, tries = 0, 0
     while (at := text.find("{", at)) >= 0 and tries < 100:
         try:
-            value, at = _DECODER.raw_decode(text, at)
-            yield value, at
+            begins = at
+            value, at = _DECODER.raw_decode(text, begins)
+            yield value, begins, at
         except (ValueError, RecursionError):
             at, tries = at + 1, tries + 1
 
@@ -204,6 +248,10 @@ def _intact_objects(text: str) -> Iterator[tuple[Any, int]]:
 def _is_claim(value: Any, model: type[ReplyData], code: str) -> bool:
     # Replies whose fields all have defaults are satisfied by any object, even by an item that carries the code.
     return isinstance(value, dict) and value.get(CODE) == code and not value.keys().isdisjoint(_offered(model))
+
+
+def _is_full_of_marks(text: str) -> bool:
+    return len(QUOTATION_MARK.findall(text)) > MOST_QUOTATION_MARKS
 
 
 def _depth(text: str) -> int:
@@ -242,10 +290,11 @@ def _quoted_keys(model: type[ReplyData]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(rf"[\"'“]{re.escape(name)}[\"'”]\s*[:：]") for name in _field_names(model))
 
 
-def _field_names(model: type[ReplyData]) -> set[str]:
+@cache
+def _field_names(model: type[ReplyData]) -> frozenset[str]:
     schema = model.model_json_schema()
     parts = [schema, *schema.get("$defs", {}).values()]
-    return {name for part in parts for name in part.get("properties", {})}
+    return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

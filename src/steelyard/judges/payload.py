@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 MOST_BYTES = 32 * 2**20
+# Each object or list takes up to thirty times the space of its two characters; no completion has as many.
+MOST_PARTS = 200_000
 # No completion is nested deeper; what lies below is read by nobody.
 DEEPEST = 50
 LONGEST_NUMBER = 300
@@ -22,6 +24,8 @@ MARKUP = re.compile(
 # Terminals obey some of these, and others turn the direction of a line.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 GZIP, ZLIB, RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+GZIP_NAMES, GZIP_MAGIC = ("gzip", "x-gzip"), b"\x1f"
+MOST_MEMBERS = 1000
 ACCEPTED_ENCODINGS = "gzip, deflate"
 
 
@@ -40,22 +44,29 @@ async def read_body(chunks: AsyncIterator[bytes], encoding: str, most: int = MOS
     """Read and unpack an answer up to a limit; the rest is left where it is."""
     unpacker = None
     content = bytearray()
+    members = 0
     async for chunk in chunks:
-        if encoding and not content and unpacker is None:
-            unpacker = _unpacker(encoding, chunk)
-        try:
-            content += unpacker.decompress(chunk, most + 1 - len(content)) if unpacker else chunk
-        except zlib.error as error:
-            raise BrokenBody(f"the body is not {encoding}: {error}") from None
-        if len(content) > most:
-            return AnswerBody(bytes(content[:most]), is_whole=False)
+        while chunk:
+            if encoding and (unpacker is None or unpacker.eof):
+                if unpacker and not (encoding in GZIP_NAMES and chunk.startswith(GZIP_MAGIC)):
+                    break  # padding after the end
+                unpacker, members = _unpacker(encoding, chunk), members + 1
+                if members > MOST_MEMBERS:
+                    raise BrokenBody(f"the {encoding} body has more than {MOST_MEMBERS} members")
+            try:
+                content += unpacker.decompress(chunk, most + 1 - len(content)) if unpacker else chunk
+            except zlib.error as error:
+                raise BrokenBody(f"the body is not {encoding}: {error}") from None
+            if len(content) > most:
+                return AnswerBody(bytes(content[:most]), is_whole=False)
+            chunk = unpacker.unused_data if unpacker else b""
     if unpacker and not unpacker.eof:
         raise BrokenBody(f"the {encoding} body breaks off")
     return AnswerBody(bytes(content))
 
 
 def _unpacker(encoding: str, beginning: bytes) -> Any:
-    if encoding in ("gzip", "x-gzip"):
+    if encoding in GZIP_NAMES:
         return zlib.decompressobj(GZIP)
     if encoding == "deflate":
         # Some servers leave the zlib header out.
@@ -69,11 +80,18 @@ def parse_json(content: bytes | str) -> Any:
     Bytes that are no text, NaN and numbers of a thousand digits spoil themselves, not the reply they stand in.
     """
     if isinstance(content, bytes):
+        if has_too_many_parts(content):
+            raise ValueError("too many parts")
         content = content.decode(json.detect_encoding(content), "replace")
     try:
         return json.loads(content.removeprefix("\ufeff"), parse_int=_integer, parse_constant=lambda _: None)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def has_too_many_parts(content: bytes) -> bool:
+    """Whether this JSON may cost far more memory than its length; known before it is parsed."""
+    return sum(map(content.count, (b"[", b"{", b","))) > MOST_PARTS
 
 
 def _integer(digits: str) -> int | None:
@@ -93,7 +111,11 @@ def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any
 
 def valid(text: str) -> str:
     """Text that can be written: half a surrogate pair, or a byte that no encoding explains, becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def one_line(text: str, most: int = DETAIL_LENGTH) -> str:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import random
-import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple, cast
 
 import aiohttp
@@ -18,17 +15,20 @@ from tenacity.wait import wait_random_exponential
 from yarl import URL
 
 from steelyard.errors import JudgeError
+from steelyard.judges.answers import distrust, in_words, retry_after, room_in
 from steelyard.judges.endpoint import Endpoint, is_header_text
 from steelyard.judges.gate import Gate
-from steelyard.judges.masking import Mask
+from steelyard.judges.masking import Mask, shown_url
 from steelyard.judges.payload import (
     ACCEPTED_ENCODINGS,
     MOST_BYTES,
+    MOST_PARTS,
     AnswerBody,
     BrokenBody,
     cleaned,
     error_code,
     error_message,
+    has_too_many_parts,
     one_line,
     parse_json,
     read_body,
@@ -41,10 +41,6 @@ LONGEST_PAUSE = 60.0
 ONE_WRITE = 2**20
 # Server errors that another try cannot mend: the method or the protocol version is not implemented.
 PERMANENT_5XX = frozenset({501, 505})
-# x-ratelimit-remaining-requests: 0 with x-ratelimit-reset-requests: 1m30s, and the same for tokens.
-LIMIT_KINDS, REMAINING, RESET = ("requests", "tokens"), "x-ratelimit-remaining-", "x-ratelimit-reset-"
-GO_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h)")
-DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 OVERLOAD = frozenset({429, 503, 529})
 TRANSIENT_4XX = frozenset({408, 409, 425, 429})
 SPENT = ("insufficient_quota", "insufficient balance", "余额不足", "欠费", "exceeded your current quota")
@@ -97,7 +93,7 @@ class Wire:
         self._gate = gate
         self._url = URL(endpoint.url, encoded=True)
         self._headers = _headers(endpoint, key)
-        self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "")
+        self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "", endpoint.certain_secrets())
         # Sooner than the whole call: no connection is told apart from no answer.
         self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
         self._session: aiohttp.ClientSession | None = None
@@ -209,7 +205,7 @@ class Wire:
             return Failed("timeout", f"no complete answer from {host} within {self._endpoint.timeout:g} s")
         except aiohttp.ClientConnectorCertificateError as error:
             raise JudgeError(
-                f"{self._endpoint.name}: the certificate of {host} is not trusted ({self._hidden(str(error))}); "
+                f"{self._endpoint.name}: the certificate of {host} is not trusted ({self._hidden(distrust(error))}); "
                 "check base_url, or point SSL_CERT_FILE to your own authority"
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
@@ -229,7 +225,7 @@ class Wire:
             # A pause beyond patience ends the run; nobody is held back for it.
             asked_for = outcome.retry_after or 0
             self._gate.overloaded(asked_for if asked_for <= self._endpoint.patience else None)
-        if wait := _room_in(response.headers):
+        if wait := room_in(response.headers):
             self._gate.hold(min(wait, self._endpoint.patience))
         return outcome
 
@@ -260,16 +256,18 @@ class Wire:
         if 200 <= status < 300:
             if not body.is_whole:
                 return Declined(status, f"the answer is longer than {MOST_BYTES // 2**20} MB")
+            if has_too_many_parts(body.content):
+                return Declined(status, f"the answer has more than {MOST_PARTS:,} parts, which no completion has")
             if payload is None:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
             if "error" not in payload or "choices" in payload:
                 return Answered(payload)
             status = error_code(payload)  # some gateways wrap an error in a 200
         if 300 <= status < 400:
-            return Declined(status, self._hidden(f"redirects to {headers.get('Location', 'elsewhere')}"))
+            return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('Location', 'elsewhere'))}"))
         message = self._hidden(error_message(payload) or readable(body.content))
         if _is_transient(status) and not _is_spent(status, message):
-            return Failed(_reason(status), f"HTTP {status}: {message}", _retry_after(headers))
+            return Failed(_reason(status), f"HTTP {status}: {message}", retry_after(headers))
         return Declined(status, message)
 
     def _payload(self, body: AnswerBody) -> dict[str, Any] | None:
@@ -280,8 +278,7 @@ class Wire:
         return self.cleaned(payload) if isinstance(payload, dict) else None
 
     def _told(self, error: Exception) -> str:
-        said = "" if isinstance(error, BrokenBody) else f"{self._host}: "
-        return self._hidden(f"{said}{str(error) or type(error).__name__}")
+        return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {in_words(error)}")
 
     def _hidden(self, text: str) -> str:
         """The text for people to read; servers like to quote the key they refuse."""
@@ -350,38 +347,6 @@ def _reason(status: int) -> Literal["timeout", "rate_limited", "server_error"]:
     if status == 429:
         return "rate_limited"
     return "timeout" if status in (408, 504) else "server_error"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from retry-after-ms, or Retry-After as a number or a date; null if unreadable."""
-    for name, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-        except ValueError:
-            seconds = _seconds_until(value)
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
-
-
-def _room_in(headers: Mapping[str, str]) -> float:
-    """Seconds until the endpoint's own count of requests or tokens starts anew, where it says none are left."""
-    waits = [
-        sum(float(number) * DURATION[unit] for number, unit in GO_DURATION.findall(headers.get(RESET + kind, "")))
-        for kind in LIMIT_KINDS
-        if headers.get(REMAINING + kind) == "0"
-    ]
-    return max(waits, default=0.0)
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except (ValueError, OverflowError, OSError):
-        return -1.0
 
 
 def _span(seconds: float) -> str:
