@@ -86,12 +86,61 @@ def test_only_common_samples_count() -> None:
 
 
 def test_a_score_that_one_side_lacks_is_not_a_zero() -> None:
-    """Null on one side leaves the pair out; where the judge failed, that is told."""
+    """Null on one side leaves the pair out and is counted, whether the judge failed or nothing was said."""
     a = [judged("s1", ["correct"]), judged("s2", ["correct"]), judged("s3", ["correct", "wrong"])]
     b = [judged("s1", ["unjudged"], status="failed"), judged("s2", ["exempt"]), judged("s3", ["correct"])]
     change = change_of(against(a, b))
-    assert (change.n, change.n_only_a, change.n_only_b) == (1, 1, 0)
+    assert (change.n, change.n_only_a, change.n_only_b) == (1, 2, 0)
     assert (change.difference, change.interval, change.p) == (0.5, None, None)
+
+
+def refusing(n: int, silent: int, *, before: str = "correct", after: str = "correct") -> tuple[Run, Run]:
+    """A has all right; B says nothing that could be checked in the first so many."""
+    a = [judged(f"s{k}", ["correct"] if k < silent else [before]) for k in range(n)]
+    b = [judged(f"s{k}", [] if k < silent else [after], answer="new") for k in range(n)]
+    return a, b
+
+
+def test_scores_that_vanish_are_the_headline() -> None:
+    """B refuses 60 of 100 samples that A had right and improves on the rest: that is not simply better."""
+    found = against(*refusing(100, 60, before="wrong"), language="en")
+    assert (change_of(found).outcome, change_of(found).n_only_a, found.outcome) == ("better", 60, "incomplete")
+    assert "accuracy" in found.vanished
+    text = document(blocks(found))
+    first = text.split("\n\n")[1]
+    assert first.startswith("Scores are missing in B: Accuracy in 60 of the 100 samples that have it in A")
+    assert "Whether B is better cannot be told; in the samples that have the score in both runs, Accuracy rose" in first
+    assert "60 / 0" in text
+
+
+def test_a_few_vanished_scores_are_only_counted() -> None:
+    """Up to 5 % of A's scores may be missing in B before the headline says so; more than that it does."""
+    assert against(*refusing(100, 5, before="wrong")).outcome == "better"
+    assert against(*refusing(100, 6, before="wrong")).outcome == "incomplete"
+    fell = against(*refusing(100, 60, after="wrong"), language="en")
+    assert fell.outcome == "worse"
+    assert "Scores are missing in B" in document(blocks(fell)).split("\n\n")[1]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_run_that_says_nothing_is_not_merely_undecided(language: Any) -> None:
+    """Where B has no score at all that A has, the first sentence and the table say so."""
+    found = against(*refusing(12, 12), language=language)
+    assert found.outcome == "incomplete"
+    assert [(gap.metric, gap.n_a, gap.n_b) for gap in found.missing][0] == ("accuracy", 12, 0)
+    text = document(blocks(found))
+    assert {"en": "missing in B", "zh-Hans": "B 缺少得分", "zh-Hant": "B 缺少分數"}[language] in text.split("\n\n")[1]
+    assert "12 / 0" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_equal_runs_are_called_equal(language: Any) -> None:
+    """The same scores in both runs are no difference, not an open question."""
+    run, _ = simulate(8)
+    text = document(blocks(against(run, run, language=language)))
+    told = {"en": "No difference: all 32 paired", "zh-Hans": "没有差异：32", "zh-Hant": "沒有差異：32"}[language]
+    assert text.split("\n\n")[1].startswith(told)
+    assert {"en": "ot decided", "zh-Hans": "尚无定论", "zh-Hant": "尚無定論"}[language] not in text
 
 
 def test_samples_of_one_question_are_one_observation() -> None:
@@ -274,7 +323,7 @@ def test_each_score_with_its_n() -> None:
     assert "Accuracy rose by" in text
     assert "n = 11" in text
     header, *rows = [line for line in text.splitlines() if line.startswith("| ")][:4]
-    assert [cell.strip() for cell in header.split("|")][1:4] == ["Score", "n", "A"]
+    assert [cell.strip() for cell in header.split("|")][1:5] == ["Score", "n", "only in A / B", "A"]
     assert any(row.split("|")[1].strip() == "Accuracy" and row.split("|")[2].strip() == "11" for row in rows)
 
 

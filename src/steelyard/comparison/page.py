@@ -77,12 +77,44 @@ class ComparisonPage:
 
     def sentence(self) -> str:
         """The one sentence that most people will read."""
+        lead = self._vanished()
         if not self.found.metrics:
-            return self.say("nothing_measured")
+            return lead + self.say("nothing_measured")
+        if self.is_equal:
+            return self.say("equal", n=f"{sum(change.n for change in self.found.metrics):,}")
         decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
         told = self.report("comma").join(self._moved(change) for change in decided)
-        stop = "。" if self.language != "en" else "."
-        return self.say(self.found.outcome) + (self.report("colon") + told if told else "") + stop
+        if told:
+            told = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + told
+        return lead + self.say(self.found.outcome) + told + self._stop
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every score that one run has is the same in the other."""
+        found = self.found
+        moved = any(change.n_rose or change.n_fell or change.n_only_a or change.n_only_b for change in found.metrics)
+        return bool(found.metrics) and not moved and not any(gap.n_a or gap.n_b for gap in found.missing)
+
+    @property
+    def _stop(self) -> str:
+        return "." if self.language == "en" else "。"
+
+    def _vanished(self) -> str:
+        """Which scores B lacks, before anything is said about the rest."""
+        lost = {change.metric: (change.n_only_a, change.n_of_a) for change in self.found.metrics}
+        lost |= {gap.metric: (gap.n_a, gap.n_a) for gap in self.found.missing}
+        told = [
+            self.say("vanished_one", metric=self.metric(name), n=f"{lost[name][0]:,}", of=f"{lost[name][1]:,}")
+            for name in self.found.vanished
+        ]
+        if not told:
+            return ""
+        space = " " if self.language == "en" else ""
+        return self.say("vanished") + self.report("colon") + self.report("comma").join(told) + self._stop + space
+
+    def decision(self, change: MetricChange) -> str:
+        is_same = not (change.n_rose or change.n_fell)
+        return self.say("outcome_equal" if is_same else f"outcome_{change.outcome}")
 
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
@@ -93,6 +125,7 @@ class ComparisonPage:
     def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
         shown = moved or [change for change in self.found.metrics if change.metric == self.found.main]
+        shown = [] if self.is_equal else shown
         for change in shown:
             if change.outcome != "undecided":
                 continue
@@ -124,22 +157,30 @@ class ComparisonPage:
 
     def _metrics(self) -> Iterator[Block]:
         yield Heading(self.say("metrics"))
-        columns = (self.report("score"), "n", self.say("a"), self.say("b"), self.say("difference"))
+        columns = (self.report("score"), "n", self.say("lost"), self.say("a"), self.say("b"), self.say("difference"))
         yield Table(
             (*columns, self.report("interval"), self.say("p"), self.say("decision")),
-            "lrrrrrrl",
+            "lrrrrrrrl",
             tuple(
                 (
                     self.metric(change.metric),
                     f"{change.n:,}",
+                    f"{change.n_only_a:,} / {change.n_only_b:,}",
                     plain_number(change.a, self.scale),
                     plain_number(change.b, self.scale),
                     signed(change.difference, self.scale),
                     ends(change.interval, self.scale),
                     p_text(change.p_adjusted),
-                    Toned(self.say(f"outcome_{change.outcome}"), TONES.get(change.outcome, "plain")),
+                    Toned(self.decision(change), TONES.get(change.outcome, "plain")),
                 )
                 for change in self.found.metrics
+            )
+            + tuple(
+                (self.metric(gap.metric), "0", f"{gap.n_a:,} / {gap.n_b:,}")
+                + (NOT_APPLICABLE,) * 5
+                + (Toned(self.say("outcome_missing"), "bad"),)
+                for gap in self.found.missing
+                if gap.n_a or gap.n_b
             ),
         )
         notes = ("note_p", "note_interval", *(("note_pp",) if self.scale == "ratio" else ()))
@@ -154,9 +195,8 @@ class ComparisonPage:
                 self.say("n_fell"),
                 self.say("n_same"),
                 self.say("effect"),
-                self.say("lost"),
             ),
-            "lrrrrr",
+            "lrrrr",
             tuple(
                 (
                     self.metric(change.metric),
@@ -164,7 +204,6 @@ class ComparisonPage:
                     str(change.n_fell),
                     str(change.n - change.n_rose - change.n_fell),
                     NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
-                    f"{change.n_only_a} / {change.n_only_b}",
                 )
                 for change in self.found.metrics
             ),

@@ -201,7 +201,7 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
             "difference": signed(change.difference, scale),
             "interval": ends(change.interval, scale),
             "p": p_text(change.p_adjusted),
-            "outcome": told.say(f"outcome_{change.outcome}"),
+            "outcome": told.decision(change),
             "tone": tone,
             "bar": charts.difference_bar(change.difference, change.interval, reach * 1.05, tone),
             "n": change.n,
@@ -209,8 +209,19 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
             "fell": change.n_fell,
             "same": change.n - change.n_rose - change.n_fell,
             "effect": "–" if change.effect is None else f"{change.effect:+.2f}",
-            "lost": f"{change.n_only_a} / {change.n_only_b}",
+            "lost": f"{change.n_only_a:,} / {change.n_only_b:,}",
         }
+    for gap in found.missing:
+        if gap.n_a or gap.n_b:
+            none = dict.fromkeys(("a", "b", "difference", "interval", "p", "rose", "fell", "same", "effect"), "–")
+            yield none | {
+                "name": named(language, "metric", gap.metric),
+                "outcome": told.say("outcome_missing"),
+                "tone": "bad",
+                "bar": "",
+                "n": 0,
+                "lost": f"{gap.n_a:,} / {gap.n_b:,}",
+            }
 
 
 def _extent(change: MetricChange) -> tuple[float, ...]:
