@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from steelyard.comparison.marks import check_comparable
-from steelyard.comparison.model import Change, Comparison, MetricChange, MissingMetric, Outcome, Overall
+from steelyard.comparison.model import (
+    MOST_VANISHED,
+    Change,
+    Comparison,
+    MetricChange,
+    MissingMetric,
+    Outcome,
+    Overall,
+)
 from steelyard.comparison.rows import Judged, Row, rows_of
 from steelyard.errors import ConfigError
 from steelyard.protocols import get_protocol
@@ -24,8 +32,6 @@ __all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "c
 
 # Neither more nor fewer of these is good in itself: an honest refusal is one too.
 NEUTRAL = ("fallback",)
-# B may lack this share of A's scores before the headline says so: the rest may well be the easier samples.
-MOST_VANISHED = 0.05
 MOST_LISTED = 20
 MOST_TEXTS = 200
 

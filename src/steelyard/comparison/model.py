@@ -15,6 +15,10 @@ Overall = Literal["better", "worse", "mixed", "undecided", "incomplete"]
 """Incomplete: too many scores of A are missing in B to call B better, or just as good."""
 
 
+MOST_VANISHED = 0.05
+"""B may lack this share of A's scores before that is said first: the rest may well be the easier samples."""
+
+
 class MetricChange(Record):
     """One score, B against A, over the samples that have it in both."""
 
