@@ -127,7 +127,7 @@ def test_a_run_that_says_nothing_is_not_merely_undecided(language: Any) -> None:
     """Where B has no score at all that A has, the first sentence and the table say so."""
     found = against(*refusing(12, 12), language=language)
     assert found.outcome == "incomplete"
-    assert [(gap.metric, gap.n_a, gap.n_b) for gap in found.missing][0] == ("accuracy", 12, 0)
+    assert next((gap.metric, gap.n_a, gap.n_b) for gap in found.missing) == ("accuracy", 12, 0)
     text = document(blocks(found))
     assert {"en": "missing in B", "zh-Hans": "B 缺少得分", "zh-Hant": "B 缺少分數"}[language] in text.split("\n\n")[1]
     assert "12 / 0" in text

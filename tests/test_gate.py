@@ -349,6 +349,9 @@ def test_a_baseline_without_scores_lets_nothing_pass() -> None:
     """A baseline in which every sample failed, or two runs without any score, cannot be fallen behind."""
     failed = against(silent("failed", 12), rights(12, 12))
     assert (failed.outcome, failed.checks[0].reason) == ("failed", "not_in_baseline")
+    nothing = [judged("s1", [], scores={"fallback": 0})]
+    with pytest.raises(ConfigError, match="no score to fall behind in"):
+        against(nothing, nothing)
     neither = against(silent("refused", 12), silent("refused", 12))
     assert (neither.outcome, neither.checks[0].reason) == ("failed", "not_in_both")
 
@@ -383,7 +386,7 @@ def test_too_few_samples_to_show_any_fall_do_not_pass() -> None:
 
 def test_a_drop_of_what_is_neither_good_nor_bad_is_refused() -> None:
     """Fewer refusals are no loss and more are no gain: --require says which is wanted."""
-    with pytest.raises(ConfigError, match="--require 'fallback<=0.05'"):
+    with pytest.raises(ConfigError, match=r"--require 'fallback<=0\.05'"):
         against(rights(9, 9), silent("refused", 9), {"fallback": 0.05})
 
 
@@ -511,6 +514,35 @@ def test_gate_command_with_labels(steelyard: Steelyard) -> None:
     assert steelyard("gate", "last", "--require", "accuracy>=0.76", "--corrected").code == 2
     steelyard("labels", "import", "human.jsonl")
     assert steelyard("gate", "last", "--require", "accuracy>=0.76", "--corrected").code == 0
+
+
+def line(id: str = "s9", protocol: str = "atomic", **scores: Any) -> str:
+    """A result line, with scores as somebody wrote them."""
+    verdict = fixtures.atomic(id).line()
+    return json.dumps(verdict | {"protocol": protocol, "scores": verdict["scores"] | scores})
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (line(accuracy=5), "lines.jsonl:4: scores.accuracy: 5 does not lie between 0 and 1"),
+        (line(accuracy=-0.1), "lines.jsonl:4: scores.accuracy: -0.1 does not lie between 0 and 1"),
+        (line(accuracy=math.nan), "lines.jsonl:4: scores.accuracy: nan is no score"),
+        (line(accuracy=math.inf), "lines.jsonl:4: scores.accuracy: inf is no score"),
+        (line(protocol="grounded"), "lines.jsonl:4: protocol: grounded, but the lines before are of atomic"),
+        (line("s1"), "lines.jsonl:4: id: 's1' was used in line 2 already"),
+        (line().replace('"accuracy": 1, ', ""), "lines.jsonl:4: scores: 'accuracy' is missing"),
+        (line(other=1), "lines.jsonl:4: scores: 'other' is not in the lines before"),
+    ],
+)
+def test_lines_that_make_no_run_are_refused(steelyard: Steelyard, bad: str, told: str) -> None:
+    """A gate over a file with impossible or foreign lines names the line; it never takes the mean of them."""
+    Path("lines.jsonl").write_text("\n".join([*(line(f"s{n}") for n in range(3)), bad]), encoding="utf-8")
+    done = steelyard("gate", "lines.jsonl", "--require", "accuracy>=0.9")
+    assert (done.code, told in done.err) == (2, True), done.err
+    Path("good.jsonl").write_text("\n".join(line(f"s{n}") for n in range(3)), encoding="utf-8")
+    assert steelyard("gate", "good.jsonl", "--require", "accuracy>=0.9").code == 0
+    assert steelyard("gate", "good.jsonl", "--baseline", "lines.jsonl").code == 2
 
 
 def test_an_unfinished_run_fails_the_command(steelyard: Steelyard) -> None:

@@ -286,6 +286,8 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Itera
     gaps = [gap for gap in comparison.missing if not gap.neutral]
     asked += [gap for gap in gaps if gap.n_a or gap.n_b]
     # Where neither run has any score, the gate must not pass for want of checks.
+    if not asked and not gaps:
+        raise ConfigError("these runs have no score to fall behind in")
     for change in asked or gaps:
         check = _check("regression", change.metric, "<=", 0.0, _fall(change, 0.0, comparison))
         if check.state == "missed_not_significant":
