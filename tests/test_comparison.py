@@ -108,9 +108,9 @@ def test_scores_that_vanish_are_the_headline() -> None:
     assert "accuracy" in found.vanished
     text = document(blocks(found))
     first = text.split("\n\n")[1]
-    assert first.startswith("Scores are missing in B: Accuracy in 60 of the 100 samples that have it in A")
+    assert first.startswith("Scores that A has are missing in B: Accuracy in 60 of 100 samples")
     assert "Whether B is better cannot be told; in the samples that have the score in both runs, Accuracy rose" in first
-    assert "60 / 0" in text
+    assert "40 (60/0)" in text
 
 
 def test_a_few_vanished_scores_are_only_counted() -> None:
@@ -119,7 +119,7 @@ def test_a_few_vanished_scores_are_only_counted() -> None:
     assert against(*refusing(100, 6, before="wrong")).outcome == "incomplete"
     fell = against(*refusing(100, 60, after="wrong"), language="en")
     assert fell.outcome == "worse"
-    assert "Scores are missing in B" in document(blocks(fell)).split("\n\n")[1]
+    assert "Scores that A has are missing in B" in document(blocks(fell)).split("\n\n")[1]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -129,8 +129,11 @@ def test_a_run_that_says_nothing_is_not_merely_undecided(language: Any) -> None:
     assert found.outcome == "incomplete"
     assert next((gap.metric, gap.n_a, gap.n_b) for gap in found.missing) == ("accuracy", 12, 0)
     text = document(blocks(found))
-    assert {"en": "missing in B", "zh-Hans": "B 缺少得分", "zh-Hant": "B 缺少分數"}[language] in text.split("\n\n")[1]
-    assert "12 / 0" in text
+    assert {"en": "missing in B", "zh-Hans": "B 缺少的得分", "zh-Hant": "B 缺少的分數"}[language] in text.split("\n\n")[
+        1
+    ]
+    assert "0 (12/0)" in text
+    assert (found.main, found.n_improved) == (None, 0), "more refusals are no improvement"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -323,7 +326,7 @@ def test_each_score_with_its_n() -> None:
     assert "Accuracy rose by" in text
     assert "n = 11" in text
     header, *rows = [line for line in text.splitlines() if line.startswith("| ")][:4]
-    assert [cell.strip() for cell in header.split("|")][1:5] == ["Score", "n", "only in A / B", "A"]
+    assert [cell.strip() for cell in header.split("|")][1:4] == ["Score", "n", "A"]
     assert any(row.split("|")[1].strip() == "Accuracy" and row.split("|")[2].strip() == "11" for row in rows)
 
 

@@ -408,7 +408,7 @@ def test_scores_that_vanished_are_told_beside_the_outcome() -> None:
     b = [*silent("refused", 60), *rights(100, 100)[60:]]
     text = document(blocks(against(rights(100, 100), b)))
     assert "40 of 100" in text
-    assert "missing in 60 of the 100 samples that have it in the baseline" in text
+    assert "missing in 60 of the baseline's 100" in text
 
 
 # --- corrected scores ------------------------------------------------------------------------------

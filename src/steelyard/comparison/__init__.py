@@ -214,6 +214,8 @@ def _overall(metrics: Iterable[MetricChange], vanished: Sequence[str]) -> Overal
 
 def _main(protocol: str, metrics: Sequence[MetricChange]) -> str | None:
     """The metric that ranks samples: the protocol's own; in the scorecard, the one that moved most surely."""
+    # Of what is neither good nor bad in itself no sample got better or worse.
+    metrics = [change for change in metrics if not change.neutral]
     if not metrics:
         return None
     if protocol == "scorecard":

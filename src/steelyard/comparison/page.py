@@ -157,15 +157,14 @@ class ComparisonPage:
 
     def _metrics(self) -> Iterator[Block]:
         yield Heading(self.say("metrics"))
-        columns = (self.report("score"), "n", self.say("lost"), self.say("a"), self.say("b"), self.say("difference"))
+        columns = (self.report("score"), "n", self.say("a"), self.say("b"), self.say("difference"))
         yield Table(
             (*columns, self.report("interval"), self.say("p"), self.say("decision")),
-            "lrrrrrrrl",
+            "lrrrrrrl",
             tuple(
                 (
                     self.metric(change.metric),
-                    f"{change.n:,}",
-                    f"{change.n_only_a:,} / {change.n_only_b:,}",
+                    n_text(change.n, change.n_only_a, change.n_only_b),
                     plain_number(change.a, self.scale),
                     plain_number(change.b, self.scale),
                     signed(change.difference, self.scale),
@@ -176,14 +175,17 @@ class ComparisonPage:
                 for change in self.found.metrics
             )
             + tuple(
-                (self.metric(gap.metric), "0", f"{gap.n_a:,} / {gap.n_b:,}")
+                (self.metric(gap.metric), n_text(0, gap.n_a, gap.n_b))
                 + (NOT_APPLICABLE,) * 5
                 + (Toned(self.say("outcome_missing"), "bad"),)
                 for gap in self.found.missing
                 if gap.n_a or gap.n_b
             ),
         )
+        is_lost = any(change.n_only_a or change.n_only_b for change in self.found.metrics)
+        is_lost = is_lost or any(gap.n_a or gap.n_b for gap in self.found.missing)
         notes = ("note_p", "note_interval", *(("note_pp",) if self.scale == "ratio" else ()))
+        notes = (*(("note_lost",) if is_lost else ()), *notes)
         yield Lines(tuple(map(self.say, notes)))
 
     def _effects(self) -> Iterator[Block]:
@@ -195,8 +197,9 @@ class ComparisonPage:
                 self.say("n_fell"),
                 self.say("n_same"),
                 self.say("effect"),
+                self.say("lost"),
             ),
-            "lrrrr",
+            "lrrrrr",
             tuple(
                 (
                     self.metric(change.metric),
@@ -204,6 +207,7 @@ class ComparisonPage:
                     str(change.n_fell),
                     str(change.n - change.n_rose - change.n_fell),
                     NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
+                    f"{change.n_only_a:,} / {change.n_only_b:,}",
                 )
                 for change in self.found.metrics
             ),
@@ -229,6 +233,11 @@ class ComparisonPage:
         )
         if (left := n - len(changes[: self.most])) > 0:
             yield Lines((f"… +{left}",))
+
+
+def n_text(n: int, only_a: int, only_b: int) -> str:
+    """How many samples have a score in both runs; in brackets those that have it in A only and in B only."""
+    return f"{n:,} ({only_a:,}/{only_b:,})" if only_a or only_b else f"{n:,}"
 
 
 def p_text(p: float | None) -> str:

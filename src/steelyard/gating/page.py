@@ -58,6 +58,8 @@ class _Words:
         return " · ".join((self.say(f"state.{check.state.replace('missed', side)}"), *self._gaps(check)))
 
     def _gaps(self, check: GateCheck) -> Iterator[str]:
+        if check.reason:
+            return
         n_before = check.n + check.n_lost
         if check.kind in CHANGES and check.n_lost > MOST_VANISHED * n_before:
             yield self.say("lost", n=f"{check.n_lost:,}", of=f"{n_before:,}")
