@@ -86,12 +86,64 @@ def test_only_common_samples_count() -> None:
 
 
 def test_a_score_that_one_side_lacks_is_not_a_zero() -> None:
-    """Null on one side leaves the pair out; where the judge failed, that is told."""
+    """Null on one side leaves the pair out and is counted, whether the judge failed or nothing was said."""
     a = [judged("s1", ["correct"]), judged("s2", ["correct"]), judged("s3", ["correct", "wrong"])]
     b = [judged("s1", ["unjudged"], status="failed"), judged("s2", ["exempt"]), judged("s3", ["correct"])]
     change = change_of(against(a, b))
-    assert (change.n, change.n_only_a, change.n_only_b) == (1, 1, 0)
+    assert (change.n, change.n_only_a, change.n_only_b) == (1, 2, 0)
     assert (change.difference, change.interval, change.p) == (0.5, None, None)
+
+
+def refusing(n: int, silent: int, *, before: str = "correct", after: str = "correct") -> tuple[Run, Run]:
+    """A has all right; B says nothing that could be checked in the first so many."""
+    a = [judged(f"s{k}", ["correct"] if k < silent else [before]) for k in range(n)]
+    b = [judged(f"s{k}", [] if k < silent else [after], answer="new") for k in range(n)]
+    return a, b
+
+
+def test_scores_that_vanish_are_the_headline() -> None:
+    """B refuses 60 of 100 samples that A had right and improves on the rest: that is not simply better."""
+    found = against(*refusing(100, 60, before="wrong"), language="en")
+    assert (change_of(found).outcome, change_of(found).n_only_a, found.outcome) == ("better", 60, "incomplete")
+    assert "accuracy" in found.vanished
+    text = document(blocks(found))
+    first = text.split("\n\n")[1]
+    assert first.startswith("Scores that A has are missing in B: Accuracy in 60 of 100 samples")
+    assert "Whether B is better cannot be told; in the samples that have the score in both runs, Accuracy rose" in first
+    assert "40 (60/0)" in text
+
+
+def test_a_few_vanished_scores_are_only_counted() -> None:
+    """Up to 5 % of A's scores may be missing in B before the headline says so; more than that it does."""
+    assert against(*refusing(100, 5, before="wrong")).outcome == "better"
+    assert against(*refusing(100, 6, before="wrong")).outcome == "incomplete"
+    fell = against(*refusing(100, 60, after="wrong"), language="en")
+    assert fell.outcome == "worse"
+    assert "Scores that A has are missing in B" in document(blocks(fell)).split("\n\n")[1]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_run_that_says_nothing_is_not_merely_undecided(language: Any) -> None:
+    """Where B has no score at all that A has, the first sentence and the table say so."""
+    found = against(*refusing(12, 12), language=language)
+    assert found.outcome == "incomplete"
+    assert next((gap.metric, gap.n_a, gap.n_b) for gap in found.missing) == ("accuracy", 12, 0)
+    text = document(blocks(found))
+    assert {"en": "missing in B", "zh-Hans": "B 缺少的得分", "zh-Hant": "B 缺少的分數"}[language] in text.split("\n\n")[
+        1
+    ]
+    assert "0 (12/0)" in text
+    assert (found.main, found.n_improved) == (None, 0), "more refusals are no improvement"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_equal_runs_are_called_equal(language: Any) -> None:
+    """The same scores in both runs are no difference, not an open question."""
+    run, _ = simulate(8)
+    text = document(blocks(against(run, run, language=language)))
+    told = {"en": "No difference: all 32 paired", "zh-Hans": "没有差异：32", "zh-Hant": "沒有差異：32"}[language]
+    assert text.split("\n\n")[1].startswith(told)
+    assert {"en": "ot decided", "zh-Hans": "尚无定论", "zh-Hant": "尚無定論"}[language] not in text
 
 
 def test_samples_of_one_question_are_one_observation() -> None:

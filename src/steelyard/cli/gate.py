@@ -39,7 +39,9 @@ def gate(
     ] = None,
     max_drop: Annotated[
         list[str] | None,
-        typer.Option("--max-drop", metavar="METRIC=NUMBER", help="How far a score may fall; default: none at all."),
+        typer.Option(
+            "--max-drop", metavar="METRIC=NUMBER", help="How far a score may fall: 0.02 or 2%, of 100 points 2."
+        ),
     ] = None,
     only_significant: OnlySignificantOption = False,
     corrected: Annotated[
@@ -78,13 +80,14 @@ def gate(
         builder.add_bad_row(bad)
     report = builder.build()
     bars = [gating.parse_bar(text, report.scale) for text in require or ()]
-    drops = gating.parse_drops(pairs(max_drop, "--max-drop"), report.scale)
     comparison = calibration = None
     if baseline is not None:
         from steelyard.comparison import compare
 
         before = judged(baseline, Source(baseline, config, store))
         comparison = compare(before, judged(source, found), anyway=anyway, language=report.language)
+    # Runs on different scales are compared as shares of them.
+    drops = gating.parse_drops(pairs(max_drop, "--max-drop"), comparison.scale if comparison else report.scale)
     if corrected or labels:
         from steelyard.calibration import calibrate
 

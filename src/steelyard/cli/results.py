@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -186,18 +187,21 @@ class Source:
 
         from steelyard.records import Verdict
 
+        check = _LinesCheck(str(self.file))
         with self.file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.isspace():
                     continue
                 try:
-                    yield None, Verdict.model_validate_json(line)
+                    verdict = Verdict.model_validate_json(line)
                 except ValidationError as error:
                     problem = error.errors()[0]
                     where = ".".join(str(part) for part in problem["loc"])
                     raise InputError(
                         f"is not a result line: {problem['msg']}", file=str(self.file), line=number, field=where
                     ) from None
+                check.add(verdict, number)
+                yield None, verdict
 
     def bad_rows(self) -> list[InputError]:
         return [] if self.file else self.store.bad_rows(self.run)
@@ -212,6 +216,42 @@ class Source:
                 if pair[1].id == id:
                     return pair
         raise InputError(f"there is no sample {id!r}", file=str(self.file or self.run))
+
+
+class _LinesCheck:
+    """Whether result lines are of one run: lines of several, or with impossible scores, would make a wrong mean."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.first: Verdict | None = None
+        self.ids: dict[str, int] = {}
+
+    def add(self, verdict: Verdict, number: int) -> None:
+        for field, problem in self._problems(verdict):
+            raise InputError(problem, file=self.file, line=number, field=field)
+        self.first = self.first or verdict
+        self.ids[verdict.id] = number
+
+    def _problems(self, verdict: Verdict) -> Iterator[tuple[str, str]]:
+        from steelyard.reports.model import BOUNDS, SCALES
+
+        first = self.first or verdict
+        if verdict.id in self.ids:
+            yield "id", f"{verdict.id!r} was used in line {self.ids[verdict.id]} already; ids must differ"
+        if verdict.protocol != first.protocol:
+            yield "protocol", f"{verdict.protocol}, but the lines before are of {first.protocol}; a file holds one"
+        scale = SCALES.get(verdict.protocol, "number")
+        low, high = BOUNDS[scale]
+        for name, score in verdict.scores.items():
+            if score is not None and not math.isfinite(score):
+                yield f"scores.{name}", f"{score} is no score; where there is none, write null"
+            if score is not None and not low <= score <= high:
+                yield f"scores.{name}", f"{score:g} does not lie between {low:g} and {high:g}"
+        # A protocol of someone else may score each sample as it likes.
+        if scale != "number" and (unlike := verdict.scores.keys() ^ first.scores.keys()):
+            missing = sorted(unlike - verdict.scores.keys())
+            told = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
+            yield "scores", f"{told}; all lines have the same scores, null where one does not apply"
 
 
 def _forms(form: Form) -> Literal["text", "json", "markdown"]:

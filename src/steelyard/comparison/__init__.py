@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from steelyard.comparison.marks import check_comparable
-from steelyard.comparison.model import Change, Comparison, MetricChange, Outcome, Overall
+from steelyard.comparison.model import (
+    MOST_VANISHED,
+    Change,
+    Comparison,
+    MetricChange,
+    MissingMetric,
+    Outcome,
+    Overall,
+)
 from steelyard.comparison.rows import Judged, Row, rows_of
 from steelyard.errors import ConfigError
 from steelyard.protocols import get_protocol
@@ -20,7 +28,7 @@ from steelyard.stats.libraries import np
 from steelyard.stats.paired import Difference, difference, holm, samples_to_decide
 from steelyard.text import language_of
 
-__all__ = ["Change", "Comparison", "Judged", "MetricChange", "compare", "why_of"]
+__all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
 
 # Neither more nor fewer of these is good in itself: an honest refusal is one too.
 NEUTRAL = ("fallback",)
@@ -53,7 +61,8 @@ def compare(
     pairs = [Pair(row, after[id]) for id, row in before.items() if id in after]
     protocol = pairs[0].b.protocol
     pairs, scale = _on_one_scale(pairs)
-    changes = _changes_of_metrics(pairs, scale, metrics)
+    changes, missing = _changes_of_metrics(pairs, scale, metrics)
+    vanished = tuple(_vanished(changes, missing))
     main = _main(protocol, changes)
     rose, fell = _moved(pairs, main)
     told = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
@@ -72,8 +81,10 @@ def compare(
         n_same=sum(pair.a.text is not None and pair.a.text == pair.b.text for pair in pairs),
         marks=marks,
         metrics=tuple(changes),
+        missing=tuple(missing),
+        vanished=vanished,
         main=main,
-        outcome=_overall(changes),
+        outcome=_overall(changes, vanished),
         improved=tuple(_listed(rose[:listed], main, whys)),
         regressed=tuple(_listed(fell[:listed], main, whys)),
         n_improved=len(rose),
@@ -97,14 +108,36 @@ def _as_shares(row: Row) -> Row:
     return row._replace(scores={name: score / top for name, score in row.scores.items()})
 
 
-def _changes_of_metrics(pairs: Sequence[Pair], scale: Scale, wanted: Sequence[str]) -> list[MetricChange]:
-    names = list(dict.fromkeys(name for pair in pairs for row in pair for name in (*row.scores, *row.open)))
+def _changes_of_metrics(
+    pairs: Sequence[Pair], scale: Scale, wanted: Sequence[str]
+) -> tuple[list[MetricChange], list[MissingMetric]]:
+    """The scores that some sample has in both runs, and those that none has."""
+    names = list(dict.fromkeys(name for pair in pairs for row in pair for name in (*row.scores, *row.lacking)))
     if unknown := [name for name in wanted if name not in names]:
         raise ConfigError(f"there is no score {unknown[0]!r} to compare; there are {', '.join(names)}")
     found = [(name, difference_of(name, pairs, scale)) for name in wanted or names]
     known = [(name, diff) for name, diff in found if diff is not None]
     adjusted, asked = _adjusted([diff for _, diff in known])
-    return [_change(name, diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)]
+    changes = [_change(name, diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)]
+    missing = [
+        MissingMetric(
+            metric=name,
+            neutral=name in NEUTRAL,
+            n_a=sum(name in pair.a.scores for pair in pairs),
+            n_b=sum(name in pair.b.scores for pair in pairs),
+        )
+        for name, diff in found
+        if diff is None
+    ]
+    return changes, missing
+
+
+def _vanished(changes: Iterable[MetricChange], missing: Iterable[MissingMetric]) -> Iterable[str]:
+    """The metrics that say less of B than of A; where B has scores that A lacks, nothing vanished."""
+    for change in changes:
+        if change.n_only_a > MOST_VANISHED * change.n_of_a and not change.neutral:
+            yield change.metric
+    yield from (gap.metric for gap in missing if gap.n_a and not gap.neutral)
 
 
 def _adjusted(found: Sequence[Difference]) -> tuple[list[float | None], int]:
@@ -152,8 +185,8 @@ def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Seq
         effect=diff.dz,
         balance=diff.balance,
         n_to_decide=samples_to_decide(diff, (1 - CONFIDENCE) / asked),
-        n_only_a=sum(name in pair.a.scores and name in pair.b.open for pair in pairs),
-        n_only_b=sum(name in pair.b.scores and name in pair.a.open for pair in pairs),
+        n_only_a=sum(name in pair.a.scores for pair in pairs) - len(both),
+        n_only_b=sum(name in pair.b.scores for pair in pairs) - len(both),
     )
 
 
@@ -165,13 +198,15 @@ def _outcome(name: str, diff: Difference, p: float | None) -> Outcome:
     return "better" if diff.value > 0 else "worse"
 
 
-def _overall(metrics: Iterable[MetricChange]) -> Overall:
+def _overall(metrics: Iterable[MetricChange], vanished: Sequence[str]) -> Overall:
     outcomes = {change.outcome for change in metrics}
     if {"better", "worse"} <= outcomes:
         return "mixed"
-    if "better" in outcomes:
-        return "better"
-    return "worse" if "worse" in outcomes else "undecided"
+    if "worse" in outcomes:
+        return "worse"
+    if vanished:
+        return "incomplete"
+    return "better" if "better" in outcomes else "undecided"
 
 
 # --- samples ---------------------------------------------------------------------------------------
@@ -179,6 +214,8 @@ def _overall(metrics: Iterable[MetricChange]) -> Overall:
 
 def _main(protocol: str, metrics: Sequence[MetricChange]) -> str | None:
     """The metric that ranks samples: the protocol's own; in the scorecard, the one that moved most surely."""
+    # Of what is neither good nor bad in itself no sample got better or worse.
+    metrics = [change for change in metrics if not change.neutral]
     if not metrics:
         return None
     if protocol == "scorecard":

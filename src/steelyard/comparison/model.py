@@ -11,7 +11,12 @@ from steelyard.reports.model import Scale
 from steelyard.stats import Interval
 
 Outcome = Literal["better", "worse", "undecided", "more", "fewer"]
-Overall = Literal["better", "worse", "mixed", "undecided"]
+Overall = Literal["better", "worse", "mixed", "undecided", "incomplete"]
+"""Incomplete: too many scores of A are missing in B to call B better, or just as good."""
+
+
+MOST_VANISHED = 0.05
+"""B may lack this share of A's scores before that is said first: the rest may well be the easier samples."""
 
 
 class MetricChange(Record):
@@ -36,8 +41,22 @@ class MetricChange(Record):
     n_to_decide: int | None = Field(
         description="samples that would decide a true difference like this one, 4 times in 5"
     )
-    n_only_a: int = Field(description="pairs in which only A has the score")
+    n_only_a: int = Field(description="samples of both runs that have the score in A only: null or unjudged in B")
     n_only_b: int
+
+    @property
+    def n_of_a(self) -> int:
+        """How many samples of both runs have the score in A."""
+        return self.n + self.n_only_a
+
+
+class MissingMetric(Record):
+    """A score that no sample has in both runs: there is no difference to tell."""
+
+    metric: str
+    neutral: bool
+    n_a: int = Field(description="samples of both runs that have the score in A")
+    n_b: int
 
 
 class Change(Record):
@@ -64,6 +83,10 @@ class Comparison(Record):
     n_same: int = Field(description="pairs whose judged text is the same in both runs")
     marks: tuple[tuple[str, str], ...] = Field(description="what makes the runs less comparable: code, detail")
     metrics: tuple[MetricChange, ...]
+    missing: tuple[MissingMetric, ...] = Field(default=(), description="scores that no sample has in both runs")
+    vanished: tuple[str, ...] = Field(
+        default=(), description="metrics of which B lacks more than 5 % of the scores that A has"
+    )
     main: str | None = Field(description="the metric that samples are listed by")
     outcome: Overall
     improved: tuple[Change, ...]

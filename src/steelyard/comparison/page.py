@@ -77,12 +77,44 @@ class ComparisonPage:
 
     def sentence(self) -> str:
         """The one sentence that most people will read."""
+        lead = self._vanished()
         if not self.found.metrics:
-            return self.say("nothing_measured")
+            return lead + self.say("nothing_measured")
+        if self.is_equal:
+            return self.say("equal", n=f"{sum(change.n for change in self.found.metrics):,}")
         decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
         told = self.report("comma").join(self._moved(change) for change in decided)
-        stop = "。" if self.language != "en" else "."
-        return self.say(self.found.outcome) + (self.report("colon") + told if told else "") + stop
+        if told:
+            told = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + told
+        return lead + self.say(self.found.outcome) + told + self._stop
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every score that one run has is the same in the other."""
+        found = self.found
+        moved = any(change.n_rose or change.n_fell or change.n_only_a or change.n_only_b for change in found.metrics)
+        return bool(found.metrics) and not moved and not any(gap.n_a or gap.n_b for gap in found.missing)
+
+    @property
+    def _stop(self) -> str:
+        return "." if self.language == "en" else "。"
+
+    def _vanished(self) -> str:
+        """Which scores B lacks, before anything is said about the rest."""
+        lost = {change.metric: (change.n_only_a, change.n_of_a) for change in self.found.metrics}
+        lost |= {gap.metric: (gap.n_a, gap.n_a) for gap in self.found.missing}
+        told = [
+            self.say("vanished_one", metric=self.metric(name), n=f"{lost[name][0]:,}", of=f"{lost[name][1]:,}")
+            for name in self.found.vanished
+        ]
+        if not told:
+            return ""
+        space = " " if self.language == "en" else ""
+        return self.say("vanished") + self.report("colon") + self.report("comma").join(told) + self._stop + space
+
+    def decision(self, change: MetricChange) -> str:
+        is_same = not (change.n_rose or change.n_fell)
+        return self.say("outcome_equal" if is_same else f"outcome_{change.outcome}")
 
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
@@ -93,6 +125,7 @@ class ComparisonPage:
     def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
         shown = moved or [change for change in self.found.metrics if change.metric == self.found.main]
+        shown = [] if self.is_equal else shown
         for change in shown:
             if change.outcome != "undecided":
                 continue
@@ -131,18 +164,28 @@ class ComparisonPage:
             tuple(
                 (
                     self.metric(change.metric),
-                    f"{change.n:,}",
+                    n_text(change.n, change.n_only_a, change.n_only_b),
                     plain_number(change.a, self.scale),
                     plain_number(change.b, self.scale),
                     signed(change.difference, self.scale),
                     ends(change.interval, self.scale),
                     p_text(change.p_adjusted),
-                    Toned(self.say(f"outcome_{change.outcome}"), TONES.get(change.outcome, "plain")),
+                    Toned(self.decision(change), TONES.get(change.outcome, "plain")),
                 )
                 for change in self.found.metrics
+            )
+            + tuple(
+                (self.metric(gap.metric), n_text(0, gap.n_a, gap.n_b))
+                + (NOT_APPLICABLE,) * 5
+                + (Toned(self.say("outcome_missing"), "bad"),)
+                for gap in self.found.missing
+                if gap.n_a or gap.n_b
             ),
         )
+        is_lost = any(change.n_only_a or change.n_only_b for change in self.found.metrics)
+        is_lost = is_lost or any(gap.n_a or gap.n_b for gap in self.found.missing)
         notes = ("note_p", "note_interval", *(("note_pp",) if self.scale == "ratio" else ()))
+        notes = (*(("note_lost",) if is_lost else ()), *notes)
         yield Lines(tuple(map(self.say, notes)))
 
     def _effects(self) -> Iterator[Block]:
@@ -164,7 +207,7 @@ class ComparisonPage:
                     str(change.n_fell),
                     str(change.n - change.n_rose - change.n_fell),
                     NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
-                    f"{change.n_only_a} / {change.n_only_b}",
+                    f"{change.n_only_a:,} / {change.n_only_b:,}",
                 )
                 for change in self.found.metrics
             ),
@@ -190,6 +233,11 @@ class ComparisonPage:
         )
         if (left := n - len(changes[: self.most])) > 0:
             yield Lines((f"… +{left}",))
+
+
+def n_text(n: int, only_a: int, only_b: int) -> str:
+    """How many samples have a score in both runs; in brackets those that have it in A only and in B only."""
+    return f"{n:,} ({only_a:,}/{only_b:,})" if only_a or only_b else f"{n:,}"
 
 
 def p_text(p: float | None) -> str:

@@ -11,7 +11,6 @@ from steelyard.errors import ConfigError
 from steelyard.labels import digest
 from steelyard.records import DialogueSample, RagSample, Sample, Verdict
 from steelyard.reports.build import cluster_of
-from steelyard.reports.tally import is_open
 from steelyard.stats import Cluster
 
 Verdicts = Callable[[], Iterable[tuple[Sample | None, Verdict]]]
@@ -33,8 +32,8 @@ class Row(NamedTuple):
     protocol: str
     judge: str
     scores: Mapping[str, float]
-    open: frozenset[str]
-    """Scores that are missing because something was not judged."""
+    lacking: tuple[str, ...]
+    """Scores that the sample does not have: they do not apply, or something was not judged."""
     cluster: Cluster
     asked: str | None
     given: str | None
@@ -59,7 +58,7 @@ def _row(sample: Sample | None, verdict: Verdict) -> Row:
         protocol=verdict.protocol,
         judge=verdict.judge,
         scores=known,
-        open=frozenset(name for name in verdict.scores if name not in known and is_open(name, verdict)),
+        lacking=tuple(name for name in verdict.scores if name not in known),
         cluster=verdict.id if shared is None else shared,
         asked=_digest(_asked(sample)) if sample else None,
         given=_digest(_given(sample)) if sample else None,

@@ -2,11 +2,12 @@
 
 A threshold is a threshold: a score on the wrong side of it fails, significant or not, and the report says which.
 Differences from a baseline move by chance, so there only a significant fall fails. What could not be measured never
-passes.
+passes: a score that one of the runs lacks, or too few samples for any fall to be significant.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -16,15 +17,17 @@ from pydantic import Field, computed_field
 from steelyard.errors import ConfigError
 from steelyard.records import Language, Record
 from steelyard.reports.model import BOUNDS, Report, Scale
-from steelyard.stats import Interval, samples_to_exclude
+from steelyard.stats import Interval, samples_to_exclude, wilson
 
 if TYPE_CHECKING:
     from steelyard.calibration import Calibration
-    from steelyard.comparison import Comparison, MetricChange
+    from steelyard.comparison import Comparison, MetricChange, MissingMetric
 
 State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
 """On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
 Outcome = Literal["passed", "failed", "undecided"]
+Reason = Literal["", "not_in_run", "not_in_baseline", "not_in_both", "too_few"]
+"""Why a difference from a baseline could not be measured."""
 MAX_UNJUDGED = 0.05
 CHANGES = ("drop", "regression")
 """The kinds of checks that are about a difference from a baseline."""
@@ -57,7 +60,12 @@ class GateCheck(Record):
     value: float | None
     interval: Interval | None
     n: int
+    n_all: int | None = Field(
+        default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
+    )
+    n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
     state: State
+    reason: Reason = Field(default="", description="why it could not be measured against the baseline")
     outcome: Outcome
     n_to_decide: int | None = Field(
         default=None,
@@ -72,6 +80,7 @@ class Gate(Record):
     baseline: str | None
     language: Language
     scale: Scale
+    change_scale: Scale | None = Field(default=None, description="of differences from the baseline")
     only_significant: bool
     outcome: Outcome
     checks: tuple[GateCheck, ...]
@@ -99,13 +108,21 @@ def parse_bar(text: str, scale: Scale) -> Bar:
 
 
 def parse_drops(given: Mapping[str, str], scale: Scale) -> dict[str, float]:
-    """`accuracy=0.02`, `accuracy=2%`: how far a metric may fall."""
+    """How far a metric may fall, in the unit of its scale: `accuracy=0.02` or `2%` of ratios, `accuracy=2` of 100."""
     drops = {}
     for metric, text in given.items():
         found = SHARE.fullmatch(text)
         if not found:
             raise ConfigError(f"--max-drop takes METRIC=NUMBER, not {metric}={text!r}")
-        drops[metric] = _in_scale(float(found[1]), bool(found[2]), scale, f"{metric}={text}")
+        number, top = float(found[1]), BOUNDS[scale][1]
+        if found[2] and scale != "number":
+            number *= top / 100
+        if number >= top:
+            hint = f"; write {number / 100:g} or {number:g}%" if scale == "ratio" and not found[2] else ""
+            raise ConfigError(
+                f"--max-drop {metric}={text}: scores lie between 0 and {top:g}, so none can miss it{hint}"
+            )
+        drops[metric] = number
     return drops
 
 
@@ -157,6 +174,9 @@ class _Measured(NamedTuple):
     n: int
     clusters: int | None = None
     bounds: Interval = (0.0, 1.0)
+    n_all: int | None = None
+    n_lost: int = 0
+    reason: Reason = ""
 
     def to_decide(self, limit: float) -> int | None:
         """Never fewer than there are: those did not decide it."""
@@ -191,6 +211,7 @@ def gate(
         baseline=comparison.a if comparison else None,
         language=report.language,
         scale=report.scale,
+        change_scale=comparison.scale if comparison else None,
         only_significant=only_significant,
         outcome="failed" if "failed" in outcomes else "undecided" if "undecided" in outcomes else "passed",
         checks=tuple(checks),
@@ -201,7 +222,7 @@ def gate(
 def _check(
     kind: str, metric: str, sign: str, limit: float, found: _Measured, only_significant: bool = False
 ) -> GateCheck:
-    state = state_of(found.value, found.interval, sign, limit)
+    state: State = "unmeasured" if found.reason else state_of(found.value, found.interval, sign, limit)
     is_open = state == "missed_not_significant" or (state == "met_not_significant" and kind not in CHANGES)
     return GateCheck(
         kind=kind,
@@ -211,7 +232,10 @@ def _check(
         value=found.value,
         interval=found.interval,
         n=found.n,
+        n_all=found.n_all,
+        n_lost=found.n_lost,
         state=state,
+        reason=found.reason,
         outcome=outcome_of(kind, state, only_significant),
         n_to_decide=found.to_decide(limit) if is_open else None,
     )
@@ -228,7 +252,8 @@ def _required(
             raise ConfigError(f"there is no score {bar.metric!r} in this run; there are {known}")
         if calibration is None:
             raw = report.scores[bar.metric]
-            measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds)
+            n_all = report.n + report.n_bad_rows
+            measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds, n_all)
             yield _check("require", *bar, measured, only_significant)
             continue
         score = by_people.get(bar.metric)
@@ -245,29 +270,62 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Itera
             raise ConfigError("--max-drop needs --baseline RUN: a drop is a difference")
         return
     changes = {change.metric: change for change in comparison.metrics}
+    known: dict[str, MetricChange | MissingMetric] = {**changes, **{gap.metric: gap for gap in comparison.missing}}
     for metric, limit in drops.items():
-        change = changes.get(metric)
-        if change is None:
-            known = ", ".join(changes) or "none"
-            raise ConfigError(f"there is no score {metric!r} in both runs; there are {known}")
-        yield _check("drop", metric, "<=", limit, _fall(change, comparison.scale))
-    for change in () if drops else comparison.metrics:
-        if change.neutral:
-            continue
-        check = _check("regression", change.metric, "<=", 0.0, _fall(change, comparison.scale))
-        # Several metrics at once: what counts as significant is what is left after Holm's adjustment.
-        if check.state == "missed" and change.outcome != "worse":
-            check = check.model_copy(update={"state": "missed_not_significant", "outcome": "passed"})
+        if metric not in known:
+            raise ConfigError(f"there is no score {metric!r} in these runs; there are {', '.join(known) or 'none'}")
+        if known[metric].neutral:
+            raise ConfigError(
+                f"--max-drop {metric}: neither more nor less of it is better in itself; "
+                f"require what you want of it: --require '{metric}<=0.05'"
+            )
+        yield _check("drop", metric, "<=", limit, _fall(known[metric], limit, comparison))
+    if drops:
+        return
+    asked: list[MetricChange | MissingMetric] = [change for change in comparison.metrics if not change.neutral]
+    gaps = [gap for gap in comparison.missing if not gap.neutral]
+    asked += [gap for gap in gaps if gap.n_a or gap.n_b]
+    # Where neither run has any score, the gate must not pass for want of checks.
+    if not asked and not gaps:
+        raise ConfigError("these runs have no score to fall behind in")
+    for change in asked or gaps:
+        check = _check("regression", change.metric, "<=", 0.0, _fall(change, 0.0, comparison))
         if check.state == "missed_not_significant":
-            needed = change.n_to_decide
-            check = check.model_copy(update={"n_to_decide": needed and max(needed, change.n + 1)})
+            needed = changes[change.metric].n_to_decide
+            check = check.model_copy(update={"n_to_decide": needed and max(needed, check.n + 1)})
         yield check
 
 
-def _fall(change: MetricChange, scale: Scale) -> _Measured:
+def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Comparison) -> _Measured:
+    """How far a score fell, as a number of 0 and more; with the reason where that cannot be told."""
+    from steelyard.comparison import MissingMetric
+
+    n_all = comparison.n_pairs
+    if isinstance(change, MissingMetric):
+        one_only: Reason = "not_in_run" if change.n_a else "not_in_baseline"
+        reason: Reason = "not_in_both" if bool(change.n_a) == bool(change.n_b) else one_only
+        return _Measured(None, None, 0, n_all=n_all, n_lost=change.n_a, reason=reason)
     ends = change.interval and (-change.interval[1], -change.interval[0])
-    span = BOUNDS[scale][1] - BOUNDS[scale][0]
-    return _Measured(-change.difference, ends, change.n, change.clusters, (-span, span))
+    span = BOUNDS[comparison.scale][1] - BOUNDS[comparison.scale][0]
+    few = _too_few(change.clusters, limit, span) or (ends is None and -change.difference > limit)
+    return _Measured(
+        -change.difference,
+        ends,
+        change.n,
+        change.clusters,
+        (-span, span),
+        n_all,
+        change.n_only_a,
+        "too_few" if few else "",
+    )
+
+
+def _too_few(clusters: int, limit: float, span: float) -> bool:
+    """Whether not even a fall of all of them from the highest score to the lowest would be significant."""
+    ends = wilson(0, clusters)
+    if ends is None:
+        return True
+    return math.isfinite(span) and ends[1] * span >= span - limit
 
 
 def _unjudged(report: Report, limit: float) -> GateCheck:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from steelyard.comparison.model import MOST_VANISHED
 from steelyard.gating import CHANGES, Gate, GateCheck, Outcome
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, clean, interval, number
 from steelyard.reports.blocks import one_line as short
@@ -26,6 +27,8 @@ class _Words:
         return say(self.gate.language, f"report.{key}")
 
     def scale(self, check: GateCheck) -> Scale:
+        if check.kind in CHANGES and self.gate.change_scale:
+            return self.gate.change_scale
         return "ratio" if check.kind == "unjudged" else self.gate.scale
 
     def title(self, check: GateCheck) -> str:
@@ -37,7 +40,7 @@ class _Words:
         if check.kind in CHANGES and check.value is not None:
             from steelyard.comparison.page import signed
 
-            return signed(-check.value, self.gate.scale)
+            return signed(-check.value, self.scale(check))
         return number(check.value, self.scale(check))
 
     def interval(self, check: GateCheck) -> str:
@@ -45,21 +48,38 @@ class _Words:
         if check.kind in CHANGES and check.interval is not None:
             from steelyard.comparison.page import ends
 
-            return ends((-check.interval[1], -check.interval[0]), self.gate.scale)
+            return ends((-check.interval[1], -check.interval[0]), self.scale(check))
         return interval(check.interval, self.scale(check))
 
     def state(self, check: GateCheck) -> str:
-        """Which side of its limit it is on, by name: below a least value, above a greatest one, a fall."""
-        if not check.state.startswith("missed"):
-            return self.say(f"state.{check.state}")
+        """Which side of its limit it is on, by name: below a least value, above a greatest one, a fall. Then, where
+        the score is missing in many samples, in how many."""
         side = "fell" if check.kind in CHANGES else "below" if check.sign.startswith(">") else "above"
-        return self.say(f"state.{check.state.replace('missed', side)}")
+        return " · ".join((self.say(f"state.{check.state.replace('missed', side)}"), *self._gaps(check)))
+
+    def _gaps(self, check: GateCheck) -> Iterator[str]:
+        if check.reason:
+            return
+        n_before = check.n + check.n_lost
+        if check.kind in CHANGES and check.n_lost > MOST_VANISHED * n_before:
+            yield self.say("lost", n=f"{check.n_lost:,}", of=f"{n_before:,}")
+        elif check.n_all and 2 * check.n < check.n_all:
+            yield self.say("applies", n=f"{check.n:,}", of=f"{check.n_all:,}")
+
+    def n(self, check: GateCheck) -> str:
+        """How many samples have the score, of all."""
+        if check.n_all is None:
+            return f"{check.n:,}"
+        return self.say("n_of_all", n=f"{check.n:,}", of=f"{check.n_all:,}")
 
     def outcome(self, check: GateCheck) -> Toned:
         return Toned(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
 
     def to_decide(self, check: GateCheck) -> str:
-        """How many samples would decide what is not significant; nothing where it is, or where no limit is missed."""
+        """How many samples would decide what is not significant, or why a difference was not measured; nothing where
+        it is significant, or where no limit is missed."""
+        if check.reason:
+            return self.say(f"reason.{check.reason}", n=f"{check.n_lost:,}")
         if check.state != "missed_not_significant":
             return ""
         if check.n_to_decide is None:
@@ -103,7 +123,7 @@ def blocks(gate: Gate) -> Iterator[Block]:
                 words.title(check),
                 words.value(check),
                 words.interval(check),
-                str(check.n),
+                words.n(check),
                 words.outcome(check),
             )
             for check in gate.checks
@@ -134,7 +154,7 @@ def junit(gate: Gate) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=_xml(words.title(check)), time="0"
         )
-        told = f"{words.value(check)} ({words.interval(check)}), n = {check.n}: {words.state(check)}"
+        told = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
         told = "; ".join(filter(None, (told, words.to_decide(check))))
         kind = _element(check)
         if kind == "system-out":

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from steelyard.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
 from steelyard.comparison.labels import LabelChange, label_changes
-from steelyard.comparison.page import ComparisonPage, ends, p_text, signed
+from steelyard.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.errors import NotComparable
 from steelyard.labels import digest
 from steelyard.records import Language, Record, Sample, Verdict
@@ -201,16 +201,27 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
             "difference": signed(change.difference, scale),
             "interval": ends(change.interval, scale),
             "p": p_text(change.p_adjusted),
-            "outcome": told.say(f"outcome_{change.outcome}"),
+            "outcome": told.decision(change),
             "tone": tone,
             "bar": charts.difference_bar(change.difference, change.interval, reach * 1.05, tone),
-            "n": change.n,
+            "n": n_text(change.n, change.n_only_a, change.n_only_b),
             "rose": change.n_rose,
             "fell": change.n_fell,
             "same": change.n - change.n_rose - change.n_fell,
             "effect": "–" if change.effect is None else f"{change.effect:+.2f}",
-            "lost": f"{change.n_only_a} / {change.n_only_b}",
+            "lost": f"{change.n_only_a:,} / {change.n_only_b:,}",
         }
+    for gap in found.missing:
+        if gap.n_a or gap.n_b:
+            none = dict.fromkeys(("a", "b", "difference", "interval", "p", "rose", "fell", "same", "effect"), "–")
+            yield none | {
+                "name": named(language, "metric", gap.metric),
+                "outcome": told.say("outcome_missing"),
+                "tone": "bad",
+                "bar": "",
+                "n": n_text(0, gap.n_a, gap.n_b),
+                "lost": f"{gap.n_a:,} / {gap.n_b:,}",
+            }
 
 
 def _extent(change: MetricChange) -> tuple[float, ...]:
