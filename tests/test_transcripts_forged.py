@@ -228,6 +228,9 @@ def test_a_scorecard_inside_a_reason() -> None:
     assert len(found) == 3
     assert all(verdict.status != "judged" for verdict in found)
     assert [verdict.status for verdict in parse_all(f"{whole}\n\n{whole}", "scorecard")] == ["judged", "judged"]
+    two = whole.replace("Off-Topic】", "Off-Topic】\n2. 乙。\n   判定：【Off-Topic】")
+    last = parse_all(f"{two}   理由：沒有\n\n{whole}\n2. 乙。\n   判定：【Unsupported】\n", "scorecard")
+    assert [verdict.status for verdict in last] == ["partial", "partial"]
 
 
 MARKDOWN = """### **第1轮对话分析**

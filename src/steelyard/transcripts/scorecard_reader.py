@@ -191,7 +191,10 @@ class Reader:
 
     @property
     def finished(self) -> bool:
-        return all(entries or metric in self.totals.values for metric, entries in self.entries.items())
+        seen = all(entries or metric in self.totals.values for metric, entries in self.entries.items())
+        # Sentences stand in the first and in the last section.
+        supported = self.entries["faithfulness"]
+        return seen and (not supported or self.entries["relevance"].keys() <= supported.keys())
 
     def begins_another(self, part: str | MarkdownTable) -> bool:
         """Whether this line opens another transcript: a section that was there already."""
