@@ -32,7 +32,7 @@ REPLIES = (AtomicReply, ComplianceReply, GroundedReply, ScorecardReply, SplitRep
 
 # Patterns that a function makes of what it is given: what that may be, by function and variable.
 GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
-    ("judges.masking", "__init__"): {"short": ["a\\-b|x{3}", "abc"]},
+    ("judges.masking", "__init__"): {"secret": ["a-b", "9b+9Xk2/efGH34==", "&#0; 密码%5C\\\\++"]},
     ("judges.parsing", "_key_patterns"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
     ("judges.parsing", "_quoted_keys"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
     ("judges.terms", "other_terms"): {"name": ["max_tokens"]},

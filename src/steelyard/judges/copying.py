@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from steelyard.records import ReplyData
 
-TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 COLON = re.compile(r"\s*+:\s*+")
 # What a key's value begins with, as far as it can be told apart from others.
 VALUE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\w.+-]++', re.DOTALL)

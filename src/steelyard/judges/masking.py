@@ -80,11 +80,15 @@ class _Spellings:
     """A secret, with each of its signs as it is or as URLs, JSON and HTML write it."""
 
     def __init__(self, secret: str) -> None:
-        spelled = "".join(char if char.isascii() and char.isalnum() else _sign(char) for char in secret)
-        self._pattern = re.compile(spelled if len(secret) >= LONG else rf"(?<!\w){spelled}(?!\w)")
+        self._pattern = re.compile(_spelled(secret))
 
     def masked(self, text: str) -> str:
         return self._pattern.sub(MASK, text)
+
+
+def _spelled(secret: str) -> str:
+    spelled = "".join(char if char.isascii() and char.isalnum() else _sign(char) for char in secret)
+    return spelled if len(secret) >= LONG else rf"(?<!\w){spelled}(?!\w)"
 
 
 def _sign(char: str) -> str:
@@ -93,8 +97,8 @@ def _sign(char: str) -> str:
         "".join(f"%{byte:02x}" for byte in char.encode()),
         "".join(f"%25{byte:02x}" for byte in char.encode()),
         "".join(rf"\\u{utf16[at : at + 4]}" for at in range(0, len(utf16), 4)),
-        f"&#0*{ord(char)};",
-        f"&#x0*{ord(char):x};",
+        f"&#0{{0,4}}{ord(char)};",
+        f"&#x0{{0,4}}{ord(char):x};",
         *(f"&{name}" for name, meant in html5.items() if meant == char and name.endswith(";")),
     ]
     plus = r"|\+" if char == " " else ""

@@ -42,7 +42,7 @@ DEEPEST_REPAIR = 20
 MOST_PROBLEMS = 6
 THINK = re.compile(r"<(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
 # What may follow a reply that ends the text.
-AFTER = re.compile(r"[\s`\]]+\Z")
+AFTER = " \t\r\n`]"
 UNTHINK = re.compile(r"</(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
 
 WORDS = {
@@ -165,7 +165,7 @@ def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_o
             value, at = _DECODER.raw_decode(text, begins)
         except json.JSONDecodeError:
             # Never look inside a broken object: what decodes in there may be a quotation.
-            if is_open and not AFTER.sub("", text).endswith("}"):
+            if is_open and not text.rstrip(AFTER).endswith("}"):
                 return []
             value, at = _repaired(text[begins:], model, code, copies), len(text)
         if _is_claim(value, model, code):
@@ -178,7 +178,7 @@ def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_o
     end = found[-1][2]
     if any(name.search(text, end) for name in _quoted_keys(model)):
         raise _Repeated("more of a reply after its end")
-    if is_open and AFTER.sub("", text[end:]):
+    if is_open and text[end:].strip(AFTER):
         return []
     for value, begins, ends in found:
         if _has_strays(value, model) or copies.run_out_of(text[begins:ends]):
