@@ -9,7 +9,21 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from steelyard.measures import ABOUT, ABOVE, BELOW, KNOWN, SQUARED, UNIT, Bound, Measure, Unit, named, rated, written
+from steelyard.measures import (
+    ABOUT,
+    ABOVE,
+    BELOW,
+    KNOWN,
+    LONGEST_VALUE,
+    SQUARED,
+    UNIT,
+    Bound,
+    Measure,
+    Unit,
+    named,
+    rated,
+    written,
+)
 from steelyard.moments import Day, Moment, moment_at
 from steelyard.quantities import (
     ENGLISH,
@@ -106,6 +120,8 @@ OUTSIDE = re.compile(r"[\s,。、;:()\[\]\"'!?.]+")
 
 def read(text: str, *, bare_years: bool = False) -> Reading | None:
     """What a text states; None where a number in it cannot be read. `bare_years`: 1997 is a year, not an amount."""
+    if len(text) > LONGEST_VALUE:
+        return None
     text = MINUS.sub("-", fold(text).strip().translate(DASHES))
     text = SQUARED.sub(lambda found: f"{'sq' if found[2] == '2' else 'cu'}{found[1]}m", text)
     if UNREADABLE.search(text):
@@ -209,14 +225,9 @@ def _value_at(
 def _is_span(found: tuple[Moment, int], text: str, bare_years: bool) -> bool:
     """Whether 5000年 counts years instead of naming one."""
     moment, end = found
-    is_year = isinstance(moment, Day) and moment.year is not None and moment.month is None
-    return (
-        is_year
-        and not bare_years
-        and text[end - 1] == "年"
-        and not 1500 <= abs(moment.year or 0) <= 2100
-        and ("前" not in text[:end])
-    )
+    if bare_years or not isinstance(moment, Day) or moment.year is None or moment.month is not None:
+        return False
+    return text[end - 1] == "年" and "前" not in text[:end] and not 1500 <= abs(moment.year) <= 2100
 
 
 def _number_at(text: str, at: int) -> Number | None:
