@@ -23,7 +23,7 @@ from steelyard.records import Atom, Numbered, Tolerance
 from steelyard.runner import run_to_end
 from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict
 from steelyard.tolerance import ruling
-from steelyard.values import Reading, read
+from steelyard.values import Contents, read
 
 Kind = Literal["statistic", "specification", "date", "political_date"]
 STAT, SPEC, DATE, POLITICAL = "statistic", "specification", "date", "political_date"
@@ -347,14 +347,14 @@ def test_clocks_are_read_back(hour: int, minute: int) -> None:
     assert isinstance(time_of_day, Clock)
     assert time_of_day.minutes == hour * 60 + minute
     half = f"{(hour - 1) % 12 + 1}:{minute:02} {'am' if hour < 12 else 'pm'}"
-    assert read(half) == Reading((Clock(hour * 60 + minute, True),), "\0")
+    assert read(half) == Contents((Clock(hour * 60 + minute, True),), "\0")
 
 
 @given(st.dates())
 def test_dates_are_read_back(day: Any) -> None:
     """Any date of four digits of year, in three ways of writing it."""
     if day.year >= 1000 and day.year < 2101:
-        expected = Reading((Day(day.year, day.month, day.day),), "\0")
+        expected = Contents((Day(day.year, day.month, day.day),), "\0")
         assert read(f"{day.year}年{day.month}月{day.day}日") == expected
         assert read(day.isoformat()) == expected
         assert read(f"{day:%B} {day.day}, {day.year}") == expected

@@ -16,7 +16,7 @@ from steelyard.quantities import numbers, same_magnitude
 from steelyard.records import Tolerance, ValueDifference
 from steelyard.tasks import Difference
 from steelyard.text import fold
-from steelyard.values import Name, Reading, Value, read
+from steelyard.values import Contents, Name, Value, read
 
 Ruling = Literal["same", "within", "beyond"]
 """The values are equal; they differ, but the tolerance lets it pass; they differ too much."""
@@ -50,7 +50,7 @@ def _plain(text: str) -> str:
     return "".join(text.casefold().split())
 
 
-def _are_alike(left: Reading, right: Reading) -> bool:
+def _are_alike(left: Contents, right: Contents) -> bool:
     return left.words == right.words and [type(value) for value in left.values] == [
         type(value) for value in right.values
     ]

@@ -54,7 +54,7 @@ class Name(NamedTuple):
 Value = Measure | Name | Moment
 
 
-class Reading(NamedTuple):
+class Contents(NamedTuple):
     """The values of a text, and its other words with a mark where each value stands."""
 
     values: tuple[Value, ...]
@@ -118,7 +118,7 @@ BOUND_AT = {
 OUTSIDE = re.compile(r"[\s,。、;:()\[\]\"'!?.]+")
 
 
-def read(text: str, *, bare_years: bool = False) -> Reading | None:
+def read(text: str, *, bare_years: bool = False) -> Contents | None:
     """What a text states; None where a number in it cannot be read. `bare_years`: 1997 is a year, not an amount."""
     if len(text) > LONGEST_VALUE:
         return None
@@ -161,7 +161,7 @@ def _apart(words: list[str]) -> list[str]:
     return [f" {word} " if word[:1].isascii() and word[:1].isalpha() else word for word in words]
 
 
-def _bounded(values: list[Value], words: str, scaled: list[bool]) -> Reading | None:
+def _bounded(values: list[Value], words: str, scaled: list[bool]) -> Contents | None:
     words = HAN_FILLING.sub("", words.translate(SIMPLIFIED))
     amounts = [at for at, value in enumerate(values) if isinstance(value, Measure)]
     if len(amounts) == 1 == len(values):
@@ -184,7 +184,7 @@ def _bounded(values: list[Value], words: str, scaled: list[bool]) -> Reading | N
             elif not second.unit.dimension and first.unit.dimension:
                 values = [first, written(second.value, second.step, first.unit, second.bound)]
         words = RANGE.sub(f"{MARK}-{MARK}", words)
-    return Reading(tuple(values), words)
+    return Contents(tuple(values), words)
 
 
 def _value_at(
