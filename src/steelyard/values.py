@@ -12,7 +12,7 @@ from typing import NamedTuple
 from steelyard.measures import (
     ABOUT,
     ABOVE,
-    BELOW,
+    BOUNDS,
     KNOWN,
     LONGEST_VALUE,
     SQUARED,
@@ -111,9 +111,9 @@ WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 FILLING = frozenset("the is are was were cost costs".split())
 BEFORE_MOMENT = frozenset("in on at 于 在".split())
 HAN_FILLING = re.compile(r"共有|共计|一共|总共|共|为|是|达到|公元|西元")
-BOUNDS: dict[Bound, str] = {"about": ABOUT, "above": ABOVE, "below": BELOW}
 BOUND_AT = {
-    bound: re.compile(rf"(?:{words})\s*{MARK}|{MARK}\s*(?:{words})", re.IGNORECASE) for bound, words in BOUNDS.items()
+    bound: re.compile(rf"(?:{words.pattern})\s*{MARK}|{MARK}\s*(?:{words.pattern})", re.IGNORECASE)
+    for bound, words in BOUNDS.items()
 }
 OUTSIDE = re.compile(r"[\s,。、;:()\[\]\"'!?.]+")
 
@@ -299,7 +299,7 @@ def _measured(text: str, number: Number, money: re.Match[str] | None) -> tuple[M
     # 5M is five million to some and five metres to others.
     if match is None or re.match(r"[MB](?![A-Za-z])", text[start:]):
         return written(value, step, Unit("")), end
-    bound: Bound = next((name for name, said in BOUNDS.items() if re.search(said, lower[end:start])), "")
+    bound: Bound = next((name for name, pattern in BOUNDS.items() if pattern.search(lower[end:start])), "")
     unit = named(match["name"])
     end = match.end()
     if not match["per"] and re.match(r"半(?!径|徑|天|年|夜)", text[end:]) and not half:
