@@ -20,7 +20,7 @@ from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
 from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
-from steelyard.measures import clock, measure
+from steelyard.measures import measure
 from steelyard.prompts import Prompts, fence, fill
 from steelyard.protocols import get_protocol
 from steelyard.protocols.rules import rule_on
@@ -42,7 +42,8 @@ from steelyard.text import (
     sentences,
     wording,
 )
-from steelyard.tolerance import dates, ruling, weekday
+from steelyard.tolerance import ruling
+from steelyard.values import read
 
 # A look that takes four times the text may take so many times the time: 4 where it is linear, 16 where it is not.
 MOST_GROWTH = 8.0
@@ -243,7 +244,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "fences": lambda text: fence("answer", text, "c") + fill("$$$a$$$", {"a": text}, "x"),
     "samples": _sample,
     "rules": _rule,
-    "quantities": lambda text: (quantity(text), years(text), measure(text), clock(text), dates(text), weekday(text)),
+    "quantities": lambda text: (quantity(text), years(text), measure(text), read(text)),
     "differences": lambda text: _differ(text),
     "marking": _mark,
     "clean": lambda text: (clean(text), one_line(text), escape(text)),

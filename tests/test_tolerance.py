@@ -14,14 +14,16 @@ from pydantic import ValidationError
 from feeding import RAG, changed, judge
 from steelyard.errors import ConfigError
 from steelyard.judges import PanelJudge, ScriptedJudge
-from steelyard.measures import agree_as_written, clock, measure
+from steelyard.measures import agree_as_written, measure
+from steelyard.moments import Clock, Day
 from steelyard.protocols import get_protocol
 from steelyard.protocols.atoms import Rules, atom_item
 from steelyard.protocols.common import Collected
 from steelyard.records import Atom, Numbered, Tolerance
 from steelyard.runner import run_to_end
 from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict
-from steelyard.tolerance import Day, dates, ruling
+from steelyard.tolerance import ruling
+from steelyard.values import Contents, read
 
 Kind = Literal["statistic", "specification", "date", "political_date"]
 STAT, SPEC, DATE, POLITICAL = "statistic", "specification", "date", "political_date"
@@ -339,20 +341,23 @@ def test_rounding_is_recognised(value: int, dropped: int) -> None:
 @given(st.integers(0, 23), st.integers(0, 59))
 def test_clocks_are_read_back(hour: int, minute: int) -> None:
     """Any time of day, with 24 hours or with am and pm."""
-    assert clock(f"{hour:02}:{minute:02}") is not None
-    assert clock(f"{hour:02}:{minute:02}")[0] == hour * 60 + minute  # type: ignore[index]
+    found = read(f"{hour:02}:{minute:02}")
+    assert found
+    (time_of_day,) = found.values
+    assert isinstance(time_of_day, Clock)
+    assert time_of_day.minutes == hour * 60 + minute
     half = f"{(hour - 1) % 12 + 1}:{minute:02} {'am' if hour < 12 else 'pm'}"
-    assert clock(half) == (hour * 60 + minute, True)
+    assert read(half) == Contents((Clock(hour * 60 + minute, True),), "\0")
 
 
 @given(st.dates())
 def test_dates_are_read_back(day: Any) -> None:
     """Any date of four digits of year, in three ways of writing it."""
     if day.year >= 1000 and day.year < 2101:
-        expected = [Day(day.year, day.month, day.day)]
-        assert dates(f"{day.year}年{day.month}月{day.day}日") == expected
-        assert dates(day.isoformat()) == expected
-        assert dates(f"{day:%B} {day.day}, {day.year}") == expected
+        expected = Contents((Day(day.year, day.month, day.day),), "\0")
+        assert read(f"{day.year}年{day.month}月{day.day}日") == expected
+        assert read(day.isoformat()) == expected
+        assert read(f"{day:%B} {day.day}, {day.year}") == expected
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from([STAT, SPEC, DATE, POLITICAL]))

@@ -86,6 +86,13 @@ UNITS: dict[str, dict[str, str]] = {
     "pounds sterling": {"1": "英镑 英鎊 £ gbp"},
     "light years": {"1": "光年 light-year lightyear"},
 }
+# What is counted, by the words that mean the same. It is no unit: 个 says nothing of what there are so many.
+COUNTS = {
+    "people": "个人 個人 名 位 人 people person",
+    "seats": "个座位 個座位 座位 个座 個座 座 seat",
+    "pieces": "个 個",
+    "times": "次 times",
+}
 
 
 class Unit(NamedTuple):
@@ -101,7 +108,7 @@ KNOWN = {
     for dimension, factors in UNITS.items()
     for factor, names in factors.items()
     for name in names.split()
-}
+} | {name: Unit(dimension) for dimension, names in COUNTS.items() for name in names.split()}
 NAMES = "|".join(
     rf"{re.escape(name)}s?(?![a-z])" if name[-1].isascii() and name[-1].isalpha() else re.escape(name)
     for name in sorted(KNOWN, key=len, reverse=True)
@@ -171,16 +178,20 @@ def _and_a_half(found: re.Match[str]) -> str:
 
 
 def _measured(found: Quantity) -> Measure:
-    unit = _unit(found)
     around = f"{found.before} {found.after}"
     bound: Bound = next((name for name, words in BOUNDS.items() if words.search(around)), "")
-    written, step = abs(found.value / found.step), found.step
-    digits = len(str(int(written)))
+    return written(found.value, found.step, _unit(found), bound)
+
+
+def written(value: Fraction, step: Fraction, unit: Unit, bound: Bound = "") -> Measure:
+    """So many of a unit, written so finely."""
+    digits_of = abs(value / step)
+    digits = len(str(int(digits_of)))
     if bound:
         # About 300 says that the last zeros are not meant; two digits always are.
-        while digits > 2 and written % 10 == 0:
-            written, step, digits = written / 10, step * 10, digits - 1
-    return Measure(found.value * unit.factor, unit, step * unit.factor, digits, bound)
+        while digits > 2 and digits_of % 10 == 0:
+            digits_of, step, digits = digits_of / 10, step * 10, digits - 1
+    return Measure(value * unit.factor, unit, step * unit.factor, digits, bound)
 
 
 def _unit(found: Quantity) -> Unit:
@@ -191,19 +202,20 @@ def _unit(found: Quantity) -> Unit:
     if money := CURRENCY.search(found.before):
         known = KNOWN.get(money.group()[0], Unit(money.group()[0]))
         rate = re.match(r"(?:/|每|per\b|an?\b)\s?(\w+)", rest)
-        return _rated(known, rate[1]) if rate else known
+        return rated(known, rate[1]) if rate else known
     match = UNIT.match(rest)
     if match is None:
         return Unit(found.unit)
-    known = _named(match["name"])
-    return _rated(known, match["per"]) if match["per"] else known
+    known = named(match["name"])
+    return rated(known, match["per"]) if match["per"] else known
 
 
-def _named(name: str) -> Unit:
+def named(name: str) -> Unit:
+    """The unit of a name that `UNIT` matched."""
     return KNOWN[name] if name in KNOWN else KNOWN[name.removesuffix("s")]
 
 
-def _rated(unit: Unit, per: str) -> Unit:
+def rated(unit: Unit, per: str) -> Unit:
     """So much for each of something: 元/月, $5 a month."""
     of = KNOWN.get(per) or KNOWN.get(per.removesuffix("s")) or Unit(per)
     return Unit(f"{unit.dimension} per {of.dimension}", unit.factor / of.factor, unit.is_known)
@@ -213,22 +225,16 @@ def _rated(unit: Unit, per: str) -> Unit:
 
 
 def comparable(a: Measure, b: Measure) -> bool:
-    """Whether code can compare them: one dimension, or a unit that one of them leaves out or says in part."""
-    if a.unit.dimension == b.unit.dimension:
-        return True
-    if a.unit.is_known and b.unit.is_known:
-        return False
+    """Whether code can compare them: one dimension, or a unit that one of them leaves out."""
     names = sorted((a.unit.dimension, b.unit.dimension), key=len)
-    # 5 may stand for 5公里, but 0.3 does not stand for 0.3 %; 座 and 个座位 count the same.
-    if not names[0]:
-        return "percent" not in names and not (a.unit.is_known and b.unit.is_known)
-    return not (a.unit.is_known or b.unit.is_known) and names[0] in names[1]
+    # 5 may stand for 5公里, but 0.3 does not stand for 0.3 %, nor 5 for 5元/月.
+    return names[0] == names[1] or not (names[0] or names[1] == "percent" or " per " in names[1])
 
 
 def aligned(a: Measure, b: Measure) -> tuple[Measure, Measure]:
     """Both in the unit of the one that names it: 5 beside 5公里 is 5公里."""
     for bare, other in ((a, b), (b, a)):
-        if not bare.unit.dimension and other.unit.is_known:
+        if not bare.unit.dimension and other.unit.dimension:
             factor = other.unit.factor
             put = bare._replace(value=bare.value * factor, step=bare.step * factor, unit=other.unit)
             return (put, other) if bare is a else (other, put)
@@ -240,7 +246,7 @@ def agree_as_written(a: Measure, b: Measure) -> bool:
 
     A single digit is not a rounded figure (2 小时 is not 100 分钟), unless a word says so (约 2 小时).
     """
-    coarse, fine = (a, b) if a.step >= b.step else (b, a)
+    fine, coarse = sorted((a, b), key=lambda one: (one.step, one.bound, one.value))
     if not coarse.bound and coarse.digits < 2:
         return False
     gap = fine.value - coarse.value
@@ -249,34 +255,3 @@ def agree_as_written(a: Measure, b: Measure) -> bool:
     if coarse.bound == "below" and 0 <= -gap < coarse.step:
         return True
     return abs(gap) * 2 <= coarse.step
-
-
-# --- clock -----------------------------------------------------------------------------------------
-
-CLOCK = re.compile(
-    r"\A(?P<day>凌晨|清晨|早上|早晨|上午|中午|午后|午後|下午|傍晚|晚上|夜里|晚间)?\s?"
-    rf"(?:(?P<hour>\d{{1,2}})[:：时時点點](?P<minute>\d{{1,2}})?分?|(?P<han>[{HAN_NUMERAL}]{{1,3}})[点點時时](?P<han_minute>[{HAN_NUMERAL}]{{1,3}})?分?"
-    r"|(?P<whole>\d{1,2})(?=\s?[ap]\.?m))(?P<half>半)?(?:钟|鐘|整)?\s?(?:(?P<m>[ap])\.?m\.?|o'clock)?\Z"
-)
-LATE = frozenset(("午后", "午後", "下午", "傍晚", "晚上", "晚间"))
-
-
-def clock(text: str) -> tuple[int, bool] | None:
-    """Minutes since midnight, and whether it is plain which half of the day is meant; None for no time of day."""
-    match = CLOCK.match(fold(text).strip().casefold()) if len(text) <= LONGEST_VALUE else None
-    if match is None:
-        return None
-    hour = _whole(match["hour"] or match["whole"] or match["han"])
-    minute = 30 if match["half"] else _whole(match["minute"] or match["han_minute"] or "0")
-    if hour is None or minute is None or hour > 24 or minute > 59:
-        return None
-    if match["m"]:
-        hour = hour % 12 + (12 if match["m"] == "p" else 0)
-    elif match["day"] in LATE and hour < 12:
-        hour += 12
-    return hour * 60 + minute, bool(match["m"] or match["day"] or hour > 12 or (match["hour"] or "").startswith("0"))
-
-
-def _whole(text: str) -> int | None:
-    found = quantity(text)
-    return None if found is None or found.value.denominator != 1 else int(found.value)
