@@ -181,9 +181,10 @@ class Ratio:
         clusters, value, error = self.clusters, self.value, self.error
         if value is None or error is None:
             return None
-        if value in (self._low, self._high) or error <= NO_SPREAD * (self._high - self._low):
+        if value in (self._low, self._high) or error <= NO_SPREAD * abs(value):
             # All alike, they would claim certainty; no values with this mean spread more than yes and no.
-            share = (value - self._low) / (self._high - self._low) if math.isfinite(self._high - self._low) else None
+            span = self._high - self._low
+            share = (value - self._low) / span if math.isfinite(span) else None
             return None if share is None else _on_scale(wilson(share * clusters, clusters), self._low, self._high)
         reach = t_quantile((1 + CONFIDENCE) / 2, clusters - 1) * error
         return max(self._low, value - reach), min(self._high, value + reach)
