@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 DATA = Path("../shared/data")
 Part = Literal["train", "dev", "held_out"]
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -123,6 +124,13 @@ def _uhgeval(line: Mapping[str, Any]) -> Iterator[Row]:
 
 def grouped(found: list[Row]) -> list[Row]:
     """Rows that share a passage or a claim share a document: the first passage of their group."""
+    names: dict[str, str] = {}
+    heads = grouped_by(found, lambda row: (f"claim {row.claim}", *(f"passage {passage}" for passage in row.passages)))
+    return [row._replace(document=names.setdefault(head, row.document)) for row, head in zip(found, heads, strict=True)]
+
+
+def grouped_by(found: Sequence[T], keys: Callable[[T], Sequence[str]]) -> list[str]:
+    """For each thing the name of its group: things that share a key, directly or through others, are in one."""
     leader: dict[str, str] = {}
 
     def head(key: str) -> str:
@@ -131,9 +139,8 @@ def grouped(found: list[Row]) -> list[Row]:
             key = leader[key]
         return key
 
-    for row in found:
-        keys = [head(f"claim {row.claim}"), *(head(f"passage {passage}") for passage in row.passages)]
-        for key in keys[1:]:
-            leader[head(key)] = head(keys[0])
-    names: dict[str, str] = {}
-    return [row._replace(document=names.setdefault(head(f"claim {row.claim}"), row.document)) for row in found]
+    for one in found:
+        first, *others = keys(one)
+        for key in others:
+            leader[head(key)] = head(first)
+    return [head(keys(one)[0]) for one in found]
