@@ -1,4 +1,4 @@
-"""What an audit found out about a judge, as one frozen value."""
+"""The result of an audit, as one frozen value."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SuiteFacts(Record):
 
 
 class ScopeFacts(Record):
-    """What was measured. Cards are held against each other only where this is the same."""
+    """What was measured. Cards are compared only where this is the same."""
 
     protocols: tuple[str, ...]
     sections: tuple[str, ...]

@@ -123,7 +123,7 @@ class Auditor:
         await self.judge.aclose()
 
     def card(self, language: Language, version: str, made: str, data: str | None = None) -> Card:
-        """What was found out so far."""
+        """The results so far."""
         parts = tuple(
             measure(
                 plan, {id.partition("/")[2]: v for id, v in self._verdicts.items() if id.startswith(f"{plan.data}/")}

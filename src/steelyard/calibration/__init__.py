@@ -1,4 +1,4 @@
-"""A judge held against people: how well they agree, where they do not, and what that makes of the run's scores."""
+"""A judge compared with people: how well they agree, where they do not, and what that makes of the run's scores."""
 
 from __future__ import annotations
 
