@@ -17,8 +17,9 @@ Standing = Literal["supported", "partial", "unsupported", "no_claim"]
 
 # A view or an advice is nobody's to check, unless the passages speak to it beyond doubt.
 SURELY = 0.9
-# A statement this short is understood only with what it answers.
-SHORT = 3
+# A statement of so few words is understood only with the sentence it is a phrase of, or with what it answers.
+SHORT = 4
+LONGEST_SEARCHED = 40
 LEANS = re.compile(
     r"\W*(?:(?:and|but|so|also|then|however) )?(?:it|its|they|their|them|this|that|these|those|he|his|she|her|there|both|the (?:former|latter))\b"
     r"|\W*(?:而且|并且|此外|另外|同时|但是?|不过|所以|因此|也|还)?(?:它|他|她|其|该|此|这|那|本|両者|两者|前者|后者)",
@@ -62,17 +63,18 @@ class Statement(NamedTuple):
 
 
 def in_context(texts: Sequence[str], answer: str, question: str) -> list[Claim]:
-    """Each text with what it leans on: the sentence of the answer before its own, or the question."""
+    """Each text with what it leans on: its own sentence, the one before it, or the question."""
     said = sentences(answer)
     return [Claim(text, _leaned_on(text, said, question)) for text in texts]
 
 
 def _leaned_on(text: str, said: Sequence[str], question: str) -> str:
+    place = next((at for at, sentence in enumerate(said) if text[:LONGEST_SEARCHED] in sentence), None)
     if len(words(text)) <= SHORT:
-        return question
+        is_phrase = place is not None and len(said[place]) > 2 * len(text)
+        return said[place] if place is not None and is_phrase else question
     if not LEANS.match(text):
         return ""
-    place = next((at for at, sentence in enumerate(said) if text[:20] in sentence), 0)
     return said[place - 1] if place else question
 
 
