@@ -41,10 +41,10 @@ class EmbeddedJudge:
     `reader` reads passages and claims in place of the network in the box (`judges/verifier.py`).
     """
 
-    def __init__(self, reader: Reader | None = None, *, name: str = "embedded") -> None:
+    def __init__(self, reader: Reader | None = None, *, name: str = "embedded", within: float | None = None) -> None:
         self.name = name
-        self._reader = reader
-        self._pool = ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="embedded")
+        self._reader, self._within = reader, within
+        self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="embedded")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which code and weights judged."""
@@ -75,14 +75,15 @@ class EmbeddedJudge:
         from steelyard.judges.embedded.network import within
 
         try:
-            with within(WITHIN):
+            with within(self._within or WITHIN):
                 found = task_function(ask.task)(ask.data, ask.language, self._reader)
             # By name and value: an ask may want another model of the same shape.
             return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
         except JudgeError:
             raise
         except TimeoutError:
-            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {WITHIN:g} seconds")
+            seconds = self._within or WITHIN
+            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {seconds:g} seconds")
         except Exception as error:  # one sample that breaks something must not end a run over a million
             return Unjudged(reason="judge_failed", detail=f"{ask.task}: {type(error).__name__}: {error}")
 
@@ -102,16 +103,16 @@ def _size(value: object) -> int:
     return sum(map(_size, value)) if isinstance(value, tuple) else 0
 
 
-def _cores() -> int:
+def usable_cores() -> int:
     """The cores this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
-def edition() -> str:
+def edition(package: str = "steelyard.judges.embedded") -> str:
     """The content address of everything that shapes the answers: the code and the weights."""
     digest = hashlib.sha256()
-    for file in _files(files("steelyard.judges.embedded")):
+    for file in _files(files(package)):
         digest.update(file.name.encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
