@@ -10,9 +10,8 @@ from steelyard.tasks import ComplianceData, ComplianceReply, ComplianceVerdict
 LONGEST_ANSWER = 3000
 LONGEST_PROMPT = 600
 # From the first share for yes on a criterion is met, up to the second it is not; in between it stays open. No labelled
-# set was at hand: these numbers part twelve examples of our own.
-MET = 0.6
-NOT_MET = {"zh": 0.42, "en": 0.25}
+# set was at hand: with these numbers, none of twelve examples of our own got a wrong label, and three got one.
+MET, NOT_MET = 0.65, 0.15
 
 
 def settled(data: ComplianceData, reply: ComplianceReply, model: Model) -> ComplianceReply:
@@ -34,7 +33,7 @@ def _verdict(item: Numbered, data: ComplianceData, model: Model) -> ComplianceVe
     spoken = language(criterion)
     values = {"prompt": data.prompt[:LONGEST_PROMPT], "answer": data.answer, "criterion": criterion}
     share = share_of_yes(model, "compliance", spoken, values)
-    if share is None or NOT_MET[spoken] < share < MET:
+    if share is None or NOT_MET < share < MET:
         return None
     is_met = share >= MET
     percent = round(100 * (share if is_met else 1 - share))
