@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from steelyard.text import in_simplified, sentences
 from training.answers import Serving, answers, servings
 from training.entailment.backbone import BEGIN, END, read_backbone, tokenizer_of
-from training.entailment.excerpts import Passages, words
+from steelyard.judges.embedded.excerpts import Passages, words
 from training.planted import pairs
 from training.profiles import profiles
 from training.sets import DATA, Part, Row, grouped_by, rows
@@ -81,6 +81,10 @@ def laid_out(premise: Sequence[int], context: Sequence[int], claim: Sequence[int
     return [*head, *tail], len(head) + 1
 
 
+def _joined(parts: Sequence[Sequence[int]]) -> list[int]:
+    return [piece for number, part in enumerate(parts) for piece in ((END, *part) if number else part)]
+
+
 class Examples:
     """Makes examples with one tokenizer and one die."""
 
@@ -109,7 +113,7 @@ class Examples:
             excerpt = known[row.passages].excerpt(words(f"{claim} {leaned_on}"), self._budget(row))
             one, other = self.pieces([claim, context])
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
-            laid = laid_out(excerpt.pieces(END), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
+            laid = laid_out(_joined(excerpt.parts()), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
             yield Example(*laid, label, row.set)
 
     def serving(self, found: Iterable[Serving]) -> Iterator[Example]:

@@ -29,7 +29,6 @@ SHORTEST_STEM = 4
 
 # In characters. What is longer is cut at a comma: a network cannot read half of it.
 LONGEST_SENTENCE = 220
-LONGEST_PASSAGES = 60_000
 CUTS = "，,；;：:、 "
 # In pieces: enough of a title or an opening to know what the passage is about.
 LEAD = 20
@@ -78,17 +77,13 @@ class Excerpt(NamedTuple):
     is_whole: bool
     """Whether nothing was left out."""
 
-    def pieces(self, between: int) -> list[int]:
-        """The pieces to read; `between` stands between two passages."""
-        found: list[int] = []
-        last = None
+    def parts(self) -> list[list[int]]:
+        """The pieces to read, one list for each passage."""
+        found: dict[int, list[int]] = {}
         for sentence in self.sentences:
-            if last is not None and sentence.passage != last:
-                found.append(between)
-            last = sentence.passage
             is_lead = sentence.place == 0 and sentence.passage in self.leads
-            found += sentence.pieces[:LEAD] if is_lead else sentence.pieces
-        return found
+            found.setdefault(sentence.passage, []).extend(sentence.pieces[:LEAD] if is_lead else sentence.pieces)
+        return list(found.values())
 
 
 class Passages:
@@ -161,7 +156,7 @@ class Passages:
 def _cut(passage: str) -> list[str]:
     """The sentences of a passage; very long ones at their commas."""
     found: list[str] = []
-    for sentence in sentences(passage[:LONGEST_PASSAGES]):
+    for sentence in sentences(passage):
         while len(sentence) > LONGEST_SENTENCE:
             at = max(sentence.rfind(mark, LONGEST_SENTENCE // 3, LONGEST_SENTENCE) for mark in CUTS) + 1
             at = at or LONGEST_SENTENCE
