@@ -17,13 +17,8 @@ from steelyard.judges.embedded.network import Odds, Pair
 from steelyard.judges.verifiers.reader import UNREAD, Verifier
 
 
-def pair(reader: Verifier, claim: str, *passages: str, context: str = "") -> Pair:
-    found = reader.pieces([claim, context, *passages])
-    return Pair(found[2:], found[1], found[0])
-
-
 def odds(reader: Verifier, claim: str, *passages: str, context: str = "") -> Odds:
-    (found,) = reader.read([pair(reader, claim, *passages, context=context)])
+    (found,) = reader.read([Pair(passages, context, claim)])
     assert sum(found) == pytest.approx(1)
     return found
 
@@ -116,6 +111,7 @@ class TestTokens:
     def test_only_pieces_of_the_claim_count(self, reader: Verifier) -> None:
         """What is labelled in the passage or in the question is no matter."""
         assert odds(reader, "yes", "no no", context="no").supported == pytest.approx(share(3, 0))
+        assert odds(reader, "no", "no").supported == pytest.approx(share(0, 3))
 
     def test_first_token_can_speak_for_all(self, tmp_path: Path) -> None:
         """`tokens = "first"`: some models write their label there."""
@@ -187,12 +183,16 @@ class TestLength:
         make_verifier(tmp_path, ("unsupported", "supported"), TWO, claim_only=False)
         reader = Verifier(toml(tmp_path, settings))
         assert odds(reader, "yes yes", "a " * 500, "b " * 500).supported == pytest.approx(share(6, 0))
-        assert odds(reader, "a", "a " * 500 + "no", "yes b").supported == pytest.approx(share(3, 0))
+        assert odds(reader, "a", "yes " + "a " * 500 + "no", "no").supported == pytest.approx(share(3, 0))
 
     def test_context_gives_way_before_the_claim(self, tmp_path: Path) -> None:
         """A long question does not push the claim out."""
         reader = Verifier(make_verifier(tmp_path))
         assert odds(reader, "yes", "b", context="no " * 100).supported == pytest.approx(share(3, 0, 0))
+
+    def test_sizes_are_the_models_own(self, tmp_path: Path) -> None:
+        """A text is as long as the model's vocabulary makes it, without marks."""
+        assert Verifier(make_verifier(tmp_path)).sizes(["yes no", "", "a"]) == [2, 0, 1]
 
     def test_endless_claim_is_not_read(self, tmp_path: Path) -> None:
         """A claim that leaves no room for passages, and an empty one, are unknown."""
@@ -222,7 +222,7 @@ class TestBatches:
     def test_are_as_one_by_one(self, texts: list[tuple[list[str], list[str]]], readers: dict[str, Verifier]) -> None:
         """Neighbours in a batch and padding change nothing, and answers come in the order of the pairs."""
         for reader in readers.values():
-            pairs = [pair(reader, " ".join(claim[:20]), " ".join(passage)) for claim, passage in texts]
+            pairs = [Pair((" ".join(passage),), "", " ".join(claim[:20])) for claim, passage in texts]
             together = reader.read(pairs)
             assert len(together) == len(pairs)
             for one, found in zip(pairs, together, strict=True):

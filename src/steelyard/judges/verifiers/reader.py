@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.errors import ConfigError, JudgeError
-from steelyard.judges.embedded.network import Odds, Pair, session
+from steelyard.judges.embedded.network import Odds, Pair, in_time, session
 from steelyard.judges.verifiers.folder import VerifierFolder
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS, CELLS = 16, 4096
-# A claim that leaves the passages less than this share of the input is not read.
-LEAST = 4
+# A claim that leaves the passages less than a quarter of the input is not read.
+MOST_OF_CLAIM = 0.75
 # What a claim that cannot be read gets: nothing is known of it.
 UNREAD = Odds(0.0, 0.0, 1.0)
 SLOT = re.compile(r"\{(premise|context|claim)\}")
@@ -31,24 +31,11 @@ KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class Row(NamedTuple):
-    """One input of the model. `claim` are the places of the claim's pieces."""
+    """One input of the model; `claim` are the places of the claim's pieces."""
 
     ids: list[int]
     kinds: list[int]
-    claim: range
-
-
-class Marks(NamedTuple):
-    """What the tokenizer puts before, between and behind two texts: pieces, and the kinds of all five parts."""
-
-    before: list[int]
-    between: list[int]
-    behind: list[int]
-    kinds: tuple[int, int, int, int, int]
-
-    @property
-    def size(self) -> int:
-        return len(self.before) + len(self.between) + len(self.behind)
+    claim: list[int]
 
 
 class Verifier:
@@ -61,13 +48,10 @@ class Verifier:
         self._folder = VerifierFolder(folder)
         self._known = digest
         self._settings, self._outputs = self._folder.settings, self._folder.outputs
-        self._texts = self._tokenizer()
-        # A passage that holds the name of a mark must not be cut in two by it; a template may hold marks.
-        self._texts.encode_special_tokens = True
-        self._templates = self._tokenizer()
-        self._marks = self._find_marks()
-        self._gap = self._find_gap()
-        self._session = self._load()
+        self._tokenizer, self._pairs = self._load_tokenizer(), self._load_tokenizer()
+        strategy = "only_second" if self._settings.claim_first else "only_first"
+        self._pairs.enable_truncation(self._folder.length, strategy=strategy)
+        self._session = self._load_model()
         self._reads_tokens = self._check_output()
 
     @cached_property
@@ -79,16 +63,16 @@ class Verifier:
     def windows(self) -> tuple[int, ...]:
         return self._folder.windows
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """Texts into pieces of the model's vocabulary, without marks."""
-        plain = [self._without_marks(text) for text in texts]
-        return [list(found.ids) for found in self._texts.encode_batch(plain, add_special_tokens=False)]
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        """How many pieces of the model's vocabulary each text has."""
+        return [len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def read(self, pairs: Sequence[Pair]) -> list[Odds]:
         """How each claim stands to its passages."""
         found = [UNREAD] * len(pairs)
         rows = {place: row for place, pair in enumerate(pairs) if (row := self._row(pair))}
         for places in _batches(rows):
+            in_time()
             logits = self._run([rows[place] for place in places])
             for at, place in enumerate(places):
                 found[place] = self._odds(logits[at], rows[place])
@@ -97,85 +81,73 @@ class Verifier:
     # --- what the model is given -------------------------------------------------------------------
 
     def _row(self, pair: Pair) -> Row | None:
-        """The input for one pair. Where it is too long, the context goes first, then the ends of the passages."""
-        claim, context = list(pair.claim), list(pair.context)
-        most = self._folder.length - self._folder.length // LEAST
-        if len(claim) > most or not claim:
+        """The input for one pair. Where it is too long, the context goes first, then the end of the passages."""
+        claim, context = self._without_marks(pair.claim).strip(), self._without_marks(pair.context).strip()
+        premise = "\n".join(filter(None, map(self._without_marks, pair.premise)))
+        size, leaning = self.sizes([claim, context])
+        most = self._folder.length * MOST_OF_CLAIM
+        if not claim or size > most:
             return None
-        if len(claim) + len(context) > most or self._settings.context == "none":
-            context = []
-        return self._filled(pair, claim, context) if self._settings.template else self._paired(pair, claim, context)
+        if size + leaning > most or self._context_goes == "none":
+            context = ""
+        return (self._filled if self._settings.template else self._paired)(premise, context, claim)
 
-    def _paired(self, pair: Pair, claim: list[int], context: list[int]) -> Row:
+    def _paired(self, premise: str, context: str, claim: str) -> Row:
         """Two texts with the tokenizer's own marks."""
-        leaning = [*context, *self._gap] if context else []
-        with_claim = self._context_with_claim
-        room = self._folder.length - self._marks.size - len(claim) - len(leaning)
-        premise = self._joined(_shortened(pair.premise, room - len(self._gap) * len(pair.premise)))
-        if with_claim:
-            claim_text = [*leaning, *claim]
-        else:
-            premise, claim_text = [*premise, *([*self._gap, *context] if context else [])], claim
-        parts = (claim_text, premise) if self._settings.claim_first else (premise, claim_text)
-        laid = (self._marks.before, parts[0], self._marks.between, parts[1], self._marks.behind)
-        ids = [piece for part in laid for piece in part]
-        kinds = [kind for part, kind in zip(laid, self._marks.kinds, strict=True) for _ in part]
-        ends = sum(map(len, laid[: 2 if self._settings.claim_first else 4]))
-        return Row(ids, kinds, range(ends - len(claim), ends))
+        first = f"{context}\n{premise}" if context and self._context_goes == "premise" else premise
+        second = f"{context} {claim}" if context and self._context_goes == "claim" else claim
+        texts = (second, first) if self._settings.claim_first else (first, second)
+        found = self._pairs.encode(*texts)
+        begins, own = len(second) - len(claim), 0 if self._settings.claim_first else 1
+        places = [
+            at
+            for at, (whose, (_, end)) in enumerate(zip(found.sequence_ids, found.offsets, strict=True))
+            if whose == own and end > begins
+        ]
+        return Row(found.ids, found.type_ids, places)
 
-    def _filled(self, pair: Pair, claim: list[int], context: list[int]) -> Row:
-        """One text by the template, cut into pieces as a whole, as the model was taught."""
-        texts = {"claim": self._text(claim), "context": self._text(context)}
-        room = self._folder.length - len(self._templates.encode(self._fill({**texts, "premise": ""})[0]).ids)
+    def _filled(self, premise: str, context: str, claim: str) -> Row:
+        """One text by the template; of the premise as much as there is room for."""
+        text, begins = self._fill("", context, claim)
+        room = self._folder.length - len(self._tokenizer.encode(text).ids)
+        offsets = self._tokenizer.encode(premise, add_special_tokens=False).offsets
         while True:
-            passages = [self._text(part) for part in _shortened(pair.premise, room)]
-            text, span = self._fill({**texts, "premise": "\n".join(filter(None, passages))})
-            encoded = self._templates.encode(text)
-            over = len(encoded.ids) - self._folder.length
-            if over <= 0 or room <= 0:
+            kept = premise if len(offsets) <= room else premise[: offsets[room - 1][1]] if room > 0 else ""
+            text, begins = self._fill(kept, context, claim)
+            found = self._tokenizer.encode(text)
+            over = len(found.ids) - self._folder.length
+            if over <= 0 or not kept:
                 break
             # Pieces of a whole text are not quite those of its parts.
-            room -= over
-        places = [at for at, (start, end) in enumerate(encoded.offsets) if start < span.stop and end > span.start]
-        claim_at = range(places[0], places[-1] + 1) if places else range(0)
-        size = self._folder.length
-        return Row(encoded.ids[:size], encoded.type_ids[:size], claim_at)
+            room = min(room, len(offsets)) - over
+        ends = begins + len(claim)
+        places = [at for at, (start, end) in enumerate(found.offsets) if start < ends and end > begins]
+        return Row(found.ids, found.type_ids, places)
 
-    def _fill(self, texts: dict[str, str]) -> tuple[str, range]:
-        """The template's text, and where the claim stands in it."""
-        text, span = "", range(0)
-        template = self._settings.template or ""
-        has_place = "{context}" in template
+    def _fill(self, premise: str, context: str, claim: str) -> tuple[str, int]:
+        """The template's text, and where the claim begins in it."""
+        template, text, begins = self._settings.template or "", "", 0
+        placed = "{context}" in template
         for number, part in enumerate(SLOT.split(template)):
             if not number % 2:
                 text += part
                 continue
-            added = texts[part]
-            if texts["context"] and not has_place and part == ("claim" if self._context_with_claim else "premise"):
-                added = f"{texts['context']} {added}" if part == "claim" else f"{added}\n{texts['context']}"
-            text += added
-            if part == "claim":
-                span = range(len(text) - len(texts["claim"]), len(text))
-        return text, span
+            if context and (part == "context" or (not placed and part == self._context_goes)):
+                text += context if part == "context" else f"{context} " if part == "claim" else f"{context}\n"
+            begins = len(text) if part == "claim" else begins
+            text += {"premise": premise, "claim": claim, "context": ""}[part]
+        return text, begins
 
     @property
-    def _context_with_claim(self) -> bool:
+    def _context_goes(self) -> str:
         """A token classifier labels the claim alone, so its question stands with the passages."""
-        return (self._settings.context or ("premise" if self._reads_tokens else "claim")) == "claim"
-
-    def _text(self, pieces: Sequence[int]) -> str:
-        return self._without_marks(self._texts.decode(list(pieces), skip_special_tokens=False)).strip()
+        return self._settings.context or ("premise" if self._reads_tokens else "claim")
 
     def _without_marks(self, text: str) -> str:
-        for mark in self._mark_names:
+        """A passage that holds the name of a mark must not be cut in two by it."""
+        for mark in self._marks:
             text = text.replace(mark, " ")
         return text
-
-    def _joined(self, passages: Sequence[Sequence[int]]) -> list[int]:
-        joined: list[int] = []
-        for part in filter(None, passages):
-            joined += [*self._gap, *part] if joined else part
-        return joined
 
     # --- what it says ------------------------------------------------------------------------------
 
@@ -208,24 +180,21 @@ class Verifier:
 
     def _odds(self, logits: NDArray[np.float32], row: Row) -> Odds:
         if not self._reads_tokens:
-            return self._meant(_softmax(logits if logits.ndim == 1 else logits[0]))
-        spans = _softmax(logits[row.claim.start : row.claim.stop])
-        if not len(spans):
+            shares = _softmax(logits if logits.ndim == 1 else logits[0])
+            supported, against = float(shares[self._outputs.supported]), self._outputs.contradicted
+            contradicted = 0.0 if against is None else float(shares[against])
+            return Odds(supported, contradicted, max(0.0, 1.0 - supported - contradicted))
+        if not row.claim:
             return UNREAD
-        support = [float(one) for one in spans[:, self._outputs.supported]]
+        support = [float(one) for one in _softmax(logits[row.claim])[:, self._outputs.supported]]
         # Neighbours that are rather unsupported are one span; a single piece says little by itself.
         runs = [list(run) for bad, run in groupby(support, lambda one: one < 0.5) if bad]
         worst = min((sum(run) / len(run) for run in runs), default=min(support))
         return Odds(worst, 0.0, 1.0 - worst)
 
-    def _meant(self, shares: NDArray[np.float32]) -> Odds:
-        supported = float(shares[self._outputs.supported])
-        contradicted = 0.0 if self._outputs.contradicted is None else float(shares[self._outputs.contradicted])
-        return Odds(supported, contradicted, max(0.0, 1.0 - supported - contradicted))
-
     # --- loading -----------------------------------------------------------------------------------
 
-    def _tokenizer(self) -> Any:
+    def _load_tokenizer(self) -> Any:
         from tokenizers import Tokenizer
 
         try:
@@ -238,31 +207,10 @@ class Verifier:
         return found
 
     @cached_property
-    def _mark_names(self) -> list[str]:
-        return [token.content for token in self._templates.get_added_tokens_decoder().values() if token.special]
+    def _marks(self) -> list[str]:
+        return [token.content for token in self._tokenizer.get_added_tokens_decoder().values() if token.special]
 
-    def _find_marks(self) -> Marks:
-        """From the encoding of two one-letter texts: what belongs to neither."""
-        found = self._texts.encode("a", "b")
-        owners = found.sequence_ids
-        first, second = (range(owners.index(one), len(owners) - owners[::-1].index(one)) for one in (0, 1))
-        bounds = (
-            range(first.start),
-            first,
-            range(first.stop, second.start),
-            second,
-            range(second.stop, len(owners)),
-        )
-        kinds = [found.type_ids[bound.start] if len(bound) else 0 for bound in bounds]
-        before, between, behind = ([found.ids[at] for at in bounds[part]] for part in (0, 2, 4))
-        return Marks(before, between, behind, (kinds[0], kinds[1], kinds[2], kinds[3], kinds[4]))
-
-    def _find_gap(self) -> list[int]:
-        """What stands between two passages: a new line, where the vocabulary has one."""
-        pieces = list(self._texts.encode("\n", add_special_tokens=False).ids)
-        return pieces if "\n" in self._texts.decode(pieces) else []
-
-    def _load(self) -> Any:
+    def _load_model(self) -> Any:
         try:
             found = session(self._folder.model)
         except JudgeError:
@@ -286,24 +234,14 @@ class Verifier:
 
     def _check_output(self) -> bool:
         """Try the model on a short pair: whether it labels tokens, and has as many labels as it says."""
-        short = self._texts.encode("a", "b")
-        (one,) = self._run([Row(short.ids, short.type_ids, range(0))])
+        short = self._tokenizer.encode("a", "b")
+        (one,) = self._run([Row(short.ids, short.type_ids, [])])
         if one.ndim not in (1, 2) or one.shape[-1] != self._outputs.size:
             raise ConfigError(
                 f"{self._folder.model}: gives {one.shape[-1]} outputs, and {self._outputs.size} are named in "
                 "config.json (id2label) or verifier.toml (labels)"
             )
         return bool(one.ndim == 2 and self._settings.tokens == "claim")
-
-
-def _shortened(passages: Sequence[Sequence[int]], room: int) -> list[Sequence[int]]:
-    """As much of each passage as there is room for; the longest give way first."""
-    kept, left = [0] * len(passages), max(room, 0)
-    by_length = sorted(range(len(passages)), key=lambda at: len(passages[at]))
-    for number, at in enumerate(by_length):
-        kept[at] = min(len(passages[at]), left // (len(passages) - number))
-        left -= kept[at]
-    return [passage[:size] for passage, size in zip(passages, kept, strict=True)]
 
 
 def _batches(rows: dict[int, Row]) -> Iterator[list[int]]:
