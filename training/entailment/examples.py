@@ -94,6 +94,9 @@ class Examples:
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         return [found.ids for found in self._tokenizer.encode_batch(list(texts))]
 
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        return list(map(len, self.pieces(texts)))
+
     def entailment(self, found: Iterable[Mapping[str, str]], name: str) -> Iterator[Example]:
         kept = list(found)
         texts = [in_simplified(pair[side]) for pair in kept for side in ("premise", "claim")]
@@ -107,13 +110,13 @@ class Examples:
             if row.label in LEFT_OUT:
                 continue
             if row.passages not in known:
-                known = {row.passages: Passages(row.passages, self.pieces)}
+                known = {row.passages: Passages(row.passages, self.sizes)}
             claim, context = in_simplified(row.claim), in_simplified(self._context(row))
             leaned_on = context if row.set in ("uhgeval", "answers") else ""
             excerpt = known[row.passages].excerpt(words(f"{claim} {leaned_on}"), self._budget(row))
             one, other = self.pieces([claim, context])
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
-            laid = laid_out(_joined(excerpt.parts()), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
+            laid = laid_out(_joined(self.pieces([*map(in_simplified, excerpt.parts())])), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
             yield Example(*laid, label, row.set)
 
     def serving(self, found: Iterable[Serving]) -> Iterator[Example]:

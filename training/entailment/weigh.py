@@ -151,8 +151,7 @@ def entailment(network: Network, data: Path, most: int) -> None:
     sets[f"{HELD_BACK} held back"] = [pair for pair, is_held in zip(kept, held_back(kept), strict=True) if is_held]
     for name, pairs in sets.items():
         pairs = random.Random(DIE).sample(pairs, min(most, len(pairs)))
-        ids = network.pieces([pair[side] for pair in pairs for side in ("premise", "claim")])
-        odds = network.read([Pair([premise], (), claim) for premise, claim in zip(ids[::2], ids[1::2], strict=True)])
+        odds = network.read([Pair((pair["premise"],), "", pair["claim"]) for pair in pairs])
         found = np.array(odds).argmax(1)
         wanted = np.array([LABELS[pair["label"]] for pair in pairs])
         print(f"{name}: {len(pairs)} pairs, right {np.mean(found == wanted):.3f}", flush=True)

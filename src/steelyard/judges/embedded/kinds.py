@@ -303,3 +303,16 @@ def is_yes(text: str) -> bool | None:
     """True for a bare yes, False for a bare no, None for anything that says more."""
     found = OUTRIGHT.fullmatch(plain(text).strip(EDGE))
     return found["yes"] is not None if found else None
+
+
+# --- what everybody grants -------------------------------------------------------------------------
+
+COMMONPLACE = re.compile(
+    r"重要|关键|必不可少|不可或缺|不可忽视|离不开|有助于|有利于|息息相关|密切相关|至关|值得(?:注意|重视)"
+    r"|\b(?:important|essential|crucial|vital|matters?|key (?:to|part|role|factor)|plays? an? \w+ (?:role|part)|worth)\b"
+)
+
+
+def is_commonplace(text: str) -> bool:
+    """Whether a statement says that something matters, helps or wants care."""
+    return bool(COMMONPLACE.search(plain(text)))

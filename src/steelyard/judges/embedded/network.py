@@ -59,15 +59,18 @@ class Odds(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """What is read together, as pieces of the reader's vocabulary: passages, what the claim leans on, the claim."""
+    """What is read together: parts of the passages, what the claim leans on, the claim."""
 
-    premise: Sequence[Sequence[int]]
-    context: Sequence[int]
-    claim: Sequence[int]
+    premise: tuple[str, ...]
+    context: str
+    claim: str
 
 
 class Reader(Protocol):
-    """Reads pairs. `windows` are how many pieces of the passages it reads: a short look, then more if in doubt."""
+    """Reads pairs. `windows` are how much of the passages it reads: a short look, then more if in doubt.
+
+    They count in the reader's own pieces of text, as `sizes` does.
+    """
 
     @property
     def identity(self) -> str: ...
@@ -75,7 +78,7 @@ class Reader(Protocol):
     @property
     def windows(self) -> tuple[int, ...]: ...
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def sizes(self, texts: Sequence[str]) -> list[int]: ...
 
     def read(self, pairs: Sequence[Pair]) -> list[Odds]: ...
 
@@ -102,10 +105,14 @@ class Network:
             return []
         return [found.ids for found in self._tokenizer.encode_batch([in_simplified(text) for text in texts])]
 
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        return list(map(len, self.pieces(texts)))
+
     def read(self, pairs: Sequence[Pair]) -> list[Odds]:
         """How each claim stands to its passages."""
         found: list[Odds | None] = [None] * len(pairs)
-        rows = [_laid_out(*pair) for pair in pairs]
+        ids = iter(self.pieces([text for pair in pairs for text in (*pair.premise, pair.context, pair.claim)]))
+        rows = [_laid_out([next(ids) for _ in pair.premise], next(ids), next(ids)) for pair in pairs]
         for places, pieces, kinds in _batches(rows):
             labels, state = self._lower.run(["first", "state"], {"pieces": pieces, "kinds": kinds})
             doubtful = (labels.max(1) < PLAIN).nonzero()[0]

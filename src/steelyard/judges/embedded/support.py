@@ -112,7 +112,7 @@ class Reading:
     def __init__(self, passages: Sequence[str], voice: Voice, reader: Reader | None = None) -> None:
         self.passages, self._voice = passages, voice
         self._reader = reader or network()
-        self._cut = Passages(passages, self._reader.pieces)
+        self._cut = Passages(passages, self._reader.sizes)
         self._texts = [sentence.text for sentence in self._cut.sentences]
         self._words = frozenset(word for sentence in self._cut.sentences for word in sentence.words)
         self._clauses = frozenset(
@@ -140,12 +140,10 @@ class Reading:
     def _odds(self, claims: Sequence[Claim], wanted: Sequence[frozenset[str]]) -> list[Odds]:
         found = [VERBATIM if self._is_verbatim(claim.text) else None for claim in claims]
         open_ = [at for at, odds in enumerate(found) if odds is None] if self._texts else []
-        ids = self._reader.pieces([text for at in open_ for text in (claims[at].text, claims[at].context)])
-        pieces = {at: (ids[2 * place], ids[2 * place + 1]) for place, at in enumerate(open_)}
         whole: set[int] = set()
         for window in self._reader.windows:
             looked = {at: self._cut.excerpt(wanted[at], window) for at in open_ if at not in whole}
-            pairs = [Pair(looked[at].parts(), pieces[at][1], pieces[at][0]) for at in looked]
+            pairs = [Pair(looked[at].parts(), claims[at].context, claims[at].text) for at in looked]
             for at, odds in zip(looked, self._reader.read(pairs), strict=True):
                 earlier = found[at]
                 found[at] = odds if earlier is None else _between(earlier, odds)
@@ -160,7 +158,7 @@ class Reading:
     def _counted(self, claim: Claim, own: frozenset[str], odds: Odds) -> Evidence:
         in_time()
         best = max(
-            self._cut.sentences, key=lambda one: (len(one.words & own), -len(one.pieces), -one.place), default=None
+            self._cut.sentences, key=lambda one: (len(one.words & own), -one.size, -one.place), default=None
         )
         of_best = len(best.words & own) / len(own) if best and own else 0.0
         seen = clash(claim.text, best.text, self._texts) if best and of_best >= SAME_MATTER else None
