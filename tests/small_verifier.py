@@ -31,21 +31,24 @@ def make_verifier(
     by_token: bool = False,
     claim_only: bool = True,
     model: str = "model.onnx",
+    words: Sequence[str] = (),
     **config: object,
 ) -> Path:
-    """A folder as Hugging Face lays it out. `claim_only`: words of the first text do not count (token_type_ids)."""
+    """A folder as Hugging Face lays it out. `claim_only`: words of the first text do not count (token_type_ids);
+    `words` are known besides those above."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = THREE if weights is None else weights
-    onnx.save(graph(weights, by_token=by_token, claim_only=claim_only), folder / model)
-    tokenizer().save(str(folder / "tokenizer.json"))
+    known = [*WORDS, *words]
+    onnx.save(graph(known, weights, by_token=by_token, claim_only=claim_only), folder / model)
+    tokenizer(known).save(str(folder / "tokenizer.json"))
     named = {} if labels is None else {"id2label": {str(number): name for number, name in enumerate(labels)}}
     settings = {"model_type": "bert", "pad_token_id": PAD, "max_position_embeddings": LONGEST, **named, **config}
     (folder / "config.json").write_text(json.dumps(settings), "utf-8")
     return folder
 
 
-def tokenizer() -> Tokenizer:
-    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+def tokenizer(words: Sequence[str]) -> Tokenizer:
+    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_special_tokens(WORDS[:4])
     marks = [(word, WORDS.index(word)) for word in ("[CLS]", "[SEP]")]
@@ -58,11 +61,13 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def graph(weights: dict[str, tuple[float, ...]], *, by_token: bool, claim_only: bool) -> onnx.ModelProto:
+def graph(
+    words: Sequence[str], weights: dict[str, tuple[float, ...]], *, by_token: bool, claim_only: bool
+) -> onnx.ModelProto:
     outputs = len(next(iter(weights.values())))
-    table = np.zeros((len(WORDS), outputs), np.float32)
+    table = np.zeros((len(words), outputs), np.float32)
     for word, row in weights.items():
-        table[WORDS.index(word)] = row
+        table[words.index(word)] = row
     table[PAD] = 100 * np.arange(outputs)
     shape = ["rows", "width"]
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if claim_only else [])]

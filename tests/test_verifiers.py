@@ -11,10 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from command import Steelyard, lines_of, write_lines
 from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
+from steelyard.config import Config
 from steelyard.errors import ConfigError, JudgeError
+from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.network import Odds, Pair
+from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.support import Claim, Reading
 from steelyard.judges.verifiers.reader import UNREAD, Verifier
+from steelyard.prompts import Prompts
 
 
 def odds(reader: Verifier, claim: str, *passages: str, context: str = "") -> Odds:
@@ -334,3 +340,78 @@ class TestBadFolders:
         make_verifier(tmp_path, architectures=["BertForSequenceClassification"], torch_dtype="float32")
         assert "architectures" in json.loads((tmp_path / "config.json").read_text("utf-8"))
         assert Verifier(tmp_path).windows == (LONGEST * 3 // 4,)
+
+
+class TestReading:
+    """The embedded judge's own reading with another reader in it."""
+
+    @pytest.mark.parametrize(
+        ("claim", "label"), [("yes yes", "supported"), ("no no", "contradicted"), ("maybe maybe", "unknown")]
+    )
+    def test_verifier_decides(self, claim: str, label: str, tmp_path: Path) -> None:
+        """Its own probability is the confidence; thresholds that were drawn for the network in the box do not apply."""
+        reading = Reading(["filler a b filler"], Voice("en"), Verifier(make_verifier(tmp_path)))
+        found = reading.support(Claim(claim))
+        assert found.label == label
+        assert found.confidence == pytest.approx(share(6, 0, 0), abs=0.005)
+
+    def test_value_in_the_place_of_another_weighs_against_it(self, tmp_path: Path) -> None:
+        """An exact clash is not outvoted by a verifier that is only rather sure."""
+        rather_sure = make_verifier(tmp_path, weights={"fee": (2.0, 0.0, 0.0)}, words=["fee", "The", "is"])
+        reading = Reading(["The fee is 30 dollars a year."], Voice("en"), Verifier(rather_sure))
+        assert reading.support(Claim("The fee is due every year")).label == "supported"
+        found = reading.support(Claim("The fee is 50 dollars a year."))
+        assert found.label == "contradicted"
+        assert found.difference is not None
+        assert (found.difference.claimed[:2], found.difference.stated[:2]) == ("50", "30")
+
+
+class TestJudge:
+    async def test_is_named_by_its_folder(self, tmp_path: Path) -> None:
+        """`verifier:PATH` and a table of kind "verifier" make the same judge; its manifest names the weights."""
+        folder = make_verifier(tmp_path / "mine")
+        (tmp_path / "steelyard.toml").write_text(f'[judges.v]\nkind = "verifier"\nmodel = "{folder}"\n', "utf-8")
+        config = Config.load(tmp_path / "steelyard.toml", {})
+        judges = [config.judge(name, Prompts.shipped()) for name in (f"verifier:{folder}", "v")]
+        assert {judge.name for judge in judges} == {"verifier:mine"}
+        (one, other) = (judge.describe() for judge in judges if isinstance(judge, EmbeddedJudge))
+        assert one == other
+        assert one["model"].startswith("mine-")
+        for judge in judges:
+            await judge.aclose()
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("verifier", "a verifier needs a model"),
+            ("verifier:", "a verifier needs a model"),
+            ("verifier:./nowhere", "there is no folder nowhere with a verifier"),
+            ("verifier:nobody", "there is no verifier 'nobody'"),
+            ("v", "colour: a verifier has only model"),
+        ],
+    )
+    def test_slips_are_named(self, name: str, said: str, tmp_path: Path) -> None:
+        """What is missing or too much is said, with what to write."""
+        (tmp_path / "steelyard.toml").write_text('[judges.v]\nkind = "verifier"\ncolour = 1\n', "utf-8")
+        config = Config.load(tmp_path / "steelyard.toml", {"STEELYARD_MODELS": str(tmp_path)})
+        with pytest.raises((ConfigError, JudgeError), match=said):
+            config.judge(name, Prompts.shipped())
+
+    def test_judges_a_run(self, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A pulled verifier judges on the command line, and the results carry its name."""
+        monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path / "models"))
+        assert steelyard("models", "pull", "mine", "--from", make_verifier(tmp_path / "made")).code == 0
+        row = {
+            "id": "1",
+            "question": "Does a follow ?",
+            "references": ["filler a b filler"],
+            "answer": "a yes yes yes.",
+        }
+        rows = write_lines(tmp_path / "rows.jsonl", [row])
+        out = tmp_path / "out.jsonl"
+        store = tmp_path / "s.db"
+        done = steelyard("run", rows, "-p", "atomic", "-j", "verifier:mine", "-o", out, "--store", store)
+        assert done.code == 0, done.err
+        (found,) = lines_of(out)
+        assert found["judge"] == "verifier:mine"
+        assert [atom["label"] for atom in found["items"]] == ["correct"]
