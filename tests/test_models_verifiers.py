@@ -157,6 +157,9 @@ class TestFolder:
         folder, _ = shelf.find("mine")
         os.utime(folder / "model.onnx", ns=(1, 1))
         shelf.find("mine")
+        record = shelf.record("mine")
+        assert record is not None
+        assert record.files["model.onnx"].modified == 1
         (folder / "config.json").write_text("{}", "utf-8")
         with pytest.raises(JudgeError, match=r"config\.json is no longer the file that was pulled"):
             shelf.find("mine")
@@ -224,6 +227,14 @@ class TestHub:
         hub.stop_after = None
         pull("mine", "hub:someone/thing", shelf)
         assert Verifier(*shelf.find("mine")).windows
+
+    def test_what_another_source_left_is_not_mixed_in(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+        """Files of an earlier pull that broke off, from elsewhere, are not taken for this one's."""
+        shelf.path_for("mine").mkdir(parents=True)
+        (shelf.path_for("mine") / "verifier.toml").write_text("length = 32\n", "utf-8")
+        serve(hub, made, "someone/thing")
+        pull("mine", "hub:someone/thing", shelf)
+        assert not (shelf.path_for("mine") / "verifier.toml").exists()
 
     def test_address_of_a_folder(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
         """An address that ends in a slash is one."""

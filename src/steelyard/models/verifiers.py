@@ -1,7 +1,7 @@
 """The verifiers on the shelf: each a folder with a model, its tokenizer and its settings.
 
 They lie in verifiers/NAME, with a record of all hashes (record.json). What the first pull of a verifier without a
-published hash brought stays noted in verifiers/seen.json, also after it was removed: later pulls must match it.
+published hash brought stays noted in verifiers/.seen.json, also after it was removed: later pulls must match it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from steelyard.models.pulling import explained
 from steelyard.models.shelf import NAME, Removed, Shelf, in_words, sha256_of
 from steelyard.models.sources import Told
 
-RECORD = "record.json"
+RECORD, SEEN = "record.json", ".seen.json"
+UNFINISHED = (".part", ".part.json")
 SPARE = 1 << 20
 # The first bytes of an ONNX file: its field 1, the version of the format.
 ONNX = b"\x08"
@@ -78,20 +79,28 @@ class VerifierShelf:
     def record(self, name: str) -> VerifierRecord | None:
         return self._read(self.path_for(name) / RECORD) if NAME.fullmatch(name) else None
 
+    def keep(self, record: VerifierRecord) -> None:
+        """Write the record of a verifier that has just been verified."""
+        _write(self.path_for(record.name) / RECORD, record.model_dump_json(indent=2))
+
     def find(self, name: str) -> tuple[Path, str]:
         """The folder of a pulled verifier and its model's SHA-256, after a look that nothing in it has changed."""
         record = self.record(name)
         if record is None:
             raise JudgeError(self._how_to_get(name))
-        folder = self.path_for(name)
+        folder, files = self.path_for(name), dict(record.files)
         for file, noted in record.files.items():
             path = folder / file
             state = path.stat() if path.is_file() else None
-            same = state and (state.st_size, state.st_mtime_ns) == (noted.size, noted.modified)
-            if not same and (state is None or sha256_of(path) != noted.sha256):
+            if state and (state.st_size, state.st_mtime_ns) == (noted.size, noted.modified):
+                continue
+            if state is None or sha256_of(path) != noted.sha256:
                 raise JudgeError(
                     f"{path} is no longer the file that was pulled; steelyard models remove {name} and pull it again"
                 )
+            files[file] = noted.model_copy(update={"modified": state.st_mtime_ns})
+        if files != record.files:
+            self.keep(record.model_copy(update={"files": files}))
         model = next(file for file in record.files if file.endswith(".onnx"))
         return folder, record.files[model].sha256
 
@@ -115,19 +124,16 @@ class VerifierShelf:
 
     def _all_seen(self) -> dict[str, Mapping[str, str]]:
         try:
-            found = json.loads((self.folder / "seen.json").read_bytes())
+            found = json.loads((self.folder / SEEN).read_bytes())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             # Taken for empty, it would let anything through.
-            raise PullError(f"{self.folder / 'seen.json'}: cannot be read: {error}") from error
+            raise PullError(f"{self.folder / SEEN}: cannot be read: {error}") from error
         return found if isinstance(found, dict) else {}
 
     def _note(self, seen: Mapping[str, Mapping[str, str]]) -> None:
-        path = self.folder / "seen.json"
-        draft = path.with_suffix(".json.part")
-        draft.write_text(json.dumps(seen, indent=2) + "\n", encoding="utf-8")
-        draft.replace(path)
+        _write(self.folder / SEEN, json.dumps(seen, indent=2))
 
     def _read(self, path: Path) -> VerifierRecord | None:
         try:
@@ -168,6 +174,10 @@ def pull_verifier(
         raise ConfigError(f"{name} is already here; to fetch it anew: steelyard models remove {name}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Of an earlier pull that broke off, drafts are gone on with; finished files may be another source's.
+        for path in folder.iterdir():
+            if not path.name.endswith(UNFINISHED):
+                path.unlink()
         free = shutil.disk_usage(folder).free
         if known and known.weights and free < known.weights + SPARE:
             raise PullError(f"{name} needs {in_words(known.weights)} in {shelf.folder}; {in_words(free)} is free")
@@ -197,7 +207,7 @@ def _fetched(part: Part, path: Path, told: Told) -> bool:
 def _kept(name: str, source: FolderSource, shelf: VerifierShelf, known: KnownVerifier | None) -> VerifierRecord:
     """The record of what has arrived; what is no verifier, or another one than expected, is thrown away."""
     folder = shelf.path_for(name)
-    here = sorted(path for path in folder.iterdir() if not path.name.endswith((".part", ".part.json", RECORD)))
+    here = sorted(path for path in folder.iterdir() if not path.name.endswith(UNFINISHED))
     hashes = {path.name: sha256_of(path) for path in here}
     # A folder of the user's may be a conversion of one's own, which no two machines make alike.
     expected = {**shelf.seen(name), **known.sha256} if known and source.is_elsewhere else {}
@@ -226,10 +236,15 @@ def _kept(name: str, source: FolderSource, shelf: VerifierShelf, known: KnownVer
     )
     if known and source.is_elsewhere and not record.checked:
         shelf.remember(name, {file: sha256 for file, sha256 in hashes.items() if file != SETTINGS})
-    draft = folder / f"{RECORD}.part"
-    draft.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    draft.replace(folder / RECORD)
+    shelf.keep(record)
     return record
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    draft = path.with_name(f"{path.name}.part")
+    draft.write_text(f"{text}\n", encoding="utf-8")
+    draft.replace(path)
 
 
 def _damage(path: Path) -> str | None:
