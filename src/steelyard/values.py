@@ -71,6 +71,15 @@ class Number(NamedTuple):
     """Written in plain digits, as the number of a name is."""
 
 
+class Figure(NamedTuple):
+    """A value and where it stands in a text."""
+
+    value: Value
+    text: str
+    start: int
+    end: int
+
+
 MARK = "\0"
 DASHES = str.maketrans("−–—―﹣", "-----")
 # 两三天, 十几个, 数百, the 90s: about so many, and nobody says how many. 5/1/2023 is two dates.
@@ -147,6 +156,29 @@ def read(text: str, *, bare_years: bool = False) -> Contents | None:
                 words.append(text[at])
             at += 1
     return _bounded(values, "".join(_apart(words)), scaled)
+
+
+# Where a value can begin: a digit, a sign of money, a letter that begins a number word, a month or a day.
+CAN_BEGIN = re.compile(rf"[\d{HAN_DIGIT}十百半$€£¥₩#.-]|[星周週礼禮上下早晚凌清中午傍]|(?<![A-Za-z])[A-Za-z]")
+
+
+def figures(text: str, *, bare_years: bool = True) -> list[Figure]:
+    """Every value of a sentence with its place in `fold(text)`; words that are part of no value are passed over."""
+    text = fold(text).translate(DASHES)
+    found: list[Figure] = []
+    at = 0
+    while begins := CAN_BEGIN.search(text, at):
+        at = begins.start()
+        before = [MARK] if found and found[-1].end == at else []
+        if read_ := _value_at(text, at, [], before, bare_years):
+            value, end, _ = read_
+            found.append(Figure(value, text[at:end].strip(), at, end))
+            at = end
+        elif word := WORD.match(text, at):
+            at = word.end()
+        else:
+            at += 1
+    return found
 
 
 def _folded(word: str) -> str:

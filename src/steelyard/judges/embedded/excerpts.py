@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from steelyard.text import HAN, in_simplified, sentences
 
-Pieces = Callable[[list[str]], list[list[int]]]
-"""Texts into the pieces of the network's vocabulary."""
+Sizes = Callable[[list[str]], list[int]]
+"""How much there is to read in each text, in pieces of the reader's vocabulary."""
 
 # K2 and 3.5 are one word each.
 WORD = re.compile(r"[A-Za-z]*+\d++(?:[.,:]\d++)*+[A-Za-z]*+|[^\W\d_]+")
@@ -29,10 +29,9 @@ SHORTEST_STEM = 4
 
 # In characters. What is longer is cut at a comma: a network cannot read half of it.
 LONGEST_SENTENCE = 220
-LONGEST_PASSAGES = 60_000
 CUTS = "，,；;：:、 "
-# In pieces: enough of a title or an opening to know what the passage is about.
-LEAD = 20
+# In characters: enough of a title or an opening to know what the passage is about.
+LEAD, LEAD_HAN = 80, 30
 # Words that an earlier sentence already has count little for a later one.
 SAID_BEFORE = 0.3
 # A neighbour of a telling sentence may hold its other half.
@@ -66,7 +65,7 @@ class Sentence(NamedTuple):
     place: int
     text: str
     words: frozenset[str]
-    pieces: list[int]
+    size: int
 
 
 class Excerpt(NamedTuple):
@@ -78,30 +77,27 @@ class Excerpt(NamedTuple):
     is_whole: bool
     """Whether nothing was left out."""
 
-    def pieces(self, between: int) -> list[int]:
-        """The pieces to read; `between` stands between two passages."""
-        found: list[int] = []
-        last = None
+    def parts(self) -> tuple[str, ...]:
+        """What is read, one text for each passage."""
+        found: dict[int, list[str]] = {}
         for sentence in self.sentences:
-            if last is not None and sentence.passage != last:
-                found.append(between)
-            last = sentence.passage
             is_lead = sentence.place == 0 and sentence.passage in self.leads
-            found += sentence.pieces[:LEAD] if is_lead else sentence.pieces
-        return found
+            longest = (LEAD_HAN if HAN.search(sentence.text) else LEAD) if is_lead else None
+            found.setdefault(sentence.passage, []).append(sentence.text[:longest])
+        return tuple(" ".join(texts) for texts in found.values())
 
 
 class Passages:
     """The passages of one sample, cut and counted once for all claims."""
 
-    def __init__(self, texts: Sequence[str], pieces: Pieces) -> None:
+    def __init__(self, texts: Sequence[str], sizes: Sizes) -> None:
         cut = [(passage, place, text) for passage, whole in enumerate(texts) for place, text in enumerate(_cut(whole))]
         read = [in_simplified(text) for *_, text in cut]
         self.sentences = tuple(
-            Sentence(*at, words(plain), found) for at, plain, found in zip(cut, read, pieces(read), strict=True)
+            Sentence(*at, words(plain), size) for at, plain, size in zip(cut, read, sizes(read), strict=True)
         )
         self._openings = {one.passage: at for at, one in enumerate(self.sentences) if one.place == 0}
-        self._size = sum(len(one.pieces) for one in self.sentences)
+        self._size = sum(one.size for one in self.sentences)
 
     def excerpt(self, wanted: frozenset[str], budget: int) -> Excerpt:
         """The sentences to read for a claim of these words, of at most `budget` pieces (but at least one)."""
@@ -118,7 +114,7 @@ class Passages:
         shared = [one.words & wanted for one in self.sentences]
         weight = self._weights(shared)
         base = [
-            sum(weight[word] for word in found) / (1 + LENGTH_COST * len(one.pieces))
+            sum(weight[word] for word in found) / (1 + LENGTH_COST * one.size)
             for found, one in zip(shared, self.sentences, strict=True)
         ]
         near = [strength + self._beside(base, at) for at, strength in enumerate(base)]
@@ -129,7 +125,7 @@ class Passages:
             open_.discard(best)
             if chosen and not strengths[best]:
                 break  # nothing that is left has to do with the claim
-            size = len(self.sentences[best].pieces)
+            size = self.sentences[best].size
             if chosen and used + size > budget:
                 if used > 0.75 * budget:
                     break
@@ -161,7 +157,7 @@ class Passages:
 def _cut(passage: str) -> list[str]:
     """The sentences of a passage; very long ones at their commas."""
     found: list[str] = []
-    for sentence in sentences(passage[:LONGEST_PASSAGES]):
+    for sentence in sentences(passage):
         while len(sentence) > LONGEST_SENTENCE:
             at = max(sentence.rfind(mark, LONGEST_SENTENCE // 3, LONGEST_SENTENCE) for mark in CUTS) + 1
             at = at or LONGEST_SENTENCE

@@ -1,0 +1,198 @@
+"""What must agree exactly: numbers with their units, dates, times, ordinals, versions, codes.
+
+Values are read by `steelyard.values`, as the tolerance reads them. Here they are found in sentences and compared: which
+value of a claim stands nowhere in the passages, and which other value stands in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from steelyard.measures import Measure, agree_as_written, aligned, comparable, measure
+from steelyard.moments import Clock, Day
+from steelyard.quantities import numbers
+from steelyard.tasks import Difference
+from steelyard.text import fold, in_simplified
+from steelyard.values import Name, Value, figures
+
+# Longer texts are no sentences; reading them takes time in the square of their length.
+LONGEST = 600
+# What a number counts, where it is no unit that is known: 8 GB, 70分, 第二排, the third floor.
+NOUN = re.compile(r"[\s-]?(?:of the )?([A-Za-z%]+|[\u4e00-\u9fff])")
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)})\b(?= [a-z])", re.IGNORECASE)
+# As often an article or part of a word as a number.
+NO_NUMBER = frozenset(("一", "one", "a", "an", "半", "十", "百", "half"))
+TELLING = re.compile(r"[\d一二三四五六七八九十百千万亿两半]|[A-Za-z]")
+
+
+class Stated(NamedTuple):
+    """A value that a text states, and the noun behind it."""
+
+    value: Value
+    text: str
+    noun: str
+    start: int
+
+
+class Clash(NamedTuple):
+    """Two values of which one stands in the place of the other."""
+
+    kind: Literal["quantity", "date", "name"]
+    claimed: str
+    stated: str
+
+
+@lru_cache(maxsize=4096)
+def stated(text: str) -> tuple[Stated, ...]:
+    """The values of a sentence."""
+    text = fold(text[:LONGEST])
+    if not TELLING.search(text):
+        return ()
+    found = []
+    for figure in figures(text):
+        noun = NOUN.match(text, figure.end)
+        word = noun[1].lower().removesuffix("s") if noun else ""
+        is_bare = isinstance(figure.value, Measure) and not figure.value.unit.dimension
+        if is_bare and figure.text.lower() in NO_NUMBER:
+            continue
+        found.append(Stated(figure.value, figure.text, in_simplified(word), figure.start))
+    for match in ORDINAL.finditer(text):
+        number = str(ORDINALS.index(match[1].lower()) + 1)
+        noun = NOUN.match(text, match.end())
+        word = noun[1].lower().removesuffix("s") if noun else ""
+        found.append(Stated(Name(number), match[1], word, match.start()))
+    return tuple(found)
+
+
+def agree(claimed: Stated, other: Stated) -> bool | None:
+    """Whether two values are the same, as finely as the coarser one is written; None where they are not comparable."""
+    match claimed.value, other.value:
+        case Measure() as a, Measure() as b:
+            if not comparable(a, b):
+                return None
+            left, right = aligned(a, b)
+            if left.value == right.value or agree_as_written(left, right):
+                return True
+            return False if _count_the_same(claimed, other) else None
+        case Name() as a, Name() as b:
+            if a.text.casefold() == b.text.casefold() or numbers(a.text) == numbers(b.text) != []:
+                return True
+            # L9 and port 5432 are names of different things; 第二排 and 第三排 are not.
+            return False if claimed.noun == other.noun and _form(a.text) == _form(b.text) else None
+        case (Day() as a, Day() as b) | (Clock() as a, Clock() as b):
+            return a.fits(b)  # type: ignore[arg-type]
+        case a, b if type(a) is type(b):
+            return a == b
+    return _across(claimed, other)
+
+
+def _across(claimed: Stated, other: Stated) -> bool | None:
+    """2层 and 第二层: one value written as two kinds can agree, but never clash."""
+    is_one = numbers(claimed.text) == numbers(other.text) != []
+    return True if is_one and claimed.noun == other.noun else None
+
+
+def _count_the_same(claimed: Stated, other: Stated) -> bool:
+    """Whether two values measure the same, by their unit or else by the noun that follows them."""
+    units = [one.value.unit.dimension for one in (claimed, other) if isinstance(one.value, Measure)]
+    return units[0] == units[1] if any(units) else claimed.noun == other.noun != ""
+
+
+def _form(code: str) -> str:
+    """Letters and the places of digits: two codes of one kind have the same form."""
+    return re.sub(r"[\d一二三四五六七八九十]+", "0", code).casefold()
+
+
+def missing(claim: str, sentences: Iterable[str]) -> list[Stated]:
+    """The values of a claim that no sentence states."""
+    known = [one for sentence in sentences for one in stated(sentence)]
+    return [one for one in stated(claim) if not any(agree(one, other) for other in known)]
+
+
+def clash(claim: str, sentence: str, sentences: Iterable[str]) -> Clash | None:
+    """A value of the claim that no sentence states, and the value in its place in the sentence it is about."""
+    own, there = stated(claim), stated(sentence)
+    for one in missing(claim, sentences):
+        rivals = [
+            other
+            for other in there
+            if agree(one, other) is False and not any(agree(mine, other) for mine in own if mine is not one)
+        ]
+        if rivals:
+            rival = min(rivals, key=lambda other: (other.noun != one.noun, abs(other.start - one.start)))
+            return Clash(_kind(one.value), one.text, rival.text)
+    return None
+
+
+def _kind(value: Value) -> Literal["quantity", "date", "name"]:
+    if isinstance(value, Name):
+        return "name"
+    return "quantity" if isinstance(value, Measure) else "date"
+
+
+# --- the kind of a difference, which the tolerance wants to know -----------------------------------
+
+POLITICAL = re.compile(
+    r"总统|主席|总理|首相|选举|大选|条约|独立|战争|战役|起义|革命|政变|宪法|建国|开国|回归|政府|议会|国会|国务院|党|外交"
+    r"|人大|政协|建交|制裁|公投|停战|投降|政权|王朝"
+    r"|\b(?:presiden\w+|prime minister|chancellor|elect\w*|treaty|independence|wars?|battle|revolution|coup|constitution"
+    r"|parliament|congress|senate|referendum|government|political|armistice|ceasefire|legislation|annex\w*)\b"
+)
+# Aggregates that sources themselves give roughly, by what is measured: people and things counted, money, time, space.
+COUNTED = re.compile(
+    r"人口|居民|伤亡|死亡|遇难|死难|丧生|阵亡|遇害|屠杀|观众|参观|入馆|入园|游客|访客|客流|收视|播放量|阅读量|粉丝|产量|储量"
+    r"|\b(?:population|inhabitants|residents|casualt\w+|deaths?|dead|killed|died|audience|viewers"
+    r"|visitors|attendance|spectators|followers|reserves)\b"
+)
+MONEY = re.compile(r"票房|生产总值|总产值|\b(?:box[ -]office|gross\w*|gdp)\b")
+AGE = re.compile(r"年前|距今|化石|恐龙|宇宙|星系|\b(?:years ago|[mb]illion years|fossils?|dinosaurs?|universe|galax\w+)\b")
+SPACE = re.compile(r"光年|地球|月球|太阳|行星|恒星|\b(?:light[ -]years?|earth|moon|sun|planets?|stars?|galax\w+)\b")
+BY_DIMENSION = {
+    **dict.fromkeys(("yuan", "dollars", "euros", "pounds sterling"), MONEY),
+    **dict.fromkeys(("months", "seconds"), AGE),
+    **dict.fromkeys(("metres", "light years"), SPACE),
+}
+# What a reader acts on, whatever else the sentence speaks of.
+TO_ACT_ON = re.compile(
+    r"票价|门票|价格|售价|费用|押金|罚款|收费|免费|不得|限[制于定]|[上下]限|不超过|最多|至少|以内|必须|应当|规定|载客|座位|容量"
+    r"|剂量|每[天日次周人]|\b(?:price|fee|fare|ticket|deposit|fine|limit|m[ai][xn]imum|at most|at least|no more than|up to"
+    r"|must|required?|dose|seats?|capacity)\b"
+)
+
+
+def difference_of(found: Clash, around: str) -> Difference | None:
+    """The clash as a difference with its kind; `around` is all that is said there. None for a name: it is exact."""
+    words = in_simplified(fold(around)).lower()
+    if found.kind == "name":
+        return None
+    if found.kind == "date":
+        return Difference(
+            kind="political_date" if POLITICAL.search(words) else "date", claimed=found.claimed, stated=found.stated
+        )
+    is_rough = _is_statistic(found.stated, words)
+    kind: Literal["statistic", "specification"] = "statistic" if is_rough else "specification"
+    return Difference(kind=kind, claimed=found.claimed, stated=found.stated)
+
+
+def _is_statistic(value: str, words: str) -> bool:
+    """A statistic only where the words say so; in doubt it is a specification."""
+    found = measure(value)
+    unit = found.unit if found else None
+    is_known = bool(unit and unit.is_known)
+    if unit and is_known and unit.dimension not in BY_DIMENSION:
+        return False
+    speaks = BY_DIMENSION.get(unit.dimension if unit else "", COUNTED)
+    # 光年 and 地球 make a bare number a distance, 票房 makes it money.
+    is_told = speaks.search(words) or (not is_known and (MONEY.search(words) or SPACE.search(words)))
+    return bool(is_told) and not TO_ACT_ON.search(words)
+
+
+def mended(claim: str, found: Clash) -> str:
+    """The claim with the passage's own value in it."""
+    return fold(claim).replace(found.claimed, found.stated, 1)
+
+
