@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from steelyard.judges.embedded.blocks import Block, blocks, unmarked
 from steelyard.judges.embedded.clauses import Link, clauses
-from steelyard.judges.embedded.kinds import is_fallback, kind_of
+from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
 from steelyard.tasks import SplitAtom
 from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, wording
 
@@ -64,6 +64,8 @@ def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     for part in THINKING.split(answer):
         _read(part, atoms)
     _cover(answer, atoms)
+    if not atoms.texts and is_yes(answer) is not None:
+        atoms.add(answer)
     return tuple(
         SplitAtom(id=number, text=text, causal_of=atoms.effects.get(number))
         for number, text in enumerate(atoms.texts, 1)
@@ -93,7 +95,7 @@ def _read(text: str, atoms: _Atoms) -> None:
 def _announce(headings: Sequence[str], block: Block, atoms: _Atoms) -> None:
     """Add headings that say more than the first sentence under them; the protocols read both as one sentence."""
     first = next(iter(sentences(block.text)), "")
-    if not _covers(_under(block.prefix, first), " ".join((*headings, first))):
+    if not _is_covered(" ".join((*headings, first)), wording(_under(block.prefix, first))):
         for heading in headings:
             atoms.add(heading)
 
@@ -129,23 +131,19 @@ def _under(prefix: str, text: str) -> str:
     return text if not name or name in text or kind_of(prefix) == "meta" else f"{prefix}{text}"
 
 
-def _covers(said: str, wanted: str) -> bool:
-    words = wording(wanted)
-    return len(words & wording(said)) >= COVERED * len(words)
-
-
 def _cover(answer: str, atoms: _Atoms) -> None:
     """Add each sentence whole that the atoms do not speak of."""
     said = wording("\n".join(atoms.texts))
     for sentence in sentences(answer):
-        wanted = wording(sentence)
-        if len(wanted & said) >= COVERED * len(wanted) or states_nothing(sentence):
-            continue
-        plain = unmarked(sentence)
-        for added in (plain, sentence):
-            if len(wanted & said) < COVERED * len(wanted):
+        for added in (unmarked(sentence), sentence):
+            if not _is_covered(sentence, said) and not states_nothing(sentence):
                 atoms.add(added)
                 said |= wording(added)
+
+
+def _is_covered(text: str, said: set[str]) -> bool:
+    wanted = wording(text)
+    return len(wanted & said) >= COVERED * len(wanted)
 
 
 def tidy(text: str) -> str:
