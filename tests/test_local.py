@@ -47,7 +47,13 @@ RAG = RagSample(
 TALK = DialogueSample(
     id="d",
     system_prompt="You are a cook. Answer in English. Keep every answer under 20 words.",
-    turns=(Turn(prompt="Dinner?", answer="Fish stew.", criteria=("Answers in English", "Under 20 words | length")),),
+    turns=(
+        Turn(
+            prompt="Dinner?",
+            answer="A fish stew with leeks, and bread with it.",
+            criteria=("Answers in English", "Under 20 words | length"),
+        ),
+    ),
 )
 DOUBT = Odds(0.5, 0.1, 0.4)
 MARK = re.compile(r"[<>]|\[/?INST\]", re.IGNORECASE)
@@ -76,6 +82,7 @@ class StandIn:
     """A network that gives one claim after the other these odds, or the first of them to all."""
 
     windows = (64, 160)
+    is_weighed = True
 
     def __init__(self, *odds: Odds) -> None:
         self._odds = odds

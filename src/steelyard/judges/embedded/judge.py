@@ -41,10 +41,10 @@ class EmbeddedJudge:
     `reader` reads passages and claims in place of the network in the box (`judges/verifiers/`).
     """
 
-    def __init__(self, reader: Reader | None = None, *, name: str = "embedded", within: float | None = None) -> None:
+    def __init__(self, reader: Reader | None = None, *, name: str = "embedded") -> None:
         self.name = name
-        self._reader, self._within = reader, within
-        self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="embedded")
+        self._reader = reader
+        self._pool = ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="embedded")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which code and weights judged."""
@@ -75,17 +75,21 @@ class EmbeddedJudge:
         from steelyard.judges.embedded.network import within
 
         try:
-            with within(self._within or WITHIN):
+            with within(self.seconds):
                 found = task_function(ask.task)(ask.data, ask.language, self._reader)
             # By name and value: an ask may want another model of the same shape.
             return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
         except JudgeError:
             raise
         except TimeoutError:
-            seconds = self._within or WITHIN
-            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {seconds:g} seconds")
+            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {self.seconds:g} seconds")
         except Exception as error:  # one sample that breaks something must not end a run over a million
             return Unjudged(reason="judge_failed", detail=f"{ask.task}: {type(error).__name__}: {error}")
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take over one ask."""
+        return WITHIN
 
 
 def task_function(task: str) -> TaskFunction:
@@ -103,7 +107,7 @@ def _size(value: object) -> int:
     return sum(map(_size, value)) if isinstance(value, tuple) else 0
 
 
-def usable_cores() -> int:
+def _cores() -> int:
     """The cores this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -18,9 +18,6 @@ from steelyard.models import Model, Shelf
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.tasks import ComplianceData
 
-# In seconds: an ask may hold some hundred claims that are put to the model.
-WITHIN = 1800.0
-
 
 class LocalJudge(EmbeddedJudge):
     """Answers every task of the four protocols with a network and a local model; nothing leaves the machine.
@@ -28,6 +25,9 @@ class LocalJudge(EmbeddedJudge):
     `model` is a file on the shelf or anywhere (`Shelf.find`). It is loaded at the first claim
     that the network is in doubt about. With `readings`, what the model says is kept in that file and never asked again.
     """
+
+    # An ask may hold some hundred claims that are put to the model.
+    seconds = 1800.0
 
     def __init__(
         self, model: Model, *, threads: int | None = None, context: int = CONTEXT, readings: Path | None = None
@@ -37,7 +37,7 @@ class LocalJudge(EmbeddedJudge):
         self._asked = Readings(self.server, model.sha256, readings) if readings else self.server
         self._file = model
         reader = LocalReader(self._asked, f"local-{model.sha256[:12]}-{context}-{edition('steelyard.judges.local')}")
-        super().__init__(reader, name=f"local:{model.title}", within=WITHIN)
+        super().__init__(reader, name=f"local:{model.title}")
 
     @property
     def caution(self) -> str:

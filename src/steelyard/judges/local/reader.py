@@ -37,6 +37,8 @@ class Model(Protocol):
 class LocalReader:
     """The `Reader` of the local judge. `identity` names the model and the questions it is asked."""
 
+    is_weighed = True
+
     def __init__(self, model: Model, identity: str) -> None:
         self._model, self.identity = model, identity
 
