@@ -17,8 +17,8 @@ from steelyard.text import language_of
 SURE = 0.8
 # In characters. A claim that is longer says more than a small model can hold against a passage.
 LONGEST_CLAIM = 600
-# Weights of the two log-odds. A small model is too sure of itself, and says yes too readily.
-NETWORK, LANGUAGE_MODEL, CONSTANT = 1.0, 0.8, -0.4
+# Weights of the two log-odds. A small model is somewhat too sure of itself.
+NETWORK, LANGUAGE_MODEL = 1.0, 0.8
 # More certainty than this means nothing.
 SUREST = 1e-3
 # In pieces of the network's vocabulary. Reading is what takes a model its time: of two cores, a second for seventy.
@@ -87,7 +87,7 @@ def blended(odds: Odds, share: float) -> Odds:
 
     What is left to the other two is divided between them as the network does.
     """
-    total = NETWORK * log_odds(odds.supported) + LANGUAGE_MODEL * log_odds(share) + CONSTANT
+    total = NETWORK * log_odds(odds.supported) + LANGUAGE_MODEL * log_odds(share)
     supported = 1 / (1 + math.exp(-total))
     against, nothing = max(odds.contradicted, SUREST), max(odds.neutral, SUREST)
     rest = (1 - supported) / (against + nothing)
