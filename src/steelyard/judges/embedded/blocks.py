@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from steelyard.judges.embedded.clauses import states
 from steelyard.text import HAN, HEADING, LETTER_OR_DIGIT, LIST_MARK, TABLE_RULE, code_blocks
 
 LONGEST_HEADING = 40
@@ -25,9 +26,7 @@ BOLD_LINE = re.compile(r"\s*\*\*([^*\n]+)\*\*[:：]?\s*")
 CLAUSE_END = re.compile(r"[，；。;]|[,.!?]\s")
 SEPARATOR = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 # What a heading says of its place on the page, not of the subject.
-NUMBER = re.compile(
-    r"^(?:第?[一二三四五六七八九十\d]{1,3}[、.．）)章节]|[（(][一二三四五六七八九十\d]{1,3}[）)]|[IVX]{1,4}\.)\s*"
-)
+NUMBER = re.compile(r"^[第（(]?[一二三四五六七八九十\d]{1,3}[、.．）)章节]\s*")
 GENERIC = re.compile(
     r"[总總][结結]|小[结結]|概述|[简簡]介|介[绍紹]|答案|回答|[结結][论論]|背景|[说說]明|[补補]充|注意(?:事[项項])?"
     r"|[参參]考[资資]料|(?:主要|[关關][键鍵]|具体|具體)?(?:内容|內容|信息|要[点點]|步[骤驟]|方法)"
@@ -80,20 +79,20 @@ def blocks(answer: str) -> Iterator[Block]:
         if not body:
             continue
         if HEADING.match(line) or _is_bold_heading(line):
-            heading, introduction, listing = _prefix(body), "", False
+            heading, listing = _prefix(body), False
+            introduction = "" if HEADING.match(line) else heading
             yield Block("heading", body)
         elif body.endswith((":", "：")) and len(body) <= LONGEST_INTRODUCTION:
             # An introduction of several clauses states something by itself.
             *before, last = CLAUSE_END.split(body)
             introduction, listing = last.strip() + " " * body.endswith(":"), False
-            yield Block("prose" if before else "heading", body)
-        elif mark:
+            yield Block("prose" if any(map(states, before)) else "heading", body)
+        elif mark and mark.group().strip() != ">":
             listing = True
             yield Block("item", body, introduction or heading)
         else:
             # A paragraph ends the list that an introduction opened; a blank line does not.
-            is_short = len(body) <= LONGEST_HEADING and not listing
-            yield Block("prose", body, introduction if is_short else "")
+            yield Block("prose", body, "" if listing else introduction)
             introduction = ""
 
 

@@ -37,6 +37,11 @@ def shadow(text: str) -> str:
     return text if text.isascii() else "".join(map(_simplified, text))
 
 
+def states(text: str) -> bool:
+    """Whether something in the text looks like a predicate."""
+    return bool(STATES.search(shadow(text)) if HAN.search(text) else STATES_EN.search(text))
+
+
 def clauses(sentence: str) -> list[Clause]:
     """The clauses of one sentence in order; together they hold all of its words except what joins them."""
     return list(_chinese(sentence) if HAN.search(sentence) else _english(sentence))
@@ -67,41 +72,38 @@ JOINS = re.compile(
 SUBORDINATE = re.compile(r"(?P<cause>因为|由于|既然|鉴于)|虽然|尽管")
 # What the clauses after it hang on: a condition, a time, a place, a source.
 SCOPE = re.compile(
-    r"(?:如果|如(?=您|你|需|有|要|遇)|若|要是|假如|倘若|只要|只有|除非|除了?|一旦|当(?!地|年|选|前|代|然)|无论|不管"
-    r"|即使|每[当逢]|对(?![手方面])|关于|至于|针对|随着|根据|按照|依据|据|为了|截[至止]|相比|经过|通过|在|自(?=从|\d)"
-    r"|从(?!小|未|不|事)|到|以(?!色列)|作为|凭借|遇)|.*(?:时|时候|期间|后|前|中|里|内|上|的话|情况下|来说|而言|方面|起"
-    r"|以来|表示|强调|指出|认为|称|说|介绍|宣布|规定|显示|表明|发现|报道|透露|的)[:：]?\Z"
+    r"(?:如果|如(?=[您你需有要遇])|若|要是|假如|只要|只有|除非|除了?|一旦|当(?![地年选前代然])|无论|不管|即使|每[当逢]"
+    r"|对(?![手方面])|关于|至于|针对|随着|根据|按照|依据|据|为了|截[至止]|相比|经过|通过|在|自(?=从|\d)|从(?![小未不事])"
+    r"|到|以(?!色列)|作为|凭借|遇)|\d+年[\d月日初底]*\Z|.*(?:[时后中里内上起]|(?<![提目当])前|时候|期间|的话|来说|而言|方面|以来|表示|强调"
+    r"|指出|认为|称|说|介绍|宣布|规定|显示|表明|发现|承认|透露|.{3}的)[:：]?\Z"
 )
+# Not all verbs: those that are common, and single characters only where they are no part of another word.
 VERB = (
     r"(?:(?<![但于只可总还若要就正倒或])是(?!否)|(?<![所没具拥享占富国特固原])有(?![人些关限效趣意利])"
-    r"|(?<![因作称认成分行以人])为(?![了什何人])|(?<![存现正所内外])在(?![线职])"
-    r"|(?<![社机协委宴晚议工都教年展理])会(?![议员计场馆话长费])|(?<![功智性可节职技才])能(?![源量力耗])|将(?![军来])"
-    r"|被|由(?!于)|使(?!用|者|得)|需(?!求)|应(?![用急对])|可(?![口乐爱])|须|要(?![求点素])|不(?![锈同少])|没|未(?!来)"
-    r"|无(?![线人论])|含(?!义)|达(?=到|\d)|占|位于|属于?|用于|来自|源于|建于|始于|设有|配有|拥有|具[有备]|包[含括]|采用"
-    r"|使用|支持|提供|配备|成立|获得?|成为|受到?|影响(?!力)|提[高升]|增[加长]|减少|降低|下降|上升|存在|发生|出现|发布"
-    r"|推出|上市|停产|开放|闭馆|营业|出版|上映|执导|主演|负责(?!人)|排名|超过|适[合用]|组成|构成|形成|产生|开始|结束"
-    r"|停止|完成|实现|进行|举[办行]|参[加与]|担任|毕业|出生|去世|要求|禁止|免费|免票|收费|半价|保修|质保|售价"
-    r"|(?:[较更很最]|非常|十分|比较|相当)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])[重长高宽约][约达]?(?=\d)"
-    r"|(?<=[\u4e00-\u9fff])[了过](?=[\u4e00-\u9fff\d]|\Z)(?!解|程|去))"
+    r"|(?<![因作称认成分行以人])为(?![了什何人])|(?<![存现正所内外])在(?![线职])|(?<![社机协委宴晚议工都教年展理])会(?![议员计场馆话长费])"
+    r"|(?<![功智性可节职技才])能(?![源量力耗])|将(?![军来])|被|由(?!于)|使(?![用者得])|需(?!求)|应(?![用急对])|可(?![口乐爱])"
+    r"|须|要(?![求点素])|不(?![锈同少])|没|未(?!来)|无(?![线人论])|含(?!义)|达(?=到|\d)|占|[位属用始建源]于|属|来自|设有|配有"
+    r"|拥有|具[有备]|包[含括]|采用|使用|支持|提供|配备|成立|获得?|成为|受到?|影响(?!力)|提[高升]|增[加长]|减少|降低|下降|上升"
+    r"|存在|发生|发布|推出|上[市映]|停产|开放|营业|出版|执导|主演|负责(?!人)|超过|适[合用]|[组构]成|开始|停止|完成|实现|进行"
+    r"|举[办行]|参[加与]|毕业|出生|禁止|免[费票]|收费|半价|保修|质保|售价|(?:[较更很最]|非常|十分)(?=[\u4e00-\u9fff])"
+    r"|(?<=[\u4e00-\u9fff])(?:[重长高宽约][约达]?(?=\d)|[了过](?=[\u4e00-\u9fff\d]|\Z)(?![解程去])))"
 )
 STATES = re.compile(VERB)
 ADVERB = (
-    r"(?:也|还|都|均|又|便|才|只|仅|仍然?|曾经?|已经?|正在?|即将|就|更|并|且|一直|通常|一般|共计?|分别|甚至|可能|大约"
-    r"|约|后来|随后|最终|目前|现在|主要|首次|再次|正式|每[天年月日周]|周[一二三四五六日末]|至今|至少|最[多少快慢长短]"
-    r"|全部|一律|随时|逐[渐步]|不仅)"
+    r"(?:[也还都均又便才只仅就更并且约]|仍然?|曾经?|已经?|正在?|即将|一直|通常|一般|共计?|分别|甚至|可能|大约|后来|随后|最终"
+    r"|目前|现在|主要|首次|正式|每[天年月日周]|周[一二三四五六日末]|至[今少]|最[多少快慢长短]|一律|逐[渐步]|不仅)"
 )
 BEGINS_PREDICATE = re.compile(rf"{ADVERB}{{0,3}}(?:{VERB}|[\u4e00-\u9fff]{{1,2}}[了过](?=[\u4e00-\u9fff\d]))|{ADVERB}")
 # Sides of something that was named before, examples, results, and what is no subject: a number, a preposition.
 NO_SUBJECT = re.compile(
-    r"[“「\"].*[”」\"]\Z|\d|[\u4e00-\u9fff]{1,2}[在于至到自向给成]|不?(?:建议|推荐)|惟|唯|和(?!平)|与|及|或|比(?!赛)|较"
-    r"|同(?![学事])|环比|共(?!和)|按|向|用(?!户)|把|给|于|如|像|等|即|则|其|之|[例比]如|导致|从而|进而|以[便及]|尤其"
-    r"|特别|乃至|否则|全[长称名]|总[长部重]|[\u4e00-\u9fff]{2}[是为]|面积|价格|票价|售价|人口|身高|体重|海拔|父母|质量"
-    r"|性能|空间|[上下]午|[春夏秋冬]季"
+    r"[“「\"].*[”」\"]\Z|\d|[\u4e00-\u9fff]{1,2}[在于至到自向给成]|[\u4e00-\u9fff]{2}[是为]|不?(?:建议|推荐)|和(?!平)|比(?!赛)"
+    r"|同(?![学事])|共(?!和)|用(?!户)|[惟唯与及或较按向供把给于如像等即则其之]|环比|[例比]如|导致|从而|进而|以[便及]|尤其|否则"
+    r"|全[长称名]|总[长部重]|面积|价格|[票售]价|人口|身高|体重|父母|质量|性能|空间|[上下]午|[春夏秋冬]季"
 )
 PRONOUN = re.compile(r"其(?!中|他|它|余|实|次)|[它他她这该此那]")
 TIME_OR_PLACE = re.compile(r"(?:[时后前中里内]|期间)\Z")
 # Advice needs no subject: it is meant for the reader.
-ADVISES = re.compile(r"请(?![求教])|切勿|务必|(?:因此|所以)[，,]?[也还更]?不?(?:建议|推荐)")
+ADVISES = re.compile(r"(?:因此|所以)?(?:请(?![求教])|切勿|务必|建议[您你])|(?:因此|所以)[也还更]?不?(?:建议|推荐)")
 LABEL = re.compile(r"[^：:\d/“”\"]{1,20}[：:](?!//)\s*\S")
 
 
@@ -114,6 +116,8 @@ def _chinese(sentence: str) -> Iterator[Clause]:
     is_said = is_bound = is_label = False
     for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         piece = simple[begin:end].strip(STOPS)
+        if not piece:
+            continue
         was_label, is_label = is_label, bool(LABEL.match(piece))
         is_apart = at > 0 and ((sentence[begin - 1] in "；;" and not _leans(piece)) or (was_label and is_label))
         if is_apart or (is_said and not is_bound and _stands(piece)):
@@ -125,7 +129,8 @@ def _chinese(sentence: str) -> Iterator[Clause]:
             is_said = is_said or _stands(body)
         else:
             is_bound = is_bound or (at < len(commas) and bool(SCOPE.match(body)))
-            is_said = is_said or bool(STATES.search(body))
+            # 是的，… and 可以，… are one with what follows.
+            is_said = is_said or (len(body) > 3 and bool(STATES.search(body)))
     for first, after in zip(cuts, [*cuts[1:], len(begins)], strict=True):
         yield _clause(sentence[begins[first] : ends[after - 1]].strip(), is_part=len(cuts) > 1)
 

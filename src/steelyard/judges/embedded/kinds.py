@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from steelyard.judges.embedded.clauses import STATES, STATES_EN
+from steelyard.judges.embedded.blocks import GENERIC
+from steelyard.judges.embedded.clauses import states
 from steelyard.text import HAN, LETTER_OR_DIGIT, fold, in_simplified, sentences
 
 Kind = Literal["claim", "advice", "opinion", "hedge", "greeting", "meta", "question"]
@@ -50,9 +51,7 @@ COURTESY = re.compile(
     r"|(?:please )?(?:let me know|feel free|don't hesitate)\b.{0,60}|if you (?:have|need) (?:any|more)\b.{0,50}"
     r"|(?:(?:i am|i'm|we are|we're) )?(?:so |very )?sorry (?:for|about) (?:the |this )?(?:wait|delay|inconvenience)"
 )
-
-# --- talk about the answer itself --------------------------------------------------------------------
-
+# Talk about the answer itself.
 META_NOUN = r"(?:介绍|总结|回答|信息|内容|方法|步骤|要点|原因|[优缺特]点|建议|说明|列表|概述|答案|分析|情况|方面)"
 META = re.compile(
     r"(?:以下|下面|接下来)(?:就|便|我们?|将|来|为您|为你|给您|给你)*(?:是|为|列出|介绍|给出|整理|总结|提供)"
@@ -67,14 +66,12 @@ META = re.compile(
 )
 CODE = re.compile(r"[{};][ \t]*(?:\n|\Z)|\bdef |\breturn\b|\bimport |</|=>|==|\$ ")
 
-# --- questions, hedges, advice, opinions ---------------------------------------------------------------
-
 QUESTION_END = re.compile(r"(?:[?？]|吗|(?<![什怎那这多要])么|呢)(?P<quoted>[\"'”’」』）)\s]*)\Z")
 ANSWERED = re.compile(r"(?:[。！!]|\.\s)\s*\S.{3}")
 ASKING = re.compile(r"谁|什么|哪|怎|几(?![乎个])|多少|为何|何时|是否|是不是|有没有|能不能|会不会|还是")
 HEDGE = re.compile(
     r"仅供参考|以(?:官|实际|公告|最新|现场|店内)[^，。]{0,12}为准|具体[^，。]{0,12}以[^，。]{2,12}为准|因人而异|视(?:具体|实际|个人)?情况而定"
-    r"|我[也还并]?(?:不太?|无法|不能)(?:确定|清楚|知道|了解|保证|确认)|作为(?:一个|一名)?(?:ai|人工智能|语言模型|大模型)"
+    r"|我[也还并]?(?:不太?|无法|不能)(?:确定|清楚|知道|了解|保证|确认)|作为(?:一个)?(?:ai|人工智能|语言模型)"
     r"|\A(?:目前|暂时|尚|还|也|但|因此|所以)*(?:无法|不能|难以)(?:确定|确认|判断|得知)(?!性)"
     rf"|{SOURCE}[中里内]?[也并均都尚暂]?(?:没有|未|不|没)[有曾能]?(?:明确|具体|详细|直接)?{MENTION}"
     r"|\bi(?:'m| am) not (?:sure|certain)\b|\bi (?:cannot|can't|could not|couldn't) (?:verify|confirm|guarantee)\b"
@@ -84,14 +81,11 @@ HEDGE = re.compile(
 )
 # What is not known may be followed by what is.
 BUT = re.compile(r"(?:但是?|不过|然而|遂|\bbut\b|\bhowever\b).{8,}", re.DOTALL)
-START = (
-    r"(?:\A|[，,；;：:])\s*(?:因此|所以|但是?|不过|而且|另外|此外|同时|首先|其次|最后|[还也并您你]|我们?|个人|大家)*"
-)
+START = r"(?:\A|[，,；;：:])\s*(?:因此|所以|但是?|不过|而且|另外|此外|同时|首先|最后|[还也并您你我]|个人|大家)*"
 ADVICE = re.compile(
     rf"(?:不建议|不推荐|{START}(?:强烈|一般|通常|更|最|非常|特别|还是)*(?:建议|推荐))(?![书信人性者了过的值]|系统|算法|$)"
     rf"|{START}(?:请(?![求假教客愿])|切勿|切记|务必|不妨|最好(?!的)|尽量|不要(?![求紧])|别(?![的人名墅])|记得|注意(?![力到]))"
-    rf"|{YOU}[也还]?(?:可以|可|应该?|需要?|要)?(?:考虑|尝试|试试|注意|选择)|应该?(?:避免|尽量)"
-    r"|值得(?:一[去看试游读]|推荐|尝试|拥有|购买)"
+    rf"|{YOU}(?:可以|可|应该?|要)?(?:考虑|尝试|试试|注意|选择)|应该?(?:避免|尽量)|值得(?:一[去看试游读]|推荐|尝试|购买)"
     r"|\b(?:i|we)(?:'d| would)? (?:(?:strongly|highly|also) )?(?:recommend|suggest|advise)\b"
     r"|\bit(?:'s| is| would be) (?:(?:strongly|highly|generally) )?(?:recommended|advisable|advised|best|better|wise)\b"
     r"|\byou (?:should|(?:may|might) want to|(?:might|could|can) consider|had better)\b"
@@ -106,13 +100,12 @@ ADVISED_BY = re.compile(
     r"|人士|逐级|[a-z]{2})(?:一般|通常|也|还|都|均|曾|强烈|明确|不){0,2}\Z"
 )
 TASTE = (
-    r"(?:好看|漂亮|美丽|美味|好[吃喝听玩]|可爱|迷人|酷|棒|不错|出色|精彩|优美|动人|有趣|无聊|难[看吃]|糟糕|完美|惊艳"
-    r"|震撼|浪漫|温馨|时尚|大气|实用|划算|满意|遗憾|可惜|舒服|感人|优秀|[令让]人.{2,6})"
+    r"(?:好[看吃喝听玩]|漂亮|美丽|美味|可爱|迷人|酷|棒|不错|出色|精彩|优美|动人|有趣|无聊|难[看吃]|糟糕|完美|惊艳|震撼|浪漫"
+    r"|温馨|时尚|实用|划算|满意|遗憾|可惜|舒服|感人|优秀|[令让]人.{2,6})"
 )
 TASTE_EN = (
-    r"(?:beautiful|lovely|great|amazing|awesome|wonderful|nice|fantastic|excellent|terrible|awful|delicious|charming"
-    r"|stunning|gorgeous|impressive|fun|boring|cute|cool|perfect|incredible|brilliant|superb|disappointing|fascinating"
-    r"|breathtaking|magnificent|horrible|ugly|tasty|enjoyable|remarkable|outstanding|unforgettable)"
+    r"(?:beautiful|lovely|great|amazing|awesome|wonderful|nice|fantastic|excellent|terrible|awful|delicious|charming|stunning"
+    r"|impressive|fun|boring|cute|cool|perfect|brilliant|superb|disappointing|fascinating|horrible|ugly|tasty|remarkable)"
 )
 OPINION = re.compile(
     r"我(?:个人|们|也|还|很|真的|其实|一直)*(?:觉得|认为|感觉|相信|喜欢|猜)|个人(?:认为|觉得|看来)|在我看来|毫无疑问"
@@ -144,7 +137,7 @@ def kind_of(text: str, question: str = "") -> Kind:
     pieces = [piece.strip(EDGE) for piece in PIECE.split(bare) if LETTER_OR_DIGIT.search(piece)]
     if pieces and all(COURTESY.fullmatch(piece) for piece in pieces):
         return "greeting"
-    if META.fullmatch(bare) or META.fullmatch(said):
+    if GENERIC.fullmatch(bare) or META.fullmatch(bare) or META.fullmatch(said):
         return "meta"
     if outright(said) is not None:
         return "claim"
@@ -196,7 +189,6 @@ REFUSAL = re.compile(
     rf"|(?:没有|未)(?:明确|具体|直接)?{MENTION}|(?:没有?|未)能?(?:找|查|搜|查询|搜索|检索)到|超出了?.{{0,12}}(?:范围|能力)"
     rf"|没有(?:更多|具体|任何|这方面).{{0,24}}(?:{SOURCE}|数据|答案)|暂?无(?:相关|法)?.{{0,6}}(?:{SOURCE}|数据|答案))"
     rf"|.{{0,24}}{SOURCE}[中里内]?[也并均都尚暂]?(?:没有|未|不|没)[有曾能被]?(?:明确|具体|详细|直接|任何)?被?{MENTION}.{{0,30}}"
-    r"|(?:这|该|此)个?(?:问题|话题)?已?(?:超出|不在).{0,14}(?:范围|能力)|(?:不|无法|不能)支持(?:[该此]|这个?)(?:功能|操作|问题)"
 )
 REFUSAL_EN = re.compile(
     rf"\b(?:i|we) (?:\w+ )?(?:{DOES_NOT}|cannot|can't|could not|couldn't|(?:am|are|was) (?:un|not )able to)"
@@ -267,14 +259,14 @@ def _goes_on(part: str, in_spite: bool) -> bool:
     """Whether a piece only continues the one before it: …, NY. After a "but" three words say something of their own."""
     if in_spite and (HAN.search(part) or len(part.split()) > 2):
         return False
-    return not (STATES.search(part) if HAN.search(part) else STATES_EN.search(part))
+    return not states(part)
 
 
 # --- yes and no ------------------------------------------------------------------------------------------
 
 YES = r"(?:(?:是|对|可以|能|会|需?要|有)的?|行|嗯|当然(?:可以|能|会|有)?|没问题|yes|yep|yeah|sure|of course|certainly)"
 NO = r"(?:不(?:可以|能|会|要|用|需要|必|行|是)?|没有?|否|no|nope|not at all)"
-OUTRIGHT = re.compile(rf"(?:(?P<yes>{YES})|{NO})(?=[，,。.！!;；]|\s*\Z)")
+OUTRIGHT = re.compile(rf"(?:(?P<yes>{YES})|{NO})(?=[，,。！!;；]|\.(?!\s?\d)|\s*\Z)")
 
 
 def outright(text: str) -> bool | None:
