@@ -21,7 +21,7 @@ LONGEST_CLAIM = 600
 NETWORK, LANGUAGE_MODEL = 1.0, 0.8
 # More certainty than this means nothing.
 SUREST = 1e-3
-# In pieces of the network's vocabulary. Reading is what takes a model its time: of two cores, a second for seventy.
+# In pieces of the network's vocabulary. Reading is what takes a model its time: two cores read some seventy a second.
 SHOWN = 80
 GAP = " … "
 
