@@ -162,6 +162,12 @@ class TestReader:
         assert LocalReader(model, "x").read([pair("在第二层")]) == [DOUBT]
         assert len(model.asked) == 1
 
+    def test_silent_model_leaves_the_embedded_reading(self) -> None:
+        """Where the model gives no answer, every label, probability and reason is what the network in the box gives."""
+        passages, claim = ["The study room has 120 seats."], Claim("Readers find 120 chairs in the study room.")
+        silent = Reading(passages, Voice("en"), LocalReader(Saying(0.9, silent=True), "x"))
+        assert silent.support(claim) == Reading(passages, Voice("en")).support(claim)
+
     def test_very_long_claim_is_left_to_the_network(self, network_says: Any) -> None:
         """A claim longer than the model could hold is not sent to it."""
         network_says(DOUBT)
@@ -361,12 +367,6 @@ class TestJudge:
         (verdict,) = await evaluate_async([sample], protocol, judge)
         assert verdict.status == "judged", verdict
         assert verdict.judge == judge.name
-
-    async def test_silent_model_leaves_the_embedded_judge(self) -> None:
-        """Where the model gives no answer, every label and reason is the embedded judge's."""
-        ask = atomic_ask("The study room has 120 chairs for its readers.", ["The study room has 120 seats."], "en")
-        silent = EmbeddedJudge(LocalReader(Saying(0.9, silent=True), "x"))
-        assert await silent.answer(ask) == await EmbeddedJudge().answer(ask)
 
     async def test_model_has_more_time_than_the_network(
         self, judge: LocalJudge, monkeypatch: pytest.MonkeyPatch
