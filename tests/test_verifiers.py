@@ -278,7 +278,7 @@ class TestBadFolders:
             ("config.json", "{}", "id2label does not say .*it is missing"),
             ("config.json", '{"id2label": {"0": "joy", "1": "grief"}}', "0 is 'joy', 1 is 'grief'"),
             ("tokenizer.json", "{}", "cannot be read"),
-            ("model.onnx", "<!DOCTYPE html>", "onnxruntime cannot read it"),
+            ("model.onnx", "<!DOCTYPE html>", "the network model.onnx cannot be read"),
             ("verifier.toml", "labels = ", "cannot be read as TOML"),
             ("verifier.toml", "colour = 1", "colour: Extra inputs"),
             ("verifier.toml", "[labels]\nneutral = 1", "labels.supported: Field required"),
