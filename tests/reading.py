@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.judges.embedded import relevance, scorecard, support
+from steelyard.judges.embedded import network, support
 from steelyard.judges.embedded.network import Odds, Pair
 from steelyard.judges.embedded.support import Line
 
@@ -60,7 +60,6 @@ class Told:
 
 def instead_of_the_network(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
     """Nothing is read but by `told`, and nothing weighed but by `LINE`."""
-    for module in (support, relevance, scorecard):
-        monkeypatch.setattr(module, "network", lambda: told)
+    monkeypatch.setattr(network, "_network", lambda: told)
     monkeypatch.setattr(support, "lines", lambda: {"en": LINE, "zh": LINE})
     return told
