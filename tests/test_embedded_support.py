@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reading import LINE, NO, SILENT, YES, Told
 from steelyard.judges.embedded import support
-from steelyard.judges.embedded.network import Odds
+from steelyard.judges.embedded.network import Odds, within
 from steelyard.judges.embedded.reasons import Voice
 from steelyard.judges.embedded.support import VERBATIM, Claim, Evidence, Reading, Support
 from steelyard.text import contains_quote
@@ -158,6 +158,12 @@ def test_many_claims_are_answered_as_each_alone() -> None:
     told = Told({"The tower is 330 meters high": YES})
     together = Reading([TOWER], Voice("en"), told).supports(claims)
     assert together == [Reading([TOWER], Voice("en"), told).support(claim) for claim in claims]
+
+
+def test_the_deadline_is_kept_between_claims() -> None:
+    """Whoever reads: choosing what is read, and counting, take time too."""
+    with within(-1.0), pytest.raises(TimeoutError):
+        read(Told(), "The tower is tall.", TOWER)
 
 
 def test_names_that_no_passage_has_are_named() -> None:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.excerpts import Passages, Sentence, words
+from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
 from steelyard.judges.embedded.figures import Clash, Values, mended
 from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
 from steelyard.judges.embedded.reasons import Voice
@@ -146,7 +146,7 @@ class Reading:
         open_ = [at for at, odds in enumerate(found) if odds is None] if self._texts else []
         whole: set[int] = set()
         for window in self._reader.windows:
-            looked = {at: self._cut.excerpt(wanted[at], window) for at in open_ if at not in whole}
+            looked = {at: self._excerpt(wanted[at], window) for at in open_ if at not in whole}
             if not looked:
                 break
             pairs = [Pair(looked[at].parts(), claims[at].context, claims[at].text) for at in looked]
@@ -156,6 +156,10 @@ class Reading:
             whole |= {at for at, excerpt in looked.items() if excerpt.is_whole}
             open_ = [at for at in open_ if max(found[at] or VERBATIM) < DOUBT]
         return [odds or Odds(0.0, 0.0, 1.0) for odds in found]
+
+    def _excerpt(self, wanted: frozenset[str], window: int) -> Excerpt:
+        in_time()
+        return self._cut.excerpt(wanted, window)
 
     def _verbatim(self, claim: str) -> Sentence | None:
         """The sentence that is the claim word for word, or opens with it."""
