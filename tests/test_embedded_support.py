@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reading import LINE, NO, SILENT, YES, Told
-from steelyard.judges.embedded import support
 from steelyard.judges.embedded.network import Odds, within
 from steelyard.judges.embedded.reasons import Voice
 from steelyard.judges.embedded.support import VERBATIM, Claim, Evidence, Reading, Support
@@ -20,7 +19,7 @@ TOWER = "The tower was built in 1889 and is 330 meters high. It was designed by 
 @pytest.fixture(autouse=True)
 def _line(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "weights" not in request.node.name:
-        monkeypatch.setattr(support, "lines", lambda: {"en": LINE, "zh": LINE})
+        monkeypatch.setattr(Reading, "_line", lambda self, claim: LINE)
 
 
 def read(told: Told | None, claim: str, *passages: str, context: str = "") -> Support:

@@ -1,7 +1,7 @@
 """The network that reads: passages and a claim together, a question and a sentence, or a single text.
 
 `lower.onnx` holds half of the layers. They give labels at first sight, levels and vectors; where the labels are not
-plain, `upper.onnx` goes on from there. Any other reader may take the network's place for labels (`judges/verifier.py`).
+plain, `upper.onnx` goes on from there. Any other reader may take the network's place for labels (`judges/verifiers/`).
 """
 
 from __future__ import annotations
