@@ -1,6 +1,6 @@
 """Dialogues of our own: criteria that hold, criteria without a basis, and answers that break some. For choosing thresholds.
 
-    python -m training.dialogues            # how the embedded judge does on them
+python -m training.dialogues            # how the embedded judge does on them
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def dialogues(folder: Path = HERE) -> Iterator[Dialogue]:
 
 def _turn(turn: dict[str, object], where: str) -> Exchanged:
     found = Exchanged(
-        turn["prompt"], turn["answer"], tuple(turn["criteria"]), tuple(Worse(one["answer"], tuple(one["breaks"])) for one in turn["worse"])  # type: ignore
+        turn["prompt"],
+        turn["answer"],
+        tuple(turn["criteria"]),
+        tuple(Worse(one["answer"], tuple(one["breaks"])) for one in turn["worse"]),  # type: ignore
     )
     for worse in found.worse:
         if strange := set(worse.breaks) - set(found.criteria):
