@@ -92,7 +92,7 @@ def _demand(zh: str, en: str) -> re.Pattern[str]:
 def _form(zh: str, en: str) -> re.Pattern[str]:
     """A form that is to be used, perhaps for something that is named: 以表格列出行程, presents the plan as a table."""
     return _demand(
-        rf"(?:步骤|要点|选项|行程)?(?:有|带有|包含|含有|使用|采用|以|用|为)?(?:{zh})(?:的?(?:形式|格式|方式))?(?:来|进行)?(?:回答|作答|回复|呈现|展示|列出|给出|解释|说明|输出|整理|介绍|撰写|写)?[\u4e00-\u9fff]{{0,10}}",
+        rf"(?:步骤|要点|选项|行程)?(?:有|带有|包含|含有|使用|采用|以|用|为)?(?:{zh})(?:的?(?:形式|格式|方式))?(?:来|进行)?(?:回答|作答|回复|呈现|展示|列出|给出|解释|说明|输出|整理|介绍|撰写|写)?(?:(?![或和与并及且])[\u4e00-\u9fff]){{0,10}}",
         rf"(?:us(?:e|es|ing) |ha(?:s|ve) |contains? |includes? |is |are |(?:steps|options|points|items) are )?(?:(?:presents?|shows?|gives?|lists?|writes?|offers?|puts?|provides?|begins?|starts?)(?: [\w']+){{0,4}} (?:as|in|with|using) )?(?:an? |any |the )?(?:[a-z]+ in )?(?:{en})(?: format| form)?",
     )  # fmt: skip
 
@@ -260,6 +260,7 @@ SAYS = _demand(
     f"(?:说明|告知|告诉|指出|写明|注明|表示|提到|提及|提醒|强调|介绍|建议|推荐|提出|承认|透露|泄露|讨论|谈论|谈及|承诺|保留|说){TO_ZH}[:：]?(?P<of>.{{2,200}})",
     f"(?:says|states|mentions?|explains?|notes|confirms?|points out|reveals?|discuss(?:es)?|recommends?|suggests?|advises|admits?|keeps?|promises?|(?:tells|informs|reminds|warns|advises) {TO_EN})(?: that| to| of| about|:)? (?P<en>.{{3,300}})",
 )  # fmt: skip
+STATEMENT = re.compile(r"\bthat\b|[:：]")
 ASKED, SAID, SURELY = 0.5, 0.75, 0.85
 
 
@@ -287,7 +288,9 @@ def _by_saying(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
         told = voice("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=quote)
         return Found("fully" if is_denied else "no", told)
     is_said = found.odds.supported >= SURELY or (found.label == "supported" and shared(said, *spoken) >= SAID)
-    if is_said and not missing(said, spoken):
+    # A thing that is not to be spoken of may be named in declining to; a statement is made or not.
+    is_plain = not is_denied or (STATEMENT.search(constraint) and found.odds.supported >= SURELY)
+    if is_said and is_plain and not missing(said, spoken):
         told = voice("回答这样说：{quote}", "the answer says so: {quote}", quote=quote)
         return Found("no" if is_denied else "fully", told)
     if is_denied and found.label == "unknown" and not shared(said, turn.answer):
