@@ -58,8 +58,8 @@ class Told:
     identity = "told"
     windows = (64,)
 
-    def __init__(self, odds: Odds = Odds(0.05, 0.05, 0.9)) -> None:
-        self._odds = odds
+    def __init__(self, *odds: float) -> None:
+        self._odds = Odds(*odds)
 
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return list(map(len, texts))
@@ -68,7 +68,7 @@ class Told:
         return [self._odds for _ in pairs]
 
 
-SILENT, AGREES, OPPOSES = Told(), Told(Odds(0.98, 0.01, 0.01)), Told(Odds(0.01, 0.98, 0.01))
+SILENT, AGREES, OPPOSES = Told(0.05, 0.05, 0.9), Told(0.98, 0.01, 0.01), Told(0.01, 0.98, 0.01)
 
 
 def alike(texts: Sequence[str]) -> np.ndarray:
@@ -146,7 +146,7 @@ def test_another_value_is_invalid_and_both_are_named(prompt: str, criterion: str
     [(COOK, "谈论政治话题"), (TUTOR, "Gives the final answer | content"), (SHOP, "透露進貨成本")],
 )
 def test_the_opposite_needs_the_network(prompt: str, criterion: str) -> None:
-    """What the prompt forbids is never valid: invalid where the network sees the contradiction, open where it does not."""
+    """What the prompt forbids is never valid: invalid where the network contradicts it, open where it does not."""
     assert basis_of(prompt, criterion, OPPOSES)[0] == "invalid"
     assert basis_of(prompt, criterion, SILENT)[0] == "open"
 
@@ -176,7 +176,7 @@ def test_what_nothing_comes_near_is_baseless(prompt: str, criterion: str) -> Non
     ],
 )
 def test_what_may_follow_indirectly_is_left_open(prompt: str, criterion: str) -> None:
-    """Manner, courtesy, what is to be said, another language: these may follow from a role, so they are not baseless."""
+    """Manner, courtesy, what is to be said, another language may follow from a role: not baseless."""
     label, reason, _, _ = basis_of(prompt, criterion, SILENT)
     assert label == "open"
     assert reason
@@ -422,7 +422,7 @@ def test_right_criteria_are_hardly_ever_faulted() -> None:
 
 
 def test_the_dialogues_can_be_read() -> None:
-    """Thirty dialogues in both languages and scripts; every answer that breaks something names a criterion of its turn."""
+    """Thirty dialogues in both languages and scripts; every worse answer names what it breaks."""
     found = list(dialogues())
     assert len(found) == 30
     assert {language_of(one.system_prompt) for one in found} == {"en", "zh-Hans", "zh-Hant"}

@@ -258,7 +258,7 @@ ASKS = _demand(
 REQUEST = re.compile(r"请|麻烦|告诉|说清|\b(?:please|let me know|tell me|send me)\b", re.IGNORECASE)
 SAYS = _demand(
     f"(?:说明|告知|告诉|指出|写明|注明|表示|提到|提及|提醒|强调|介绍|建议|推荐|提出|承认|透露|泄露|讨论|谈论|谈及|承诺|保留|说){TO_ZH}[:：]?(?P<of>.{{2,200}})",
-    f"(?:says|states|mentions?|explains?|notes|confirms?|points out|reveals?|discuss(?:es)?|recommends?|suggests?|advises|admits?|keeps?|promises?|(?:tells|informs|reminds|warns|advises) {TO_EN})(?: that| to| of| about|:)? (?P<en>.{{3,300}})",
+    f"(?:says?|states?|mentions?|explains?|notes?|confirms?|points? out|reveals?|discuss(?:es)?|recommends?|suggests?|advises?|admits?|keeps?|promises?|(?:tells?|informs?|reminds?|warns?|advises?) {TO_EN})(?: that| to| of| about|:)? (?P<en>.{{3,300}})",
 )  # fmt: skip
 STATEMENT = re.compile(r"\bthat\b|[:：]")
 ASKED, SAID, SURELY = 0.5, 0.75, 0.85
