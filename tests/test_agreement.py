@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endpoint import Loopback
+from small_verifier import make_verifier
 from steelyard import ScriptedJudge
 from steelyard.agreement import figures_for, read, summary
 from steelyard.errors import JudgeError
@@ -436,6 +437,19 @@ def test_any_judge_by_name_over_http(
         "factcheckgpt",
         "planted",
     }
+
+
+def test_a_verifier_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verifier:FOLDER` is measured like any other, under the folder's name and with its weights' address."""
+    write_sets(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    make_verifier(tmp_path / "mine")
+    places = ["--data", str(tmp_path / "data"), "--results", str(tmp_path / "out"), "--store", str(tmp_path / "s.db")]
+    assert command.main(["verifier:./mine", "--sets", "factcheckgpt", "--rows", "6", "--quiet", *places]) == 0
+    found = json.loads((tmp_path / "out" / "verifier-mine.json").read_text("utf-8"))
+    assert found["judge"] == "verifier:mine"
+    assert found["described"]["model"].startswith("mine-")
+    assert found["sets"]["factcheckgpt"]["figures"]["balanced accuracy"]["n"] == 6
 
 
 @pytest.mark.parametrize("flag", ["--rows", "--concurrency"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judges.embedded.kinds import is_fallback, kind_of
+from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of, outright
 
 KINDS = {
     "claim": [
@@ -49,6 +51,19 @@ KINDS = {
         "The Great Wall is a fortification in China.",
         "Pretty Woman was released in 1990.",
         "Here Is Gone is a song by the Goo Goo Dolls.",
+        "不要，自己带",
+        "不要紧，是正常更替",
+        "能，但不要超过两次",
+        "要，建議泡20分鐘",
+        "如果写了几份相互矛盾的，以最后一份为准",
+        "过滤网太脏堵住了",
+        "武汉",
+        "1361万",
+        "Never before had so many people come there.",
+        "You can try it for 100 nights.",
+        "before I feel cold",
+        "Thum's great-granddaughter",
+        "Yes, and you should book ahead.",
     ],
     "opinion": [
         "我觉得挺好看",
@@ -110,6 +125,7 @@ KINDS = {
         "“你知道吗？”",
         "你呢",
         "这东西放哪儿呢",
+        "票价是3.50美元一张吗？",
     ],
     "meta": [
         "以下是为您整理的主要优点：",
@@ -119,6 +135,8 @@ KINDS = {
         "Here is a summary of the main points:",
         "In summary,",
         "Based on the provided context,",
+        "总结",
+        "Key points",
         "def add(a, b):\n    return a + b",
         "",
         "……",
@@ -192,6 +210,12 @@ ANSWERING = [
     "抱歉，根据规定，自习室在晚上十点关闭。",
     "No, the museum is closed on Mondays.",
     "The unknown soldier was buried in 1920.",
+    "不支持",
+    "没有",
+    "I cannot do so a second time.",
+    "We do not sell data.",
+    "So I have no guarantee.",
+    "The layer no longer counts as evidence of a raid.",
 ]
 
 
@@ -223,14 +247,53 @@ def test_a_real_answer_after_a_refusal_counts(refusal: str, answer: str) -> None
     assert not is_fallback(f"{refusal}\n{answer}")
 
 
-@pytest.mark.parametrize(
-    "text", ["很" * 20000, "建议" * 10000, "sorry " * 8000, "，" * 30000, "i am not " * 5000, "这个问题" * 100]
-)
-def test_long_repetitions_are_read_quickly(text: str) -> None:
-    """No pattern takes more than linear time on a hostile text."""
-    import time
+YES = ["是", "可以。", "对的", "当然可以！", "會", "没问题", "Yes.", "Sure!", "of course"]
+NO = ["不", "不是。", "不可以", "沒有", "否", "不需要", "No", "Nope.", "Not at all!"]
+MORE = ["不知道", "可以吗", "会议室在二楼", "不锈钢", "武汉", "Yesterday", "Nobody", "No. 5 is ready", ""]
 
+
+@pytest.mark.parametrize(("texts", "expected"), [(YES, True), (NO, False)])
+def test_a_bare_yes_or_no(texts: list[str], expected: bool) -> None:
+    """In both scripts and in English; with more behind it, the text opens with it and is no longer bare."""
+    for text in texts:
+        assert is_yes(text) is expected, text
+        assert outright(text) is expected, text
+        longer = f"{text.rstrip('.。!！')}, because it says so"
+        assert (is_yes(longer), outright(longer)) == (None, expected), longer
+
+
+@pytest.mark.parametrize("text", MORE)
+def test_what_is_neither_yes_nor_no(text: str) -> None:
+    """Words that only begin like one."""
+    assert is_yes(text) is None
+
+
+HOSTILE = [
+    "很",
+    "建议",
+    "sorry ",
+    "，",
+    "i am not ",
+    "这个问题",
+    "!",
+    "?",
+    "a",
+    "\n",
+    "“",
+    "不建议，",
+    "you should ",
+    "以下是",
+    "我",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_long_repetitions_are_read_quickly(piece: str) -> None:
+    """A hundred thousand characters of anything take well under a second."""
+    text = piece * (100_000 // len(piece))
     started = time.thread_time()
     kind_of(text)
+    is_fallback(text[:2400])
     is_fallback(text)
-    assert time.thread_time() - started < 2
+    outright(text)
+    assert time.thread_time() - started < 1

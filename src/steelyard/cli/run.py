@@ -48,7 +48,7 @@ JudgeOption = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="embedded, local, openai:MODEL, recorded:FILE, or a judge of steelyard.toml.",
+        help="embedded, local, verifier:NAME, openai:MODEL, recorded:FILE, or a judge of steelyard.toml.",
         autocompletion=complete_judge,
     ),
 ]

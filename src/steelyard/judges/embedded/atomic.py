@@ -121,7 +121,10 @@ def _on_another_day(text: str, data: AtomicData, found: Finding, voice: Voice) -
     asked, today = DAY.search(data.question), next((one.value for one in stated(data.date)), None)
     if found.label == "exempt" or not asked or not isinstance(today, Day) or None in today:
         return None
-    meant = date(*map(int, filter(None, today))) + timedelta(days=DAYS[asked.group().lower()])
+    try:
+        meant = date(*map(int, filter(None, today))) + timedelta(days=DAYS[asked.group().lower()])
+    except (ValueError, OverflowError):  # 30 February, and the end of all days
+        return None
     named = next((one for one in stated(text) if one.start <= OPENING and isinstance(one.value, Day)), None)
     if named is None or Day(meant.year, meant.month, meant.day).fits(named.value) is not False:  # type: ignore[arg-type]
         return None

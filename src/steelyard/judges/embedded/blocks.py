@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from steelyard.judges.embedded.clauses import states
 from steelyard.text import HAN, HEADING, LETTER_OR_DIGIT, LIST_MARK, TABLE_RULE, code_blocks
 
 LONGEST_HEADING = 40
@@ -22,14 +23,13 @@ EMPHASIS = re.compile(
     r"|(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*]|[^\s*])\*(?![\w*])|(?<!\w)__(?=\S)([^_\n]*\S|\S)__(?!\w)"
 )
 BOLD_LINE = re.compile(r"\s*\*\*([^*\n]+)\*\*[:：]?\s*")
+CLAUSE_END = re.compile(r"[，；。;]|[,.!?]\s")
 SEPARATOR = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 # What a heading says of its place on the page, not of the subject.
-NUMBER = re.compile(
-    r"^(?:第?[一二三四五六七八九十\d]{1,3}[、.．）)章节]|[（(][一二三四五六七八九十\d]{1,3}[）)]|[IVX]{1,4}\.)\s*"
-)
+NUMBER = re.compile(r"^[第（(]?[一二三四五六七八九十\d]{1,3}[、.．）)章节]\s*")
 GENERIC = re.compile(
     r"[总總][结結]|小[结結]|概述|[简簡]介|介[绍紹]|答案|回答|[结結][论論]|背景|[说說]明|[补補]充|注意(?:事[项項])?"
-    r"|[参參]考(?:[资資]料|文[献獻])?|(?:主要|[关關][键鍵]|核心|具体|具體)?(?:内容|內容|信息|要[点點]|步[骤驟]|方法)"
+    r"|[参參]考[资資]料|(?:主要|[关關][键鍵]|具体|具體)?(?:内容|內容|信息|要[点點]|步[骤驟]|方法)"
     r"|summary|overview|introduction|conclusion|answer|notes?|references?|sources?|background|details?|steps?"
     r"|key points?|tl;?dr",
     re.IGNORECASE,
@@ -79,19 +79,20 @@ def blocks(answer: str) -> Iterator[Block]:
         if not body:
             continue
         if HEADING.match(line) or _is_bold_heading(line):
-            heading, introduction, listing = _prefix(body), "", False
+            heading, listing = _prefix(body), False
+            introduction = "" if HEADING.match(line) else heading
             yield Block("heading", body)
         elif body.endswith((":", "：")) and len(body) <= LONGEST_INTRODUCTION:
-            introduction, listing = re.split(r"[，；。;]|[,.!?]\s", body)[-1].strip(), False
             # An introduction of several clauses states something by itself.
-            yield Block("heading" if introduction == body else "prose", body)
-        elif mark:
+            *before, last = CLAUSE_END.split(body)
+            introduction, listing = last.strip() + " " * body.endswith(":"), False
+            yield Block("prose" if any(map(states, before)) else "heading", body)
+        elif mark and mark.group().strip() != ">":
             listing = True
-            yield Block("item", body, _spaced(introduction) or heading)
+            yield Block("item", body, introduction or heading)
         else:
             # A paragraph ends the list that an introduction opened; a blank line does not.
-            is_short = len(body) <= LONGEST_HEADING and not listing
-            yield Block("prose", body, _spaced(introduction) if is_short else "")
+            yield Block("prose", body, "" if listing else introduction)
             introduction = ""
 
 
@@ -103,15 +104,8 @@ def _is_bold_heading(line: str) -> bool:
 def _prefix(heading: str) -> str:
     """What an item under this heading begins with; nothing where the heading could stand in any answer."""
     name = NUMBER.sub("", heading).rstrip(":： ")
-    return "" if GENERIC.fullmatch(name) or len(name) > LONGEST_HEADING else _spaced(f"{name}{_colon(name)}")
-
-
-def _spaced(prefix: str) -> str:
-    return f"{prefix} " if prefix.endswith(":") else prefix
-
-
-def _colon(text: str) -> str:
-    return "：" if HAN.search(text) else ":"
+    is_bare = bool(GENERIC.fullmatch(name)) or len(name) > LONGEST_HEADING
+    return "" if is_bare else f"{name}：" if HAN.search(name) else f"{name}: "
 
 
 def _table(lines: Sequence[str], at: int) -> int:
@@ -131,7 +125,8 @@ def _rows(lines: Sequence[str]) -> Iterator[str]:
     for line in lines[2:]:
         name, *values = _cells(line) or [""]
         columns = [*head[1:], *[""] * len(values)]
-        said = [_cell(name, column, value) for column, value in zip(columns, values) if LETTER_OR_DIGIT.search(value)]  # noqa: B905
+        cells = zip(columns, values, strict=False)
+        said = [_cell(name, column, value) for column, value in cells if LETTER_OR_DIGIT.search(value)]
         yield from said or ([name] if LETTER_OR_DIGIT.search(name) else [])
     if len(lines) == 2:
         yield " ".join(head)

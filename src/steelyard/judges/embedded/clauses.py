@@ -37,6 +37,11 @@ def shadow(text: str) -> str:
     return text if text.isascii() else "".join(map(_simplified, text))
 
 
+def states(text: str) -> bool:
+    """Whether something in the text looks like a predicate."""
+    return bool(STATES.search(shadow(text)) if HAN.search(text) else STATES_EN.search(text))
+
+
 def clauses(sentence: str) -> list[Clause]:
     """The clauses of one sentence in order; together they hold all of its words except what joins them."""
     return list(_chinese(sentence) if HAN.search(sentence) else _english(sentence))
@@ -61,51 +66,44 @@ STOPS = " \t\u3000。.！!，,；;"
 COMMA = re.compile(r"[，；;]|(?<!\d),|,(?!\d)")
 # What joins a clause to another and is no part of what it says.
 JOINS = re.compile(
-    r"(?:但是|但(?!凡)|不过|然而|可是|而且|并且|此外|另外|同时|其次|首先|最后|总之|综上所述|事实上|其实|因此|所以|因而"
-    r"|于是|而(?![且已后非]))[，,:：]?\s*"
+    r"(?:(?P<effect>因此|所以|因而|于是)|但是|但(?![凡丁])|不过|然而|可是|而且|并且|而(?![且已后非]))[，,]?\s*|(?:此外"
+    r"|另外|同时|其次|首先|最后|总之|事实上|其实)[，,]\s*"
 )
-CONCEDES = re.compile(r"(?:虽然|尽管)")
-EFFECT = re.compile(r"因此|所以|因而|于是|故而")
-CAUSE = re.compile(r"因为|由于|既然|鉴于")
-EXPLAINS = re.compile(r"(?:这|那)?(?:主要|也|正|就)?是(?:因为|由于)|因为|由于")
+SUBORDINATE = re.compile(r"(?P<cause>因为|由于|既然|鉴于)|虽然|尽管")
 # What the clauses after it hang on: a condition, a time, a place, a source.
 SCOPE = re.compile(
-    r"(?:如果|如(?=您|你|需|有|要|遇)|若|要是|假如|倘若|只要|只有|除非|除了?|一旦|当(?!地|年|选|前|代|然)|无论|不管"
-    r"|即使|每[当逢]|对|关于|至于|针对|随着|根据|按照|依据|据|为了|截[至止]|相比|经过|通过|在|自|从(?!小|未|不|事)|到"
-    r"|以|作为|凭借|遇)|.*(?:时|时候|期间|后|前|中|里|内|上|的话|情况下|来说|而言|方面|起|以来|表示|强调|指出|认为|称"
-    r"|说|介绍|宣布|规定|显示|表明|发现|报道|透露|的)[:：]?\Z"
+    r"(?:如果|如(?=[您你需有要遇])|若|要是|假如|只要|只有|除非|除了?|一旦|当(?![地年选前代然])|无论|不管|即使|每[当逢]"
+    r"|对(?![手方面])|关于|至于|针对|随着|根据|按照|依据|据|为了|截[至止]|相比|经过|通过|在|自(?=从|\d)|从(?![小未不事])"
+    r"|到|以(?!色列)|作为|凭借|遇)|\d+年[\d月日初底]*\Z|.*(?:[时后中里内上起]|(?<![提目当])前|时候|期间|的话|来说|而言|方面|以来|表示|强调"
+    r"|指出|认为|称|说|介绍|宣布|规定|显示|表明|发现|承认|透露|.{3}的)[:：]?\Z"
 )
+# Not all verbs: those that are common, and single characters only where they are no part of another word.
 VERB = (
     r"(?:(?<![但于只可总还若要就正倒或])是(?!否)|(?<![所没具拥享占富国特固原])有(?![人些关限效趣意利])"
-    r"|(?<![因作称认成分行以人])为(?![了什何人])|(?<![存现正所内外])在(?![线职])"
-    r"|(?<![社机协委宴晚议工都教年展理])会(?![议员计场馆话长费])|(?<![功智性可节职技才])能(?![源量力耗])|将(?![军来])"
-    r"|被|由(?!于)|让|使(?!用|者|得)|需(?!求)|应(?![用急对])|可(?![口乐爱])|须|要(?![求点素])|不(?![锈同少])|没"
-    r"|未(?!来)|无(?![线人论])|含(?!义)|达(?=到|\d)|占|位于|属于?|用于|来自|源于|建于|始于|设有|配有|拥有|具[有备]"
-    r"|包[含括]|采用|使用|支持|提供|配备|搭载|标配|成立|获得?|成为|受到?|影响(?!力)|提[高升]|增[加长]|减少|降低|下降"
-    r"|上升|改善|帮助|促进|存在|发生|出现|发布|推出|上市|停产|开放|闭馆|营业|出版|上映|执导|主演|出演|负责(?!人)|排名"
-    r"|超过|适[合用]|组成|构成|形成|产生|避免|防止|保护|保证|保持|开始|结束|停止|完成|实现|进行|举[办行]|参[加与]|担任"
-    r"|毕业|出生|去世|规定|要求|允许|禁止|免费|免票|收费|半价|保修|质保|售价|(?:[较更很最]|非常|十分|比较"
-    r"|相当)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])[重长高宽约][约达]?(?=\d)"
-    r"|(?<=[\u4e00-\u9fff])[了过](?=[\u4e00-\u9fff\d]|\Z)(?!解|程|去))"
+    r"|(?<![因作称认成分行以人])为(?![了什何人])|(?<![存现正所内外])在(?![线职])|(?<![社机协委宴晚议工都教年展理])会(?![议员计场馆话长费])"
+    r"|(?<![功智性可节职技才])能(?![源量力耗])|将(?![军来])|被|由(?!于)|使(?![用者得])|需(?!求)|应(?![用急对])|可(?![口乐爱])"
+    r"|须|要(?![求点素])|不(?![锈同少])|没|未(?!来)|无(?![线人论])|含(?!义)|达(?=到|\d)|占|[位属用始建源]于|属|来自|设有|配有"
+    r"|拥有|具[有备]|包[含括]|采用|使用|支持|提供|配备|成立|获得?|成为|受到?|影响(?!力)|提[高升]|增[加长]|减少|降低|下降|上升"
+    r"|存在|发生|发布|推出|上[市映]|停产|开放|营业|出版|执导|主演|负责(?!人)|超过|适[合用]|[组构]成|开始|停止|完成|实现|进行"
+    r"|举[办行]|参[加与]|毕业|出生|禁止|免[费票]|收费|半价|保修|质保|售价|(?:[较更很最]|非常|十分)(?=[\u4e00-\u9fff])"
+    r"|(?<=[\u4e00-\u9fff])(?:[重长高宽约][约达]?(?=\d)|[了过](?=[\u4e00-\u9fff\d]|\Z)(?![解程去])))"
 )
 STATES = re.compile(VERB)
 ADVERB = (
-    r"(?:也|还|都|均|又|便|才|只|仅|仍然?|曾经?|已经?|正在?|即将|就|更|并|且|一直|通常|一般|共计?|分别|甚至|可能|大约"
-    r"|约|后来|随后|最终|目前|现在|主要|首次|再次|正式|每[天年月日周]|周[一二三四五六日末]|至今|至少|最[多少快慢长短]"
-    r"|全部|一律|随时|逐[渐步]|不仅)"
+    r"(?:[也还都均又便才只仅就更并且约]|仍然?|曾经?|已经?|正在?|即将|一直|通常|一般|共计?|分别|甚至|可能|大约|后来|随后|最终"
+    r"|目前|现在|主要|首次|正式|每[天年月日周]|周[一二三四五六日末]|至[今少]|最[多少快慢长短]|一律|逐[渐步]|不仅)"
 )
 BEGINS_PREDICATE = re.compile(rf"{ADVERB}{{0,3}}(?:{VERB}|[\u4e00-\u9fff]{{1,2}}[了过](?=[\u4e00-\u9fff\d]))|{ADVERB}")
 # Sides of something that was named before, examples, results, and what is no subject: a number, a preposition.
 NO_SUBJECT = re.compile(
-    r"[“「\"].*[”」\"]\Z|\d|[\u4e00-\u9fff]{1,2}[在于至到自向给成]|不?(?:建议|推荐)|惟|唯|和(?!平)|与|及|或|比(?!赛)|较"
-    r"|同(?![学事])|环比|共(?!和)|按|向|用(?!户)|把|给|于|如|像|等|即|则|其|之|例如|比如|导致|从而|进而|以[便及]|尤其"
-    r"|特别|乃至|甚至|否则|全[长称名]|总[长部重]|[\u4e00-\u9fff]{2}[是为]|面积|价格|票价|售价|人口|身高|体重|海拔|父母"
-    r"|质量|性能|空间|[上下]午|[春夏秋冬]季"
+    r"[“「\"].*[”」\"]\Z|\d|[\u4e00-\u9fff]{1,2}[在于至到自向给成]|[\u4e00-\u9fff]{2}[是为]|不?(?:建议|推荐)|和(?!平)|比(?!赛)"
+    r"|同(?![学事])|共(?!和)|用(?!户)|[惟唯与及或较按向供把给于如像等即则其之]|环比|[例比]如|导致|从而|进而|以[便及]|尤其|否则"
+    r"|全[长称名]|总[长部重]|面积|价格|[票售]价|人口|身高|体重|父母|质量|性能|空间|[上下]午|[春夏秋冬]季"
 )
 PRONOUN = re.compile(r"其(?!中|他|它|余|实|次)|[它他她这该此那]")
 TIME_OR_PLACE = re.compile(r"(?:[时后前中里内]|期间)\Z")
-ASKS = re.compile(r"请(?![求教])|切勿|务必|建议您")
-ADVISES = re.compile(r"[也还更]?不?(?:建议|推荐)|请(?![求教])|切勿|务必")
+# Advice needs no subject: it is meant for the reader.
+ADVISES = re.compile(r"(?:因此|所以)?(?:请(?![求教])|切勿|务必|建议[您你])|(?:因此|所以)[也还更]?不?(?:建议|推荐)")
 LABEL = re.compile(r"[^：:\d/“”\"]{1,20}[：:](?!//)\s*\S")
 
 
@@ -118,25 +116,29 @@ def _chinese(sentence: str) -> Iterator[Clause]:
     is_said = is_bound = is_label = False
     for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         piece = simple[begin:end].strip(STOPS)
+        if not piece:
+            continue
         was_label, is_label = is_label, bool(LABEL.match(piece))
         is_apart = at > 0 and ((sentence[begin - 1] in "；;" and not _leans(piece)) or (was_label and is_label))
         if is_apart or (is_said and not is_bound and _stands(piece)):
-            cuts.append(begin)
+            cuts.append(at)
             is_said = is_bound = False
-        body = piece[_lead(piece) :]
-        if CAUSE.match(body) or CONCEDES.match(body):
+        body = _body(piece)
+        if SUBORDINATE.match(body):
             # Without a subject of its own it needs the clause that follows.
             is_said = is_said or _stands(body)
         else:
             is_bound = is_bound or (at < len(commas) and bool(SCOPE.match(body)))
-            is_said = is_said or bool(STATES.search(body))
-    for begin, end in zip(cuts, [*cuts[1:], len(sentence)], strict=True):
-        yield _clause(sentence[begin:end], is_part=len(cuts) > 1)
+            # 是的，… and 可以，… are one with what follows.
+            is_said = is_said or (len(body) > 3 and bool(STATES.search(body)))
+    for first, after in zip(cuts, [*cuts[1:], len(begins)], strict=True):
+        yield _clause(sentence[begins[first] : ends[after - 1]].strip(), is_part=len(cuts) > 1)
 
 
-def _lead(piece: str) -> int:
-    joins = JOINS.match(piece)
-    return joins.end() if joins and joins.end() < len(piece) else 0
+def _body(piece: str) -> str:
+    """A piece without the word that joins it to its neighbour, in the same script."""
+    joins = JOINS.match(shadow(piece))
+    return piece[joins.end() :] or piece if joins else piece
 
 
 def _leans(body: str) -> bool:
@@ -145,12 +147,9 @@ def _leans(body: str) -> bool:
 
 
 def _stands(piece: str) -> bool:
-    """Whether a piece between commas has a subject and a predicate of its own; advice needs no subject."""
-    lead = _lead(piece)
-    body = piece[lead:]
-    if subordinate := CAUSE.match(body) or CONCEDES.match(body):
-        body = body[subordinate.end() :]
-    if (ADVISES if lead else ASKS).match(body):
+    """Whether a piece between commas has a subject and a predicate of its own."""
+    body = SUBORDINATE.sub("", _body(piece), count=1) if SUBORDINATE.match(_body(piece)) else _body(piece)
+    if ADVISES.match(piece):
         return True
     if SCOPE.match(body) or _leans(body):
         return False
@@ -159,45 +158,36 @@ def _stands(piece: str) -> bool:
 
 
 def _clause(text: str, *, is_part: bool) -> Clause:
-    """A stretch without the word that joins it to its neighbour."""
-    text = text.strip(STOPS[:3] + STOPS[-4:])
-    simple = shadow(text)
-    link: Link = "effect" if EFFECT.match(simple) else ""
-    text, simple = text[_lead(simple) :], simple[_lead(simple) :]
-    subordinate = CAUSE.match(simple) or CONCEDES.match(simple)
-    if is_part and subordinate and not COMMA.search(simple):
-        return Clause(text[subordinate.end() :], "cause" if CAUSE.match(simple) else link)
-    return Clause(text, link)
+    joins = JOINS.match(shadow(text))
+    body = _body(text)
+    subordinate = SUBORDINATE.match(shadow(body))
+    if is_part and subordinate and not COMMA.search(body):
+        return Clause(body[subordinate.end() :], "cause" if subordinate["cause"] else "")
+    return Clause(body, "effect" if joins and joins["effect"] else "")
 
 
 # --- English ---------------------------------------------------------------------------------------
 
 JOINT = re.compile(
-    r";\s(?:(?:and|but|so)\s)?|,\s(?:and|but|so|yet|while|whereas|although)\s|,?\sbecause\s(?!of\b)", re.IGNORECASE
+    r";\s|,\s(?:and|but|so(?!\s(?:that|far|much))|yet|while|whereas|although)\s|,?\sbecause\s(?!of\b)", re.IGNORECASE
 )
 LEAD_EN = re.compile(
-    r"(?:(?:however|moreover|furthermore|additionally|in addition|also|besides|finally|therefore|thus|hence"
-    r"|consequently"
-    r"|as a result|for this reason|in fact|of course),\s+|(?:and|but|so)\s+)",
+    r"(?:(?P<effect>therefore|thus|hence|consequently|as a result|for this reason|so)|however|moreover|in addition|also"
+    r"|besides|finally|in fact|of course),\s+|(?:and|but)\s+",
     re.IGNORECASE,
 )
-EFFECT_EN = re.compile(r"(?:therefore|thus|hence|consequently|as a result|for this reason|so)\b,?\s", re.IGNORECASE)
 BECAUSE_FIRST = re.compile(r"(?:because|since(?!\s+(?:\d|then|the\s\d)))\s([^,]+),\s", re.IGNORECASE)
-AUXILIARY = (
-    r"(?:is|are|was|were|has|have|had|can|cannot|could|will|would|does|do|did|may|might|must|should|(?:is|are|was|were"
-    r"|do|does|did|ca|wo|has|have)n['’]t)"
-)
-OBJECT = r"(?=\s(?:the|an?|his|her|its|their|all|no|\d))"
+# A form in -ed or -s is surely a verb where an object follows; the others are verbs that need none.
 VERB_EN = (
-    rf"(?:{AUXILIARY}|[a-z]+(?:ed|s){OBJECT}|costs?|pays?|opens?|closes?|runs?|starts?|ends?|lies|stands|enters?|lasts?"
-    rf"|needs?"
-    r"|takes?|makes?|gives?|gets?|goes|comes?|became|becomes?|began|went|came|took|gave|wrote|grew|fell|rose|ran|died"
-    r"|lived|moved)"
+    r"(?:is|are|was|were|has|have|had|can|cannot|could|will|would|does|do|did|may|might|must|should|[a-z]{2,5}n['’]t"
+    r"|[a-z]+(?:ed|s)(?=\s(?:the|an?|his|her|its|their|all|no|\d))|costs?|pays?|opens?|closes?|runs?|starts?|ends?|lies"
+    r"|stands|enters?|lasts?|needs?|takes?|makes?|gives?|gets?|goes|comes?|became|becomes?|began|went|came|took|gave"
+    r"|wrote|grew|fell|rose|ran|died|lived|moved)"
 )
 STATES_EN = re.compile(rf"\b{VERB_EN}\b|\b[a-z]+ed\b")
 STANDS_EN = re.compile(
-    r"(?:it|he|she|they|we|you|i|this|that|there)\s+\w|(?!(?:in|on|at|by|for|with|from|to|of|as|if|when|then|later|also"
-    r"|not|only|never|now|still|often|usually|more|most|which|who|where|what|how|why|\w+ly|\w+ing|\w+ed)\b)"
+    r"(?:it|he|she|they|we|you|i|this|there)\s+\w|(?!(?:in|on|at|by|for|with|from|to|of|as|if|when|then|later|also|not"
+    r"|only|never|now|still|often|usually|more|most|which|who|where|what|how|why|\w+ly|\w+ing|\w+ed)\b)"
     rf"(?!{VERB_EN}\b)(?:(?!(?:that|which|who|whom|whose|where|when|if|to|used)\b)[\w'’.&/%£$€-]+\s+){{1,7}}?{VERB_EN}\b",
     re.IGNORECASE,
 )
@@ -217,8 +207,8 @@ def _english(sentence: str) -> Iterator[Clause]:
         yield Clause(because[1].strip(), "cause")
         yield Clause(sentence[because.end() :].strip(), "effect")
         return
-    link: Link = "effect" if EFFECT_EN.match(sentence) else ""
     lead = LEAD_EN.match(sentence)
+    link: Link = "effect" if lead and lead["effect"] else ""
     start = at = lead.end() if lead else 0
     inside = enclosed(sentence)
     is_bound = is_said = False

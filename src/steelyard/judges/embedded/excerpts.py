@@ -7,9 +7,11 @@ its title.
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from steelyard.text import HAN, in_simplified, sentences
@@ -37,18 +39,30 @@ SAID_BEFORE = 0.3
 # A neighbour of a telling sentence may hold its other half.
 BEFORE, AFTER = 0.35, 0.15
 LENGTH_COST = 0.02
+# So many sentences are looked at for one claim, those with most of its words.
+MOST_LOOKED_AT = 48
 
 
 def words(text: str) -> frozenset[str]:
-    """What a reworded text may share with its source: stems of words, numbers, pairs of Chinese characters."""
+    """What a reworded text may share with its source: stems of words, numbers, pairs of Chinese characters.
+
+    Traditional and Simplified characters are the same.
+    """
+    return _words(text) if len(text) > LONGEST_SENTENCE else _known_words(text)
+
+
+def _words(text: str) -> frozenset[str]:
     found = set[str]()
-    for match in WORD.finditer(text):
+    for match in WORD.finditer(in_simplified(text)):
         word = match.group()
         if HAN.match(word):
             found.update([word] if len(word) == 1 else (word[at : at + 2] for at in range(len(word) - 1)))
         elif (stem := _stem(word.lower())) not in STOP_WORDS:
             found.add(stem)
     return frozenset(found)
+
+
+_known_words = lru_cache(maxsize=4096)(_words)
 
 
 def _stem(word: str) -> str:
@@ -91,10 +105,10 @@ class Passages:
     """The passages of one sample, cut and counted once for all claims."""
 
     def __init__(self, texts: Sequence[str], sizes: Sizes) -> None:
-        cut = [(passage, place, text) for passage, whole in enumerate(texts) for place, text in enumerate(_cut(whole))]
-        read = [in_simplified(text) for *_, text in cut]
+        found = [(passage, place, text) for passage, whole in enumerate(texts) for place, text in enumerate(cut(whole))]
         self.sentences = tuple(
-            Sentence(*at, words(plain), size) for at, plain, size in zip(cut, read, sizes(read), strict=True)
+            Sentence(*at, words(at[-1]), size)
+            for at, size in zip(found, sizes([text for *_, text in found]), strict=True)
         )
         self._openings = {one.passage: at for at, one in enumerate(self.sentences) if one.place == 0}
         self._size = sum(one.size for one in self.sentences)
@@ -114,13 +128,16 @@ class Passages:
         shared = [one.words & wanted for one in self.sentences]
         weight = self._weights(shared)
         base = [
-            sum(weight[word] for word in found) / (1 + LENGTH_COST * one.size)
+            _total(weight, found) / (1 + LENGTH_COST * one.size)
             for found, one in zip(shared, self.sentences, strict=True)
         ]
         near = [strength + self._beside(base, at) for at, strength in enumerate(base)]
-        open_, chosen, used = set(range(len(self.sentences))), [], 0
+        alone = [1.5 * _total(weight, found) + lent for found, lent in zip(shared, near, strict=True)]
+        open_ = set(heapq.nlargest(MOST_LOOKED_AT, range(len(alone)), key=lambda at: (alone[at], -at)))
+        chosen: list[int] = []
+        used = 0
         while open_:
-            strengths = {at: 1.5 * sum(weight[word] for word in shared[at]) + near[at] for at in open_}
+            strengths = {at: 1.5 * _total(weight, shared[at]) + near[at] for at in open_}
             best = max(open_, key=lambda at: (strengths[at], -at))
             open_.discard(best)
             if chosen and not strengths[best]:
@@ -154,15 +171,20 @@ class Passages:
         return found
 
 
-def _cut(passage: str) -> list[str]:
+def _total(weight: dict[str, float], found: frozenset[str]) -> float:
+    # Not `sum`: in another order of a set its last digit may differ.
+    return math.fsum(weight[word] for word in found)
+
+
+def cut(passage: str) -> list[str]:
     """The sentences of a passage; very long ones at their commas."""
     found: list[str] = []
     for sentence in sentences(passage):
-        while len(sentence) > LONGEST_SENTENCE:
-            at = max(sentence.rfind(mark, LONGEST_SENTENCE // 3, LONGEST_SENTENCE) for mark in CUTS) + 1
-            at = at or LONGEST_SENTENCE
-            found.append(sentence[:at].strip())
-            sentence = sentence[at:].strip()
-        if sentence:
-            found.append(sentence)
-    return found
+        start = 0
+        while len(sentence) - start > LONGEST_SENTENCE:
+            end = start + LONGEST_SENTENCE
+            at = max(sentence.rfind(mark, start + LONGEST_SENTENCE // 3, end) for mark in CUTS) + 1
+            found.append(sentence[start : at or end].strip())
+            start = at or end
+        found.append(sentence[start:].strip())
+    return [text for text in found if text]

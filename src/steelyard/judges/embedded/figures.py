@@ -7,26 +7,31 @@ value of a claim stands nowhere in the passages, and which other value stands in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from steelyard.measures import Measure, agree_as_written, aligned, comparable, measure
-from steelyard.moments import Clock, Day
+from steelyard.moments import Clock, Day, Weekday
 from steelyard.quantities import numbers
 from steelyard.tasks import Difference
 from steelyard.text import fold, in_simplified
 from steelyard.values import Name, Value, figures
 
-# Longer texts are no sentences; reading them takes time in the square of their length.
-LONGEST = 600
+# In characters, and in values. A claim is a sentence; of more values in the passages only equal ones are looked for.
+LONGEST, MOST_OWN, MOST_KNOWN = 2000, 40, 2000
 # What a number counts, where it is no unit that is known: 8 GB, 70分, 第二排, the third floor.
 NOUN = re.compile(r"[\s-]?(?:of the )?([A-Za-z%]+|[\u4e00-\u9fff])")
+# Where no word follows, the one before tells: a population of 900,000; 评分为7.
+LEAD = re.compile(r"([A-Za-z]++|[\u4e00-\u9fff])(?:\s?(?:\b(?:of|is|was|are|were|about|over|up|to|at)\b|[为為是达達约約有:]))*+\s?\Z")
+NEAR = 40
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)})\b(?= [a-z])", re.IGNORECASE)
-# As often an article or part of a word as a number.
-NO_NUMBER = frozenset(("一", "one", "a", "an", "半", "十", "百", "half"))
+ORDINAL = re.compile(rf"(?<!\ba )\b({'|'.join(ORDINALS)})\b(?= [a-z])", re.IGNORECASE)
+# As often an article or part of a word as a number; 參觀 and 大陆 have old numerals in them.
+NO_NUMBER = re.compile(r"[一半十百零]|one|an?|half|[壹贰貳叁參肆伍陆陸柒捌玖]\D?|一[个個名位座](?:人|座位)?", re.IGNORECASE)
 TELLING = re.compile(r"[\d一二三四五六七八九十百千万亿两半]|[A-Za-z]")
+RANGE = re.compile(r"\s?(?:-|~|至|到|to|through|until)\s?")
 
 
 class Stated(NamedTuple):
@@ -36,6 +41,8 @@ class Stated(NamedTuple):
     text: str
     noun: str
     start: int
+    range: tuple[Value, Value] | None = None
+    """The two ends, where this is one of them: Tuesday to Sunday."""
 
 
 class Clash(NamedTuple):
@@ -44,22 +51,40 @@ class Clash(NamedTuple):
     kind: Literal["quantity", "date", "name"]
     claimed: str
     stated: str
+    at: int = 0
+    """Where the claim has its own, folded."""
+
+
+def stated(text: str) -> tuple[Stated, ...]:
+    """The values of a sentence."""
+    return _stated(text[:LONGEST])
 
 
 @lru_cache(maxsize=4096)
-def stated(text: str) -> tuple[Stated, ...]:
-    """The values of a sentence."""
-    text = fold(text[:LONGEST])
+def _stated(text: str) -> tuple[Stated, ...]:
+    text = fold(text)
     if not TELLING.search(text):
         return ()
-    found = []
+    found: list[Stated] = []
+    ends = -1
     for figure in figures(text):
-        noun = NOUN.match(text, figure.end)
-        word = noun[1].lower().removesuffix("s") if noun else ""
-        is_bare = isinstance(figure.value, Measure) and not figure.value.unit.dimension
-        if is_bare and figure.text.lower() in NO_NUMBER:
+        if NO_NUMBER.fullmatch(figure.text) and not isinstance(figure.value, Name):
             continue
-        found.append(Stated(figure.value, figure.text, in_simplified(word), figure.start))
+        start, end, is_ordinal = figure.start, figure.end, text[figure.start - 1 : figure.start] == "第"
+        noun = NOUN.match(text, end)
+        if noun is None:
+            lead = LEAD.search(text[max(0, start - NEAR) : start])
+            word = lead[1].lower() if lead else ""
+        else:
+            word = noun[1].lower().removesuffix("s")
+        if is_ordinal:
+            start, end = start - 1, noun.end() if noun else end
+        one = Stated(figure.value, text[start:end].strip(), in_simplified(word), start)
+        if found and ends >= 0 and RANGE.fullmatch(text, ends, figure.start):
+            ends_of = found[-1].value, one.value
+            found[-1], one = found[-1]._replace(range=ends_of), one._replace(range=ends_of)
+        found.append(one)
+        ends = figure.end
     for match in ORDINAL.finditer(text):
         number = str(ORDINALS.index(match[1].lower()) + 1)
         noun = NOUN.match(text, match.end())
@@ -77,29 +102,65 @@ def agree(claimed: Stated, other: Stated) -> bool | None:
             left, right = aligned(a, b)
             if left.value == right.value or agree_as_written(left, right):
                 return True
-            return False if _count_the_same(claimed, other) else None
+            found = False if _count_the_same(claimed, other) else None
         case Name() as a, Name() as b:
-            if a.text.casefold() == b.text.casefold() or numbers(a.text) == numbers(b.text) != []:
+            if a.text.casefold() == b.text.casefold() or _numbers(a.text) == _numbers(b.text) != ():
                 return True
             # L9 and port 5432 are names of different things; 第二排 and 第三排 are not.
             return False if claimed.noun == other.noun and _form(a.text) == _form(b.text) else None
         case (Day() as a, Day() as b) | (Clock() as a, Clock() as b):
-            return a.fits(b)  # type: ignore[arg-type]
+            found = a.fits(b)  # type: ignore[arg-type]
         case a, b if type(a) is type(b):
-            return a == b
-    return _across(claimed, other)
+            found = a == b
+        case _:
+            return _across(claimed, other)
+    # Wednesday is neither end of Tuesday to Sunday, and still no other day.
+    return None if found is False and _lies_within(claimed, other) else found
 
 
 def _across(claimed: Stated, other: Stated) -> bool | None:
-    """2层 and 第二层: one value written as two kinds can agree, but never clash."""
-    is_one = numbers(claimed.text) == numbers(other.text) != []
-    return True if is_one and claimed.noun == other.noun else None
+    """2层 and 第二层, 1889 and the year 1889: one value written as two kinds can agree, but never clash."""
+    is_one = _numbers(claimed.text) == _numbers(other.text) != ()
+    is_year = any(isinstance(one.value, Day) and one.text.isdigit() for one in (claimed, other))
+    return True if is_one and (is_year or claimed.noun == other.noun) else None
 
 
 def _count_the_same(claimed: Stated, other: Stated) -> bool:
     """Whether two values measure the same, by their unit or else by the noun that follows them."""
     units = [one.value.unit.dimension for one in (claimed, other) if isinstance(one.value, Measure)]
-    return units[0] == units[1] if any(units) else claimed.noun == other.noun != ""
+    # 个 says nothing of what there are so many.
+    if any(units) and units != ["pieces", "pieces"]:
+        return units[0] == units[1]
+    return claimed.noun == other.noun != ""
+
+
+def _lies_within(claimed: Stated, other: Stated) -> bool:
+    """Whether a value lies between the two ends that the other is one of; an end is held against the ends."""
+    if claimed.range or not other.range:
+        return False
+    places = [_place(value) for value in (other.range[0], claimed.value, other.range[1])]
+    if None in places or type(other.range[0]) is not type(other.range[1]):
+        return False
+    low, here, high = places
+    return low <= here <= high if low <= high else here >= low or here <= high  # type: ignore[operator]
+
+
+def _place(value: Value) -> Fraction | int | None:
+    match value:
+        case Measure():
+            return value.value
+        case Clock():
+            return value.minutes
+        case Weekday():
+            return value.at
+        case Day(year=int() as year, month=None):
+            return year
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _numbers(text: str) -> tuple[Fraction, ...]:
+    return tuple(numbers(text))
 
 
 def _form(code: str) -> str:
@@ -107,25 +168,42 @@ def _form(code: str) -> str:
     return re.sub(r"[\d一二三四五六七八九十]+", "0", code).casefold()
 
 
+class Values:
+    """The values of all passages, read once for many claims."""
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        found = dict.fromkeys(one._replace(start=0) for sentence in sentences for one in stated(sentence))
+        self._equal = {_key(one) for one in found}
+        self._near = list(found)[:MOST_KNOWN]
+
+    def missing(self, claim: str) -> list[Stated]:
+        """The values of a claim that no sentence states."""
+        own = stated(claim)[:MOST_OWN]
+        return [
+            one for one in own if _key(one) not in self._equal and not any(agree(one, other) for other in self._near)
+        ]
+
+    def clash(self, claim: str, sentence: str) -> Clash | None:
+        """A value of the claim that no sentence states, and the value in its place in the sentence it is about."""
+        own = stated(claim)[:MOST_OWN]
+        free = [other for other in stated(sentence) if not any(agree(mine, other) for mine in own)]
+        for one in self.missing(claim):
+            if rivals := [other for other in free if agree(one, other) is False]:
+                rival = min(rivals, key=lambda other: (other.noun != one.noun, abs(other.start - one.start)))
+                return Clash(_kind(one.value), one.text, rival.text, one.start)
+        return None
+
+
 def missing(claim: str, sentences: Iterable[str]) -> list[Stated]:
-    """The values of a claim that no sentence states."""
-    known = [one for sentence in sentences for one in stated(sentence)]
-    return [one for one in stated(claim) if not any(agree(one, other) for other in known)]
+    return Values(sentences).missing(claim)
 
 
 def clash(claim: str, sentence: str, sentences: Iterable[str]) -> Clash | None:
-    """A value of the claim that no sentence states, and the value in its place in the sentence it is about."""
-    own, there = stated(claim), stated(sentence)
-    for one in missing(claim, sentences):
-        rivals = [
-            other
-            for other in there
-            if agree(one, other) is False and not any(agree(mine, other) for mine in own if mine is not one)
-        ]
-        if rivals:
-            rival = min(rivals, key=lambda other: (other.noun != one.noun, abs(other.start - one.start)))
-            return Clash(_kind(one.value), one.text, rival.text)
-    return None
+    return Values(sentences).clash(claim, sentence)
+
+
+def _key(one: Stated) -> object:
+    return (one.value.unit.dimension, one.value.value) if isinstance(one.value, Measure) else one.value
 
 
 def _kind(value: Value) -> Literal["quantity", "date", "name"]:
@@ -193,6 +271,5 @@ def _is_statistic(value: str, words: str) -> bool:
 
 def mended(claim: str, found: Clash) -> str:
     """The claim with the passage's own value in it."""
-    return fold(claim).replace(found.claimed, found.stated, 1)
-
-
+    claim = fold(claim)
+    return claim[: found.at] + found.stated + claim[found.at + len(found.claimed) :]

@@ -60,11 +60,12 @@ def judge(data: GroundedData, language: PromptLanguage, reader: Reader | None) -
         else:
             checks.append(CheckVerdict(id=check.id, reason=reason, label=1 if label else 0))
     known = {statement.text: statement for statement in whole}
+    spoken_of = words(" ".join((data.question, *data.references)))
     return GroundedReply(
         own_answer=" ".join(found.text for found in own)
         or voice("背景资料没有回答这个问题。", "The background does not answer this."),
         answerable=bool(own),
-        sentences=[_source(item.id, known[item.text], data, voice) for item in data.sentences],
+        sentences=[_source(item.id, known[item.text], spoken_of, voice) for item in data.sentences],
         checks=checks,
         unsure=unsure,
     )
@@ -84,12 +85,11 @@ def _unknown(name: str, voice: Voice) -> str:
 # --- where a sentence comes from -------------------------------------------------------------------
 
 
-def _source(id: int, statement: Statement, data: GroundedData, voice: Voice) -> SentenceSource:
+def _source(id: int, statement: Statement, spoken_of: frozenset[str], voice: Voice) -> SentenceSource:
     if contradicted := statement.labelled("contradicted"):
         support = contradicted[0].support
         return SentenceSource(id=id, label="outside", reason=support.reason, confidence=support.confidence)
-    known = words(" ".join((data.question, *data.references)))
-    unknown = [claim for claim in statement.labelled("unknown") if not _is_granted(claim.text, known)]
+    unknown = [claim for claim in statement.labelled("unknown") if not _is_granted(claim.text, spoken_of)]
     if unknown:
         reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
         return SentenceSource(id=id, label="outside", reason=reason, confidence=unknown[0].support.confidence)

@@ -38,7 +38,7 @@ LONGEST, WITHIN = 400_000, 60.0
 class EmbeddedJudge:
     """Answers every task of the four protocols without a model server, a key or the network.
 
-    `reader` reads passages and claims in place of the network in the box (`judges/verifier.py`).
+    `reader` reads passages and claims in place of the network in the box (`judges/verifiers/`).
     """
 
     def __init__(self, reader: Reader | None = None, *, name: str = "embedded") -> None:

@@ -1,7 +1,7 @@
 """The network that reads: passages and a claim together, a question and a sentence, or a single text.
 
 `lower.onnx` holds half of the layers. They give labels at first sight, levels and vectors; where the labels are not
-plain, `upper.onnx` goes on from there. Any other reader may take the network's place for labels (`judges/verifier.py`).
+plain, `upper.onnx` goes on from there. Any other reader may take the network's place for labels (`judges/verifiers/`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from steelyard.errors import JudgeError
@@ -28,6 +29,8 @@ BEGIN, PAD, END = 0, 1, 2
 # In pieces; what is longer is cut at its end, the passages before the claim.
 LONGEST, LONGEST_CLAIM, LONGEST_CONTEXT = 250, 96, 48
 ROWS = 16
+# In characters: no piece has more than 16.
+LONGEST_TEXT = 16 * LONGEST
 # At first sight the network is right about as often as after all layers where it is at least this sure.
 PLAIN = 0.93
 
@@ -90,6 +93,8 @@ class Network:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._sessions: dict[str, Any] = {}
+        self._loading = Lock()
 
     @cached_property
     def identity(self) -> str:
@@ -100,10 +105,13 @@ class Network:
         return f"embedded-{digest.hexdigest()[:12]}"
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """Texts into pieces. Chinese is read in Simplified characters."""
-        if not texts:
-            return []
-        return [found.ids for found in self._tokenizer.encode_batch([in_simplified(text) for text in texts])]
+        """Texts into pieces. Chinese is read in Simplified characters, and of a very long text the beginning."""
+        cut = [text[:LONGEST_TEXT] for text in texts]
+        # A question stands beside each of its sentences, a passage beside many claims.
+        once = list(dict.fromkeys(cut))
+        plain = [in_simplified(text.encode(errors="replace").decode()) for text in once]
+        found = dict(zip(once, self._tokenizer.encode_batch(plain) if plain else (), strict=True))
+        return [found[text].ids for text in cut]
 
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return list(map(len, self.pieces(texts)))
@@ -114,10 +122,10 @@ class Network:
         ids = iter(self.pieces([text for pair in pairs for text in (*pair.premise, pair.context, pair.claim)]))
         rows = [_laid_out([next(ids) for _ in pair.premise], next(ids), next(ids)) for pair in pairs]
         for places, pieces, kinds in _batches(rows):
-            labels, state = self._lower.run(["first", "state"], {"pieces": pieces, "kinds": kinds})
+            labels, state = self._session("lower").run(["first", "state"], {"pieces": pieces, "kinds": kinds})
             doubtful = (labels.max(1) < PLAIN).nonzero()[0]
             if len(doubtful):
-                (again,) = self._upper.run(None, {"state": state[doubtful], "pieces": pieces[doubtful]})
+                (again,) = self._session("upper").run(None, {"state": state[doubtful], "pieces": pieces[doubtful]})
                 labels[doubtful] = again
             for place, row in zip(places, labels.tolist(), strict=True):
                 found[place] = Odds(*row)
@@ -132,7 +140,7 @@ class Network:
         ]
         found: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(rows)
         for places, pieces, kinds in _batches(rows):
-            (levels,) = self._lower.run(["level"], {"pieces": pieces, "kinds": kinds})
+            (levels,) = self._session("lower").run(["level"], {"pieces": pieces, "kinds": kinds})
             for place, row in zip(places, levels.tolist(), strict=True):
                 found[place] = (row[0], row[1], row[2])
         return found
@@ -144,16 +152,15 @@ class Network:
         rows = [([BEGIN, *ids[: LONGEST - 2], END], LONGEST) for ids in self.pieces(texts)]
         found = np.zeros((len(rows), 384), np.float32)
         for places, pieces, kinds in _batches(rows):
-            (found[places],) = self._lower.run(["vector"], {"pieces": pieces, "kinds": kinds})
+            (found[places],) = self._session("lower").run(["vector"], {"pieces": pieces, "kinds": kinds})
         return found
 
-    @cached_property
-    def _lower(self) -> Any:
-        return session(self._folder / "lower.onnx")
-
-    @cached_property
-    def _upper(self) -> Any:
-        return session(self._folder / "upper.onnx")
+    def _session(self, name: str) -> Any:
+        # Many threads ask at once; one loads.
+        with self._loading:
+            if name not in self._sessions:
+                self._sessions[name] = session(self._folder / f"{name}.onnx")
+            return self._sessions[name]
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -171,12 +178,23 @@ def session(file: Path) -> Any:
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    try:
+        return InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise JudgeError(f"the network {file.name} cannot be read: {error}") from error
+
+
+_first = Lock()
+
+
+def network() -> Network:
+    """The network that the package carries."""
+    with _first:
+        return _network()
 
 
 @cache
-def network() -> Network:
-    """The network that the package carries."""
+def _network() -> Network:
     with as_file(files("steelyard.judges.embedded") / "weights") as folder:
         return Network(folder)
 

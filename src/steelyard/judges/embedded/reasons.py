@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from steelyard.text import in_simplified, in_traditional, language_of, places
+from steelyard.text import fold, in_simplified, in_traditional, language_of, places
 
 PromptLanguage = Literal["zh", "en"]
 
@@ -24,7 +24,8 @@ class Voice:
         self.is_chinese = language == "zh"
         self._is_traditional = self.is_chinese and language_of(*texts) == "zh-Hant"
         # The question comes first, and what is judged last.
-        self._texts, self._sources = texts[::-1], sources
+        self._texts, self._sources = texts[::-1], tuple(sources)
+        self._folded: dict[str, str] = {}
 
     def __call__(self, zh: str, en: str, **parts: object) -> str:
         frame = (in_traditional(zh) if self._is_traditional else zh) if self.is_chinese else en
@@ -34,23 +35,24 @@ class Voice:
         if not isinstance(part, str):
             return str(part)
         sources = (*self._texts, *self._sources) if name in OWN else (*self._sources, *self._texts)
-        return as_written(part, sources)
+        return self._as_written(part, sources)
 
-
-def as_written(part: str, sources: Sequence[str]) -> str:
-    """The part as the first source writes it that has it, in whatever script and case."""
-    if not part or any(part in source for source in sources):
+    def _as_written(self, part: str, sources: Sequence[str]) -> str:
+        """The part as the first source writes it that has it, in whatever width, script and case."""
+        if not part or any(part in source for source in sources):
+            return part
+        wanted = _plain(part)
+        for source in sources:
+            if source not in self._folded:
+                self._folded[source] = _plain(source)
+            plain = self._folded[source]
+            if len(plain) == len(source) and (at := next(places(plain, wanted, 0), None)) is not None:
+                return source[at : at + len(wanted)]
         return part
-    wanted = _plain(part)
-    for source in sources:
-        plain = _plain(source)
-        if len(plain) == len(source) and (at := next(places(plain, wanted, 0), None)) is not None:
-            return source[at : at + len(part)]
-    return part
 
 
 def _plain(text: str) -> str:
-    return in_simplified(text).lower()
+    return in_simplified(fold(text)).lower()
 
 
 def _short(text: str) -> str:

@@ -9,11 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.excerpts import words
+from steelyard.judges.embedded.excerpts import cut, words
 from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
 from steelyard.judges.embedded.network import network
 from steelyard.judges.embedded.reasons import Voice
-from steelyard.text import sentences
 
 Level = Literal[1, 2, 3]
 
@@ -30,6 +29,7 @@ PARTS = re.compile(
     r"[？?；;]|[，,](?=.{0,12}(?:什么|怎么|如何|哪|多少|几|是否|谁|为何|何时))"
     r"|\band (?=(?:how|what|when|where|who|why|which|is|are|can|does|do)\b)"
 )
+MOST_PARTS = 4
 UNINFORMATIVE = frozenset(("greeting", "meta", "question"))
 
 
@@ -89,14 +89,14 @@ def _is_on(question: str, text: str, odds: Sequence[float]) -> bool:
 def question_parts(question: str) -> list[str]:
     """The several things that one question asks; none where it asks one."""
     parts = [part.strip() for part in PARTS.split(question) if len(part.strip()) > 3]
-    return parts if len(parts) > 1 else []
+    return parts[:MOST_PARTS] if len(parts) > 1 else []
 
 
 def best_sentences(question: str, passages: Sequence[str], most: int = 2) -> list[Ranked]:
     """The few sentences of the passages that answer the question, best first; none where nothing does."""
     found: dict[str, int] = {}
     for passage, whole in enumerate(passages):
-        for sentence in sentences(whole):
+        for sentence in cut(whole):
             if len(found) < MOST_SENTENCES and words(sentence):
                 found.setdefault(sentence, passage)
     texts = _nearest(question, list(found))

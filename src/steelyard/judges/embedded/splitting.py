@@ -1,7 +1,6 @@
-"""An answer into atoms: stretches of it that can be read and checked one by one, together the whole of it.
+"""An answer into atoms: stretches of it, word for word, that are checked one by one; together they are all of it.
 
-No word is changed or added. What an atom leans on (its question, the sentence before it) is read beside it by
-whoever judges it.
+What an atom leans on (its question, the sentence before it) is read beside it by whoever judges it.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from functools import lru_cache
 
 from steelyard.judges.embedded.blocks import Block, blocks, unmarked
 from steelyard.judges.embedded.clauses import Link, clauses
-from steelyard.judges.embedded.kinds import is_fallback, kind_of
+from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
 from steelyard.tasks import SplitAtom
 from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, wording
 
 # A question or a courtesy this short holds no statement; longer ones are kept, so that nothing is passed over.
 SHORTEST_STATEMENT = 7
-# So many of a sentence's words must recur in the atoms; what falls below is kept as it stands. The protocols ask
-# again below .35.
+# So many of a sentence's words must recur in the atoms; the protocols ask again below .35.
 COVERED = 0.4
 # 根据提供的资料，… says where the answer comes from, not what it is.
 OPENER = re.compile(r"[^，,:：]{2,40}[，,]\s*")
@@ -64,6 +62,8 @@ def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     for part in THINKING.split(answer):
         _read(part, atoms)
     _cover(answer, atoms)
+    if not atoms.texts and is_yes(answer) is not None:
+        atoms.add(answer)
     return tuple(
         SplitAtom(id=number, text=text, causal_of=atoms.effects.get(number))
         for number, text in enumerate(atoms.texts, 1)
@@ -83,19 +83,19 @@ def _read(text: str, atoms: _Atoms) -> None:
         if block.kind in ("code", "row"):
             previous = atoms.add(_under(block.prefix, block.text))
             continue
-        for sentence in sentences(block.text):
+        for at, sentence in enumerate(sentences(block.text)):
             if not states_nothing(sentence):
-                previous = _take(sentence, block, atoms, previous) or previous
-    for heading in headings:
-        atoms.add(heading)
+                # Every sentence of a list item completes its introduction; of a paragraph only the first does.
+                prefix = block.prefix if block.kind == "item" or at == 0 else ""
+                previous = _take(sentence, prefix, atoms, previous) or previous
 
 
 def _announce(headings: Sequence[str], block: Block, atoms: _Atoms) -> None:
     """Add headings that say more than the first sentence under them; the protocols read both as one sentence."""
     first = next(iter(sentences(block.text)), "")
-    if not _covers(_under(block.prefix, first), " ".join((*headings, first))):
-        for heading in headings:
-            atoms.add(heading)
+    if not _is_covered(" ".join((*headings, first)), wording(_under(block.prefix, first))):
+        for sentence in (sentence for heading in headings for sentence in sentences(heading)):
+            atoms.add(sentence)
 
 
 def states_nothing(sentence: str) -> bool:
@@ -105,13 +105,13 @@ def states_nothing(sentence: str) -> bool:
     return len(normalise(sentence)) <= SHORTEST_STATEMENT and kind_of(sentence) in ("greeting", "meta", "question")
 
 
-def _take(sentence: str, block: Block, atoms: _Atoms, previous: int | None) -> int | None:
+def _take(sentence: str, prefix: str, atoms: _Atoms, previous: int | None) -> int | None:
     """Add the atoms of one sentence and link them; `previous` is the last atom before it."""
     opener = OPENER.match(sentence)
     if opener and kind_of(opener.group()) == "meta":
         sentence = sentence[opener.end() :]
     found: list[tuple[int | None, Link]] = [
-        (atoms.add(_under(block.prefix, clause.text)), clause.link) for clause in clauses(sentence)
+        (atoms.add(_under(prefix, clause.text)), clause.link) for clause in clauses(sentence)
     ]
     for at, (number, link) in enumerate(found):
         before = found[at - 1][0] if at else previous
@@ -129,23 +129,19 @@ def _under(prefix: str, text: str) -> str:
     return text if not name or name in text or kind_of(prefix) == "meta" else f"{prefix}{text}"
 
 
-def _covers(said: str, wanted: str) -> bool:
-    words = wording(wanted)
-    return len(words & wording(said)) >= COVERED * len(words)
-
-
 def _cover(answer: str, atoms: _Atoms) -> None:
     """Add each sentence whole that the atoms do not speak of."""
     said = wording("\n".join(atoms.texts))
     for sentence in sentences(answer):
-        wanted = wording(sentence)
-        if len(wanted & said) >= COVERED * len(wanted) or states_nothing(sentence):
-            continue
-        plain = unmarked(sentence)
-        for added in (plain, sentence):
-            if len(wanted & said) < COVERED * len(wanted):
+        for added in (unmarked(sentence), sentence):
+            if not _is_covered(sentence, said) and not states_nothing(sentence):
                 atoms.add(added)
                 said |= wording(added)
+
+
+def _is_covered(text: str, said: set[str]) -> bool:
+    wanted = wording(text)
+    return len(wanted & said) >= COVERED * len(wanted)
 
 
 def tidy(text: str) -> str:

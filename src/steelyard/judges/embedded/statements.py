@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import words
@@ -11,7 +13,7 @@ from steelyard.judges.embedded.kinds import Kind, is_fallback, is_yes, kind_of
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Claim, Reading, Support
 from steelyard.suspicion import signs
-from steelyard.text import sentences
+from steelyard.text import in_simplified, sentences
 
 Standing = Literal["supported", "partial", "unsupported", "no_claim"]
 
@@ -22,7 +24,7 @@ SHORT = 4
 LONGEST_SEARCHED = 40
 LEANS = re.compile(
     r"\W*(?:(?:and|but|so|also|then|however) )?(?:it|its|they|their|them|this|that|these|those|he|his|she|her|there|both|the (?:former|latter))\b"
-    r"|\W*(?:而且|并且|此外|另外|同时|但是?|不过|所以|因此|也|还)?(?:它|他|她|其|该|此|这|那|本|両者|两者|前者|后者)",
+    r"|\W*(?:而且|并且|此外|另外|同时|但是?|不过|所以|因此|也|还)?(?:它|他|她|其|该|此|这|那|本|两者|前者|后者)",
     re.IGNORECASE,
 )
 
@@ -65,15 +67,19 @@ class Statement(NamedTuple):
 def in_context(texts: Sequence[str], answer: str, question: str) -> list[Claim]:
     """Each text with what it leans on: its own sentence, the one before it, or the question."""
     said = sentences(answer)
-    return [Claim(text, _leaned_on(text, said, question)) for text in texts]
+    whole, starts = "\n".join(said), [0, *accumulate(len(sentence) + 1 for sentence in said)]
+    places = [whole.find(text[:LONGEST_SEARCHED]) for text in texts]
+    return [
+        Claim(text, _leaned_on(text, said, bisect(starts, at) - 1 if said and at >= 0 else None, question))
+        for text, at in zip(texts, places, strict=True)
+    ]
 
 
-def _leaned_on(text: str, said: Sequence[str], question: str) -> str:
-    place = next((at for at, sentence in enumerate(said) if text[:LONGEST_SEARCHED] in sentence), None)
+def _leaned_on(text: str, said: Sequence[str], place: int | None, question: str) -> str:
     if len(words(text)) <= SHORT:
         is_phrase = place is not None and len(said[place]) > 2 * len(text)
         return said[place] if place is not None and is_phrase else question
-    if not LEANS.match(text):
+    if not LEANS.match(in_simplified(text[:LONGEST_SEARCHED])):
         return ""
     return said[place - 1] if place else question
 

@@ -1,0 +1,66 @@
+"""A stand-in for the network: it says what a test tells it, so that decisions are tested without weights."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steelyard.judges.embedded import relevance, scorecard, support
+from steelyard.judges.embedded.network import Odds, Pair
+from steelyard.judges.embedded.support import Line
+
+YES, NO, SILENT = Odds(0.98, 0.01, 0.01), Odds(0.02, 0.95, 0.03), Odds(0.03, 0.03, 0.94)
+ANSWERS, HELPS, BESIDE = (0.9, 0.06, 0.04), (0.1, 0.8, 0.1), (0.02, 0.08, 0.9)
+# Another value in its place outweighs whatever was read.
+LINE = Line(weights=(1.0, -0.5, 1.0, 1.0, -1.0, -0.5, -9.0), bias=-1.0, supported=0.5, contradicted=0.6)
+PIECE = re.compile(r"[A-Za-z]+|\S")
+
+
+class Told:
+    """Of claims and sentences that it was told nothing about it says `otherwise`, and the level of `serves`."""
+
+    identity = "told"
+    windows: tuple[int, ...] = (64, 160)
+
+    def __init__(
+        self,
+        odds: Mapping[str, Odds] | None = None,
+        levels: Mapping[str, tuple[float, float, float]] | None = None,
+        *,
+        otherwise: Odds = SILENT,
+        serves: tuple[float, float, float] = ANSWERS,
+    ) -> None:
+        self._odds, self._levels = odds or {}, levels or {}
+        self._otherwise, self._serves = otherwise, serves
+        self.pairs: list[Pair] = []
+
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        return [len(PIECE.findall(text)) for text in texts]
+
+    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+        self.pairs += pairs
+        return [self._odds.get(pair.claim.rstrip("。."), self._otherwise) for pair in pairs]
+
+    def levels(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float]]:
+        return [self._levels.get(text.rstrip("。."), self._serves) for _, text in pairs]
+
+    def vectors(self, texts: Sequence[str]) -> Any:
+        """Texts with the same words in the same number have the same vector."""
+        found = np.full((len(texts), 384), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            for piece in re.findall(r"\w", text):
+                found[row, zlib.crc32(piece.encode()) % 384] += 1
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def instead_of_the_network(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Nothing is read but by `told`, and nothing weighed but by `LINE`."""
+    for module in (support, relevance, scorecard):
+        monkeypatch.setattr(module, "network", lambda: told)
+    monkeypatch.setattr(support, "lines", lambda: {"en": LINE, "zh": LINE})
+    return told
