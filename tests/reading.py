@@ -26,6 +26,7 @@ class Told:
 
     identity = "told"
     windows: tuple[int, ...] = (64, 160)
+    is_weighed = True
 
     def __init__(
         self,

@@ -80,16 +80,21 @@ class EmbeddedJudge:
         from steelyard.judges.embedded.network import within
 
         try:
-            with within(WITHIN):
+            with within(self.seconds):
                 found = task_function(ask.task)(ask.data, ask.language, self._reader)
             # By name and value: an ask may want another model of the same shape.
             return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
         except JudgeError:
             raise
         except TimeoutError:
-            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {WITHIN:g} seconds")
+            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {self.seconds:g} seconds")
         except Exception as error:  # one sample that breaks something must not end a run over a million
             return Unjudged(reason="judge_failed", detail=f"{ask.task}: {type(error).__name__}: {error}")
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take over one ask."""
+        return WITHIN
 
 
 def task_function(task: str) -> TaskFunction:
@@ -113,10 +118,10 @@ def _cores() -> int:
 
 
 @cache
-def edition() -> str:
+def edition(package: str = "steelyard.judges.embedded") -> str:
     """The content address of everything that shapes the answers: the code and the weights."""
     digest = hashlib.sha256()
-    for file in _files(files("steelyard.judges.embedded")):
+    for file in _files(files(package)):
         digest.update(file.name.encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

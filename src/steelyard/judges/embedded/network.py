@@ -81,6 +81,11 @@ class Reader(Protocol):
     @property
     def windows(self) -> tuple[int, ...]: ...
 
+    @property
+    def is_weighed(self) -> bool:
+        """Whether the lines of `support.py` hold for its odds."""
+        ...
+
     def sizes(self, texts: Sequence[str]) -> list[int]: ...
 
     def read(self, pairs: Sequence[Pair]) -> list[Odds]: ...
@@ -90,6 +95,7 @@ class Network:
     """The network in the box."""
 
     windows = (64, 160)
+    is_weighed = True
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

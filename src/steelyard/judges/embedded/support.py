@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
 from steelyard.judges.embedded.figures import Clash, Values, mended
-from steelyard.judges.embedded.network import Network, Odds, Pair, Reader, in_time, network
+from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
 from steelyard.judges.embedded.reasons import Voice
 from steelyard.text import contains_quote, language_of, normalise
 
@@ -224,7 +224,7 @@ class Reading:
         return Support("contradicted", odds, said, *proof, found.clash)
 
     def _line(self, claim: str) -> Line:
-        if not isinstance(self._reader, Network):
+        if not self._reader.is_weighed:
             return OTHERS
         return lines()["en" if language_of(claim) == "en" else "zh"]
 

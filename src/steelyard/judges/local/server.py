@@ -140,10 +140,7 @@ def llama_cpp() -> Any:
 
 def usable_cores() -> int:
     """As many threads as this process may use cores; more only wait for each other."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def label_shares(first: FirstToken, labels: Sequence[str]) -> list[float] | None:

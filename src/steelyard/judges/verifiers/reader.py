@@ -44,6 +44,8 @@ class Verifier:
     `digest` is the model file's SHA-256, where it is known already.
     """
 
+    is_weighed = False
+
     def __init__(self, folder: Path, digest: str | None = None) -> None:
         self._folder = VerifierFolder(folder)
         self._known = digest
