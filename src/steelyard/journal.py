@@ -181,7 +181,7 @@ class Memory:
         fresh: bool = False,
         continued: bool = False,
     ) -> None:
-        self.continued = continued
+        self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
         repeats = told_apart(voices_of(judge))
         before = time * (1 + max(repeats))
@@ -213,6 +213,30 @@ class Memory:
         return next(
             (name for name, spent in counted if spent.calls and not spent.prompt_tokens + spent.completion_tokens), ""
         )
+
+    def saved(self, first: int) -> list[dict[str, Any]]:
+        """What the voices of a routed judge after the first so many were not asked, for the run's manifest."""
+        found = []
+        by_place = self._store.used_by_place(self._run) if self._run else {}
+        answered = by_place.get(0, {})
+        asks = sum(count for count, _ in answered.values())
+        for voice in self.voices[first:]:
+            told = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
+            asked = sum(count for count, _ in told)
+            usage = sum((spent for _, spent in told), start=Usage())
+            calls, tokens = max(0, asks - asked), usage.prompt_tokens + usage.completion_tokens
+            each = calls / asked if asked else 0.0
+            found.append(
+                {
+                    "judge": voice.name,
+                    "asks": asks,
+                    "asked": min(asked, asks),
+                    "calls": calls,
+                    "tokens": round(tokens * each) if tokens else None,
+                    "cost": None if usage.cost is None else usage.cost * each,
+                }
+            )
+        return found
 
     def retry(self, retrying: bool) -> None:
         for voice in self.voices:
