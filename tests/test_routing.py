@@ -19,9 +19,11 @@ from steelyard import ScriptedJudge, evaluate
 from steelyard.config import Config
 from steelyard.errors import ConfigError
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, RoutedJudge
+from steelyard.prompts import Prompts
 from steelyard.records import Ask, Reply, Unjudged, Verdict
 from steelyard.runs import differing
 from steelyard.store import Store
+from steelyard.web.exchanges import exchanges
 
 # With this date none of the four labels is among those that both judge.
 DATE = "2026-03-01"
@@ -311,6 +313,16 @@ def test_by_name_over_http(steelyard: Steelyard) -> None:
     assert "Saved: 1 calls to large:large, about 120 tokens or US$ 0.0001." in out
     with Store.open(STORE) as store:
         row = store.run("1")
+        sample, _ = next(store.verdicts(row.id))
+        told = [
+            (each.judge, each.task, bool(each.messages)) for each in exchanges(store, row, sample, Prompts.shipped())
+        ]
+    # The viewer shows what each of them was asked, and in which words.
+    assert told == [
+        ("large:large", "atomic.split", True),
+        ("small:small", "atomic.judge", True),
+        ("large:large", "atomic.judge", True),
+    ]
     assert row.judge == "routed small:small > large:large"
     assert row.manifest["judge"]["kind"] == "routed"
     assert row.manifest["routing"] == [

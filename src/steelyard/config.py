@@ -271,7 +271,7 @@ class Config:
         """Where a judge is asked; None for one that is not asked over HTTP."""
         table = dict(self.settings.judges.get(name, {}))
         kind, _, model = name.partition(":")
-        if not table and kind == "openai":
+        if not table and kind == "openai" and not self._is_route(name):
             table = {"model": model or None}
         return self._endpoint(name, table) if table and table.pop("kind", "openai") == "openai" else None
 

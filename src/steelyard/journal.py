@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -313,14 +313,17 @@ class StoredJudge:
         self._store.close()
 
 
-def judge_of_run(store: Store, row: RunRow) -> Judge:
-    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome."""
+def judge_of_run(
+    store: Store, row: RunRow, around: Callable[[StoredJudge, Mapping[str, Any]], Judge] = lambda judge, _: judge
+) -> Judge:
+    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome. `around` may
+    put something around each voice, told what the manifest says of it."""
     places = count()
     then: Mapping[str, Any] = {"name": row.judge, **row.manifest.get("judge", {})}
 
     def stored(voice: Voice) -> Judge:
-        model = getattr(voice.judge, "model", None)
-        return StoredJudge(store, voice.judge.name, row.id, next(places), model)
+        described = getattr(voice.judge, "described", {})
+        return around(StoredJudge(store, voice.judge.name, row.id, next(places), described.get("model")), described)
 
     return exchanged(rebuilt(then, _Gone), stored)
 
@@ -339,7 +342,7 @@ class _Gone:
     """A judge of an earlier run: who it was is known, but it cannot be asked any more."""
 
     def __init__(self, described: Mapping[str, Any]) -> None:
-        self.name, self.model = str(described["name"]), described.get("model")
+        self.name, self.described = str(described["name"]), described
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         return Unjudged(reason="not_recorded", detail=f"{self.name} judged an earlier run")

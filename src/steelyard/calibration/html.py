@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from steelyard.calibration.model import Calibration, Reliability
 from steelyard.calibration.page import blocks
-from steelyard.calibration.reliability import Page
+from steelyard.calibration.reliability import ReliabilityPage
 from steelyard.reports.blocks import Heading, Lines, Table, Toned
 from steelyard.reports.html import charts
 from steelyard.reports.html.environment import make_environment, policy, static
@@ -57,7 +57,7 @@ def render(found: Calibration) -> str:
 
 
 def _parts(found: Calibration) -> Iterator[PagePart]:
-    page = Page(found)
+    page = ReliabilityPage(found)
     drawn = {page.title(curve): _chart(curve, page) for curve in found.reliability}
     for block in blocks(found):
         match block:
@@ -70,7 +70,7 @@ def _parts(found: Calibration) -> Iterator[PagePart]:
                 yield PagePart(columns=columns, align=align, rows=cells)
 
 
-def _chart(curve: Reliability, page: Page) -> Markup:
+def _chart(curve: Reliability, page: ReliabilityPage) -> Markup:
     points = [(each.confidence, Estimate(value=each.right, interval=each.interval, n=each.n)) for each in curve.bins]
     axes = page.say("mean_confidence"), page.say("share_right")
     return charts.reliability(points, page.title(curve), page.said(curve), axes)

@@ -112,7 +112,7 @@ def thresholds(found: Calibration) -> dict[str, object]:
     return {"precision": found.precision, "judges": judges}
 
 
-class Page:
+class ReliabilityPage:
     """The curves of a calibration in words and tables."""
 
     def __init__(self, found: Calibration) -> None:

@@ -16,7 +16,7 @@ from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.gate import Gate
-from steelyard.judges.logprobs import Token, tokens_of, with_confidence
+from steelyard.judges.logprobs import SpelledToken, tokens_of, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.payload import one_line, token_count
 from steelyard.judges.schema import strict_schema
@@ -58,7 +58,7 @@ class Said(NamedTuple):
 
     text: str
     usage: Usage
-    tokens: Sequence[Token] = ()
+    tokens: Sequence[SpelledToken] = ()
 
 
 class ChatJudge:

@@ -27,18 +27,18 @@ Spans = dict[str, tuple[int, int]]
 """Where the values of one item of a reply stand: field → begin and end in bytes, without quotation marks."""
 
 
-class Token(NamedTuple):
+class SpelledToken(NamedTuple):
     """What one token adds to the reply, and the logarithm of its probability."""
 
     said: bytes
     logprob: float
 
 
-def tokens_of(choice: Mapping[str, Any]) -> list[Token]:
+def tokens_of(choice: Mapping[str, Any]) -> list[SpelledToken]:
     """The tokens of a completion's choice; empty where it has none that can be used."""
     given = choice.get("logprobs")
     content = given.get("content") if isinstance(given, dict) else None
-    found: list[Token] = []
+    found: list[SpelledToken] = []
     for entry in content if isinstance(content, list) else ():
         token = _token(entry)
         if token is None:
@@ -47,7 +47,7 @@ def tokens_of(choice: Mapping[str, Any]) -> list[Token]:
     return found
 
 
-def _token(entry: Any) -> Token | None:
+def _token(entry: Any) -> SpelledToken | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
         return None
     logprob = entry.get("logprob")
@@ -56,11 +56,11 @@ def _token(entry: Any) -> Token | None:
     said = entry.get("bytes")
     # A token of half a character cannot be written as text; its bytes can.
     if isinstance(said, list) and all(type(byte) is int and 0 <= byte < 256 for byte in said):
-        return Token(bytes(said), min(0.0, logprob))
-    return Token(entry["token"].encode("utf-8", "replace"), min(0.0, logprob))
+        return SpelledToken(bytes(said), min(0.0, logprob))
+    return SpelledToken(entry["token"].encode("utf-8", "replace"), min(0.0, logprob))
 
 
-def with_confidence(data: Data, text: str, tokens: Sequence[Token], code: str) -> Data:
+def with_confidence(data: Data, text: str, tokens: Sequence[SpelledToken], code: str) -> Data:
     """The reply with the probability of each item's leading label; unchanged where it cannot be told."""
     said = text.encode("utf-8", "replace")
     # Some servers strip the text, or leave out the thoughts before it.
@@ -91,7 +91,7 @@ def _takes_confidence(items: Sequence[Any]) -> bool:
 class _Odds:
     """The tokens by the bytes at which they end; the reply begins `shift` bytes after the first."""
 
-    def __init__(self, tokens: Sequence[Token], shift: int) -> None:
+    def __init__(self, tokens: Sequence[SpelledToken], shift: int) -> None:
         self._tokens, self._shift = tokens, shift
         self._ends = list(accumulate(len(token.said) for token in tokens))
 
