@@ -20,7 +20,7 @@ from steelyard.records import ReplyData
 
 Data = TypeVar("Data", bound=ReplyData)
 # A string, a number or a word, or one character of structure. Possessive, so that a broken string is passed over once.
-PART = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++', re.DOTALL)
+PART = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++', re.DOTALL | re.ASCII)
 # As in parsing: a text full of braces is not worth more.
 MOST_TRIES = 100
 Spans = dict[str, tuple[int, int]]
@@ -119,37 +119,38 @@ def _lists(text: str, said: bytes, code: str) -> dict[str, list[Spans]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and value.get(CODE) == code:
-            return _read(PART.finditer(said, len(text[:at].encode("utf-8", "replace"))))
+            # Read as Latin-1, each byte is one character, and places in the text are places in bytes.
+            return _read(PART.finditer(said.decode("latin-1"), len(text[:at].encode("utf-8", "replace"))))
     return {}
 
 
-def _read(parts: Iterator[re.Match[bytes]]) -> dict[str, list[Spans]]:
+def _read(parts: Iterator[re.Match[str]]) -> dict[str, list[Spans]]:
     """The lists of the first object among these parts, which is known to be intact."""
     found: dict[str, list[Spans]] = {}
-    inside: list[bytes] = []
+    inside: list[str] = []
     key = name = ""
     expects_key = False
     for part in parts:
         said = part[0]
         match said:
-            case b"{" | b"[":
+            case "{" | "[":
                 inside.append(said)
-                expects_key = said == b"{"
-                if inside == [b"{", b"["]:
+                expects_key = said == "{"
+                if inside == ["{", "["]:
                     name = key
-                elif inside == [b"{", b"[", b"{"]:
+                elif inside == ["{", "[", "{"]:
                     found.setdefault(name, []).append({})
-            case b"}" | b"]":
+            case "}" | "]":
                 inside.pop()
                 if not inside:
                     break
-            case b",":
-                expects_key = inside[-1] == b"{"
-            case b":":
+            case ",":
+                expects_key = inside[-1] == "{"
+            case ":":
                 expects_key = False
             case _ if expects_key:
-                key = json.loads(said, strict=False)
-            case _ if inside == [b"{", b"[", b"{"]:
-                quoted = said.startswith(b'"')
+                key = json.loads(said.encode("latin-1"), strict=False)
+            case _ if inside == ["{", "[", "{"]:
+                quoted = said.startswith('"')
                 found[name][-1][key] = (part.start() + quoted, part.end() - quoted)
     return found

@@ -320,7 +320,11 @@ def routing_notes(report: Report) -> list[str]:
         parts = (told("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
         lines.append(told("decided", kind=named(language, "kind", kind), parts=comma.join(parts)))
     for kind, found in report.routing.second_opinions.items():
-        low, high = found.interval or (0.0, 1.0)
+        ends = ""
+        if found.interval:
+            mark = ", " if language == "en" else "，"
+            low, high = (100 * end for end in found.interval)
+            ends = f"{mark}{say(language, 'report.interval')} {low:.1f}–{high:.1f}%"
         lines.append(
             told(
                 "second_opinion",
@@ -328,7 +332,7 @@ def routing_notes(report: Report) -> list[str]:
                 n=found.n,
                 agreed=found.agreed,
                 share=_percent(found.agreed, found.n),
-                interval=f"{comma}{say(language, 'report.interval')} {100 * low:.1f}–{100 * high:.1f}%",
+                interval=ends,
             )
         )
     for saved in report.routing.saved:
