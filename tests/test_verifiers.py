@@ -45,6 +45,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verifier]:
     two = ("unsupported", "supported")
     return {
         "pairs": Verifier(make_verifier(folder / "pairs")),
+        "all words": Verifier(make_verifier(folder / "all", claim_only=False)),
         "tokens": Verifier(make_verifier(folder / "tokens", two, TWO, by_token=True, claim_only=False)),
     }
 
@@ -190,6 +191,13 @@ class TestLength:
         reader = Verifier(toml(tmp_path, settings))
         assert odds(reader, "yes yes", "a " * 500, "b " * 500).supported == pytest.approx(share(6, 0))
         assert odds(reader, "a", "yes " + "a " * 500 + "no", "no").supported == pytest.approx(share(3, 0))
+
+    @pytest.mark.parametrize("settings", ["", "claim_first = true", "template = '{premise} : {claim}'"])
+    def test_long_claim_is_read_whole(self, settings: str, tmp_path: Path) -> None:
+        """Also one that is longer than what is left of the passages."""
+        make_verifier(tmp_path, ("unsupported", "supported"), {"yes": (0.0, 0.1)}, claim_only=False)
+        reader = Verifier(toml(tmp_path, settings))
+        assert odds(reader, "yes " * 29, "a " * 60).supported == pytest.approx(share(2.9, 0))
 
     def test_context_gives_way_before_the_claim(self, tmp_path: Path) -> None:
         """A long question does not push the claim out."""
