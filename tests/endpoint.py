@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import socket
 import struct
@@ -42,8 +43,10 @@ class Say:
     reasoning: str | None = None
     usage: Mapping[str, Any] | None = field(default_factory=lambda: USAGE)
     latency: float = 0.0
+    sure: tuple[float, ...] | None = None
+    """The probabilities of the labels in the content, one after the other; sent where logprobs are asked for."""
 
-    def completion(self, model: str, code: str = "") -> dict[str, Any]:
+    def completion(self, model: str, code: str = "", *, logprobs: bool = False) -> dict[str, Any]:
         content = self.content
         if not isinstance(content, str | None) and not _is_parts(content):
             coded = {"code": code, **content} if isinstance(content, dict) else content
@@ -54,8 +57,32 @@ class Say:
         if self.reasoning is not None:
             message |= {"reasoning_content": self.reasoning}
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        if logprobs and self.sure is not None:
+            choice["logprobs"] = {"content": spelled(str(content), self.sure), "refusal": None}
         completion = {"id": "chatcmpl-1", "object": "chat.completion", "model": model, "choices": [choice]}
         return completion if self.usage is None else completion | {"usage": dict(self.usage)}
+
+
+LABEL = re.compile(rb'"(?:label|support|valid|complies)": "?([^",}]+)')
+
+
+def spelled(content: str, sure: tuple[float, ...], width: int = 3) -> list[dict[str, Any]]:
+    """The content as tokens of a few bytes each, as OpenAI documents `logprobs.content`: cut inside keys, labels and
+    characters. The tokens of the nth label have its probability together; all others are unlikely ones."""
+    said = content.encode()
+    logprobs = [-0.7] * math.ceil(len(said) / width)
+    for found, probability in zip(LABEL.finditer(said), sure, strict=True):
+        first, last = found.start(1) // width, (found.end(1) - 1) // width
+        logprobs[first : last + 1] = [math.log(probability) / (last - first + 1)] * (last - first + 1)
+    return [
+        {
+            "token": said[at : at + width].decode("utf-8", "replace"),
+            "logprob": logprobs[at // width],
+            "bytes": list(said[at : at + width]),
+            "top_logprobs": [],
+        }
+        for at in range(0, len(said), width)
+    ]
 
 
 @dataclass(frozen=True)
@@ -279,7 +306,9 @@ class Loopback:
                 return web.Response(status=behaviour.status, text=text, headers=behaviour.headers)
             case Say():
                 await asyncio.sleep(behaviour.latency or self.latency)
-                response = web.json_response(behaviour.completion(request.body.get("model", ""), request.code))
+                wanted = bool(request.body.get("logprobs"))
+                completion = behaviour.completion(request.body.get("model", ""), request.code, logprobs=wanted)
+                response = web.json_response(completion)
                 if self.closing:
                     response.force_close()
                 return response

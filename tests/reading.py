@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.judges.embedded import relevance, scorecard, support
+from steelyard.judges.embedded import network
 from steelyard.judges.embedded.network import Odds, Pair
-from steelyard.judges.embedded.support import Line
+from steelyard.judges.embedded.support import Line, Reading
 
 YES, NO, SILENT = Odds(0.98, 0.01, 0.01), Odds(0.02, 0.95, 0.03), Odds(0.03, 0.03, 0.94)
 ANSWERS, HELPS, BESIDE = (0.9, 0.06, 0.04), (0.1, 0.8, 0.1), (0.02, 0.08, 0.9)
@@ -61,7 +61,6 @@ class Told:
 
 def instead_of_the_network(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
     """Nothing is read but by `told`, and nothing weighed but by `LINE`."""
-    for module in (support, relevance, scorecard):
-        monkeypatch.setattr(module, "network", lambda: told)
-    monkeypatch.setattr(support, "lines", lambda: {"en": LINE, "zh": LINE})
+    monkeypatch.setattr(network, "_network", lambda: told)
+    monkeypatch.setattr(Reading, "_line", lambda self, claim: LINE)
     return told

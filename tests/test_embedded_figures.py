@@ -91,7 +91,9 @@ def test_a_value_that_another_sentence_states_is_not_missing() -> None:
     assert clash("The new tower is 30 meters high.", sentences[0], sentences) is None
 
 
-@pytest.mark.parametrize("text", ["一直", "它是一个重要强国", "一个人", "参觀", "登陆日本", "no one", "He may go", "a second later"])
+@pytest.mark.parametrize(
+    "text", ["一直", "它是一个重要强国", "一个人", "参觀", "登陆日本", "no one", "He may go", "a second later"]
+)
 def test_words_with_numerals_in_them_are_no_numbers(text: str) -> None:
     """Articles, old numerals that are ordinary characters, a verb that is spelt like a month."""
     assert stated(text) == ()
@@ -110,7 +112,17 @@ def test_a_code_ends_where_its_letters_and_digits_do() -> None:
 def test_a_number_is_a_year_where_the_word_before_says_so() -> None:
     """Whatever follows it; without such a word it may count."""
     assert [one.value for one in figures("built in 1889 and opened")] == [Day(1889)]
+    assert [one.value for one in figures("公元前221年")] == [Day(-221)]
     assert not isinstance(figures("It had 1889 seats")[0].value, Day)
+
+
+def test_a_rounded_value_is_told() -> None:
+    """It agrees, and a policy may still want it exact; an equal one, in whatever unit, is no difference."""
+    found = Values(["起薪为每月31200元。"]).rounded("起薪为每月3.1万元", "起薪为每月31200元。")
+    assert found is not None
+    assert (found.claimed, found.stated) == ("3.1万元", "31200元")
+    assert Values(["保修期为24个月。"]).rounded("保修期为两年", "保修期为24个月。") is None
+    assert Values(["It is 5 km long."]).rounded("It is 5 long", "It is 5 km long.") is None
 
 
 def test_the_right_one_of_two_equal_numbers_is_mended() -> None:

@@ -280,6 +280,7 @@ def test_json_keys_are_stable() -> None:
             "unjudged",
             "within_tolerance",
             "votes",
+            "routing",
             "worst",
             "n_bad_rows",
             "bad_rows",

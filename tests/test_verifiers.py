@@ -45,6 +45,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verifier]:
     two = ("unsupported", "supported")
     return {
         "pairs": Verifier(make_verifier(folder / "pairs")),
+        "all words": Verifier(make_verifier(folder / "all", claim_only=False)),
         "tokens": Verifier(make_verifier(folder / "tokens", two, TWO, by_token=True, claim_only=False)),
     }
 
@@ -191,6 +192,13 @@ class TestLength:
         assert odds(reader, "yes yes", "a " * 500, "b " * 500).supported == pytest.approx(share(6, 0))
         assert odds(reader, "a", "yes " + "a " * 500 + "no", "no").supported == pytest.approx(share(3, 0))
 
+    @pytest.mark.parametrize("settings", ["", "claim_first = true", "template = '{premise} : {claim}'"])
+    def test_long_claim_is_read_whole(self, settings: str, tmp_path: Path) -> None:
+        """Also one that is longer than what is left of the passages."""
+        make_verifier(tmp_path, ("unsupported", "supported"), {"yes": (0.0, 0.1)}, claim_only=False)
+        reader = Verifier(toml(tmp_path, settings))
+        assert odds(reader, "yes " * 29, "a " * 60).supported == pytest.approx(share(2.9, 0))
+
     def test_context_gives_way_before_the_claim(self, tmp_path: Path) -> None:
         """A long question does not push the claim out."""
         reader = Verifier(make_verifier(tmp_path))
@@ -278,7 +286,7 @@ class TestBadFolders:
             ("config.json", "{}", "id2label does not say .*it is missing"),
             ("config.json", '{"id2label": {"0": "joy", "1": "grief"}}', "0 is 'joy', 1 is 'grief'"),
             ("tokenizer.json", "{}", "cannot be read"),
-            ("model.onnx", "<!DOCTYPE html>", "onnxruntime cannot read it"),
+            ("model.onnx", "<!DOCTYPE html>", "the network model.onnx cannot be read"),
             ("verifier.toml", "labels = ", "cannot be read as TOML"),
             ("verifier.toml", "colour = 1", "colour: Extra inputs"),
             ("verifier.toml", "[labels]\nneutral = 1", "labels.supported: Field required"),

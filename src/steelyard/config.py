@@ -10,6 +10,7 @@ The only reader of both. A judge is named on the command line or in Python by on
     recorded:FILE|RUN    replies of an earlier run
     NAME[:REST]          an entry point of the group steelyard.judges
     ONE+TWO+THREE        a panel of these
+    ONE>TWO              ONE decides what it is sure of, TWO gets the rest
 
 Whoever names none gets the endpoint whose key is in the environment, else `embedded`.
 """
@@ -33,7 +34,7 @@ from steelyard.prompts import Prompts
 
 if TYPE_CHECKING:
     from steelyard.judges.endpoint import Endpoint
-    from steelyard.judges.jury import Jury
+    from steelyard.judges.jury import Jury, Route
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
@@ -155,11 +156,48 @@ class Config:
         together: Mapping[str, Any] | None = None,
     ) -> Judge:
         """The judge a user named, or the one who judges when none is named. `together` is what flags say of how it is
-        asked: repeats, escalate, verify."""
+        asked: repeats, escalate, verify, sure."""
         name = self.choose(name).name
+        sure = {part: value for part, value in (together or {}).items() if part == "sure"}
+        together = {part: value for part, value in (together or {}).items() if part != "sure"}
+        if not together and (route := self._route(name, sure)):
+            return self._routed(route, prompts, gate, store, sure)
+        if sure and not self._is_route(name):
+            raise ConfigError(f"{self.surface.judge(name)}: sure is for two judges in a row, FIRST>THEN")
         if jury := self._jury(name, together or {}):
             return jury.make(lambda member, warmth: self._judge(member, prompts, gate, store, warmth))
         return self._judge(name, prompts, gate, store)
+
+    def _is_route(self, name: str) -> bool:
+        if name in self.settings.judges:
+            return self.settings.judges[name].get("kind") == "routed"
+        return ">" in name and not Path(name.removeprefix("recorded:")).exists()
+
+    def _route(self, name: str, sure: Mapping[str, Any]) -> Route | None:
+        """The settings of two judges in a row, where the name asks for them."""
+        if not self._is_route(name):
+            return None
+        from steelyard.judges.jury import Route
+
+        table = dict(self.settings.judges.get(name, {}))
+        where = f"{self.source}: judges.{name}." if table else f"{self.surface.judge(name)}: "
+        if not table:
+            first, _, then = name.partition(">")
+            table = {"first": first.strip(), "then": then.strip()}
+        table.pop("kind", None)
+        try:
+            return Route.model_validate({**table, **sure})
+        except ValidationError as error:
+            raise ConfigError(where + _first(error).removeprefix(": ").removeprefix("Value error, ")) from error
+
+    def _routed(
+        self, route: Route, prompts: Prompts, gate: Gate | None, store: Path | None, sure: Mapping[str, Any]
+    ) -> Judge:
+        def named(name: str) -> Judge:
+            return self.judge(name, prompts, gate, store, sure if self._is_route(name) else None)
+
+        # A file that a flag names is looked for here, one of the settings beside them.
+        return route.make(named, Path() if sure else Path(self.source).parent)
 
     def _jury(self, name: str, together: Mapping[str, Any]) -> Jury | None:
         """The settings of a panel, where the name or the flags ask for one."""
@@ -184,9 +222,11 @@ class Config:
     ) -> Judge:
         """A judge that is named by itself; `warmth` is the temperature for one that would otherwise have none."""
         if name in self.settings.judges:
-            if self.settings.judges[name].get("kind") == "panel":
+            if self.settings.judges[name].get("kind") in ("panel", "routed"):
                 return self.judge(name, prompts, gate, store)
             return self._from_table(name, dict(self.settings.judges[name]), prompts, gate, store, warmth)
+        if self._is_route(name):
+            return self.judge(name, prompts, gate, store)
         kind, _, rest = name.partition(":")
         if kind == "openai":
             table = {"kind": "openai", "model": rest or None}
@@ -233,7 +273,7 @@ class Config:
         """Where a judge is asked; None for one that is not asked over HTTP."""
         table = dict(self.settings.judges.get(name, {}))
         kind, _, model = name.partition(":")
-        if not table and kind == "openai":
+        if not table and kind == "openai" and not self._is_route(name):
             table = {"model": model or None}
         return self._endpoint(name, table) if table and table.pop("kind", "openai") == "openai" else None
 

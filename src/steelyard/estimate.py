@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field
@@ -13,6 +13,7 @@ from steelyard.judges.base import Judge
 from steelyard.judges.composed import Voice, described, exchanged, voices_of
 from steelyard.judges.endpoint import Price
 from steelyard.judges.panel import PanelJudge
+from steelyard.judges.routed import RoutedJudge
 from steelyard.judges.verifying import VerifyingJudge
 from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import Protocol
@@ -42,7 +43,9 @@ class Estimate(Record):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
-    further: int = Field(default=0, description="calls at most on top, for splits and second looks")
+    further: int = Field(default=0, description="calls at most on top: splits, second looks, what is passed on")
+    further_tokens: int = Field(default=0, description="of what a routed judge passes on at most")
+    further_cost: float | None = Field(default=None, description="the same in US dollars")
 
 
 class StandIn:
@@ -55,19 +58,30 @@ class StandIn:
 
     def __init__(self, prompts: Prompts, price: Price | None, *, offline: bool = False) -> None:
         self._prompts, self._price, self.offline = prompts, price, offline
-        self.labelled = 0
+        self.labelled, self.on_items = 0, Usage()
+        self.on_labelled: Callable[[Ask], None] = lambda ask: None
 
     async def answer(self, ask: Ask) -> Reply:
-        self.labelled += bool(ask.data.items())
+        if ask.data.items():
+            self.labelled += 1
+            self.on_labelled(ask)
         data = ask.reply.model_validate(example(ask))
+        usage = self.weigh(ask, data)
+        if ask.data.items():
+            self.on_items += usage
+        return Reply(data=_sure(data, ask), usage=usage)
+
+    def weigh(self, ask: Ask, data: ReplyData | None = None) -> Usage:
+        """What this ask would take."""
         if self.offline:
-            return Reply(data=data)
+            return Usage()
+        data = data or ask.reply.model_validate(example(ask))
         prompt = "".join(message["content"] for message in self._prompts.messages(ask))
         said = f'"code":"{nonce(ask)}",{data.model_dump_json()}'
         usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(said))
         if self._price:
             usage = usage.model_copy(update={"cost": self._price.of(usage)})
-        return Reply(data=data, usage=usage)
+        return usage
 
     async def aclose(self) -> None:
         """Nothing to give back."""
@@ -88,6 +102,7 @@ async def estimate(
 ) -> Estimate:
     """Go through the first samples with stand-ins and scale up to all of them."""
     runner = Runner(protocol, options, judge, workers=1)
+    passed_on = _passed_on_at_most(judge)
     good = bad = beyond = 0
 
     def looked_at() -> Iterable[Row]:
@@ -106,6 +121,7 @@ async def estimate(
     tally = await runner.run(looked_at(), lambda *_: None)
     everything = max(good, total - bad) if total is not None else good + beyond
     scale = everything / good if good else 0.0
+    more = passed_on()
     return Estimate(
         samples=everything,
         looked_at=good,
@@ -114,8 +130,47 @@ async def estimate(
         prompt_tokens=round(tally.usage.prompt_tokens * scale),
         completion_tokens=round(tally.usage.completion_tokens * scale),
         cost=None if tally.usage.cost is None else tally.usage.cost * scale,
-        further=round(_further(judge) * scale),
+        further=round((_further(judge) + more.calls) * scale),
+        further_tokens=round((more.prompt_tokens + more.completion_tokens) * scale),
+        further_cost=None if more.cost is None else more.cost * scale,
     )
+
+
+def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
+    """What a routed judge would pass on if its first judge were sure of nothing, beyond what was asked already; to be
+    told when all asks have been answered."""
+    passed_to = [voice.judge for voice in voices_of(judge.then)] if isinstance(judge, RoutedJudge) else []
+    stand_ins = [one for one in passed_to if isinstance(one, StandIn)]
+    total = Usage()
+
+    def weigh(ask: Ask) -> None:
+        nonlocal total
+        total = sum((one.weigh(ask) for one in stand_ins), start=total)
+
+    def told() -> Usage:
+        asked = sum((one.on_items for one in stand_ins), start=Usage())
+        return Usage(
+            calls=max(0, total.calls - asked.calls),
+            prompt_tokens=max(0, total.prompt_tokens - asked.prompt_tokens),
+            completion_tokens=max(0, total.completion_tokens - asked.completion_tokens),
+            cost=None if total.cost is None else max(0.0, total.cost - (asked.cost or 0)),
+        )
+
+    first = voices_of(judge)[0].judge
+    if isinstance(first, StandIn):
+        first.on_labelled = weigh
+    return told
+
+
+def _sure(data: ReplyData, ask: Ask) -> ReplyData:
+    """The reply of a judge that is sure of all its labels; what it passes on otherwise is counted by itself."""
+    rows = {name: getattr(data, name) for name in ask.data.items()}
+    sure = {
+        name: [row.model_copy(update={"confidence": 1.0}) for row in labels]
+        for name, labels in rows.items()
+        if labels and "confidence" in type(labels[0]).model_fields
+    }
+    return data.model_copy(update=sure) if sure else data
 
 
 def _further(judge: Judge) -> int:

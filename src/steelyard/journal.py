@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ class Memory:
         fresh: bool = False,
         continued: bool = False,
     ) -> None:
-        self.continued = continued
+        self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
         repeats = told_apart(voices_of(judge))
         before = time * (1 + max(repeats))
@@ -213,6 +213,30 @@ class Memory:
         return next(
             (name for name, spent in counted if spent.calls and not spent.prompt_tokens + spent.completion_tokens), ""
         )
+
+    def saved(self, first: int) -> list[dict[str, Any]]:
+        """What the voices of a routed judge after the first so many were not asked, for the run's manifest."""
+        found = []
+        by_place = self._store.used_by_place(self._run) if self._run else {}
+        answered = by_place.get(0, {})
+        asks = sum(count for count, _ in answered.values())
+        for voice in self.voices[first:]:
+            told = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
+            asked = sum(count for count, _ in told)
+            usage = sum((spent for _, spent in told), start=Usage())
+            calls, tokens = max(0, asks - asked), usage.prompt_tokens + usage.completion_tokens
+            each = calls / asked if asked else 0.0
+            found.append(
+                {
+                    "judge": voice.name,
+                    "asks": asks,
+                    "asked": min(asked, asks),
+                    "calls": calls,
+                    "tokens": round(tokens * each) if tokens else None,
+                    "cost": None if usage.cost is None else usage.cost * each,
+                }
+            )
+        return found
 
     def retry(self, retrying: bool) -> None:
         for voice in self.voices:
@@ -289,14 +313,17 @@ class StoredJudge:
         self._store.close()
 
 
-def judge_of_run(store: Store, row: RunRow) -> Judge:
-    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome."""
+def judge_of_run(
+    store: Store, row: RunRow, around: Callable[[StoredJudge, Mapping[str, Any]], Judge] = lambda judge, _: judge
+) -> Judge:
+    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome. `around` may
+    put something around each voice, told what the manifest says of it."""
     places = count()
     then: Mapping[str, Any] = {"name": row.judge, **row.manifest.get("judge", {})}
 
     def stored(voice: Voice) -> Judge:
-        model = getattr(voice.judge, "model", None)
-        return StoredJudge(store, voice.judge.name, row.id, next(places), model)
+        described = getattr(voice.judge, "described", {})
+        return around(StoredJudge(store, voice.judge.name, row.id, next(places), described.get("model")), described)
 
     return exchanged(rebuilt(then, _Gone), stored)
 
@@ -315,7 +342,7 @@ class _Gone:
     """A judge of an earlier run: who it was is known, but it cannot be asked any more."""
 
     def __init__(self, described: Mapping[str, Any]) -> None:
-        self.name, self.model = str(described["name"]), described.get("model")
+        self.name, self.described = str(described["name"]), described
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         return Unjudged(reason="not_recorded", detail=f"{self.name} judged an earlier run")

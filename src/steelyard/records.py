@@ -217,6 +217,22 @@ class Usage(Record):
         )
 
 
+def is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(value: Mapping[str, object] | str) -> bool:
+    return not value
+
+
+class SecondOpinion(Record):
+    """What a second judge said of a label that the first was sure of. It is reported; the first one's label stands."""
+
+    judge: str
+    label: str | int
+    agrees: bool
+
+
 class Mark(Record):
     """What stands beside the labels of one item that several voices had a part in; keys are fields of the label."""
 
@@ -225,6 +241,8 @@ class Mark(Record):
     open: tuple[str, ...] = Field(default=(), description="where the vote was split and nobody decided")
     first: Mapping[str, Any] = Field(default_factory=dict, description="what a second pass did not confirm")
     flags: tuple[str, ...] = ()
+    judge: str = Field(default="", exclude_if=_is_empty, description="which of several judges gave the label")
+    second_opinion: SecondOpinion | None = Field(default=None, exclude_if=is_none)
 
 
 Marks = Mapping[str, Mapping[int, Mark]]
@@ -278,18 +296,18 @@ class Evidence(Record):
     source: Source = "reference"
 
 
-def _is_none(value: object) -> bool:
-    return value is None
+def _is_votes(kind: str) -> bool:
+    return kind == "votes"
 
 
-def _is_empty(value: Mapping[str, object]) -> bool:
-    return not value
+ConfidenceKind = Literal["votes", "probability"]
 
 
 class Item(Record):
     """What every labelled item has. `id` is unique within its kind (and, for criteria, within its turn).
 
-    `confidence` is there where several judges voted, `first` where a second pass did not confirm a label.
+    `confidence` is there where several judges voted or the judge gives its label a probability, `first` where a second
+    pass did not confirm a label, `judge` and `second_opinion` where a routed judge labelled.
     """
 
     kind: str
@@ -297,9 +315,19 @@ class Item(Record):
     text: str
     reason: str = ""
     flags: tuple[str, ...] = ()
-    confidence: float | None = Field(default=None, exclude_if=_is_none, description="share of votes for its label")
+    confidence: float | None = Field(
+        default=None, exclude_if=is_none, description="how sure its label is: share of votes, or a probability"
+    )
+    # Earlier versions knew votes only and did not say so.
+    confidence_kind: ConfidenceKind = Field(default="votes", exclude_if=_is_votes)
+    judge: str | None = Field(
+        default=None, exclude_if=is_none, description="which judge of a routed one gave its label"
+    )
+    second_opinion: SecondOpinion | None = Field(
+        default=None, exclude_if=is_none, description="for a sample of the labels that the first judge was sure of"
+    )
     first: Mapping[str, str | int] | None = Field(
-        default=None, exclude_if=_is_none, description="what its labels were before the second pass"
+        default=None, exclude_if=is_none, description="what its labels were before the second pass"
     )
 
 
@@ -313,7 +341,7 @@ class Atom(Item):
     evidence: Evidence | None = None
     causal_of: int | None = Field(default=None, description="id of the atom that is this one's effect")
     difference: ValueDifference | None = Field(
-        default=None, exclude_if=_is_none, description="the claimed and the stated value, where they differ"
+        default=None, exclude_if=is_none, description="the claimed and the stated value, where they differ"
     )
 
 
@@ -333,6 +361,9 @@ class Part(Record):
     text: str
     label: Literal["from_background", "benign_extension", "outside", "unjudged"]
     reason: str = ""
+    confidence: float | None = Field(default=None, exclude_if=is_none)
+    judge: str | None = Field(default=None, exclude_if=is_none)
+    second_opinion: SecondOpinion | None = Field(default=None, exclude_if=is_none)
 
 
 class Sentence(Item):
@@ -364,6 +395,7 @@ class Criterion(Item):
     quote_verified: bool = False
     place: str = ""
     validity_reason: str = ""
+    validity_confidence: float | None = Field(default=None, exclude_if=is_none)
     label: ComplianceLabel
     result: Literal["符合", "不符合", "不确定"] | None = None
     decided_by: Literal["judge", "rule"] = "judge"

@@ -22,6 +22,7 @@ from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
 from steelyard.judges.masking import shown_body, shown_url
 from steelyard.judges.recorded import Recorder
+from steelyard.judges.routed import RoutedJudge
 from steelyard.manifest import data_file, file_sha256, make_manifest, now
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
@@ -40,10 +41,10 @@ IN_MEMORY = "(in memory)"
 # Of an input without a readable row, so many bad ones are kept for the error.
 BAD_ROWS_KEPT = 1000
 # What a judge says of itself that shapes its answers; time limits and prices do not.
-SHAPING = ("base_url", "model", "body", "structured")
+SHAPING = ("base_url", "model", "body", "structured", "logprobs")
 SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
-TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed")
-PARTS = ("members", "escalate", "judge", "verifier")
+TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed", "sure", "sample", "lists")
+PARTS = ("members", "escalate", "judge", "verifier", "first", "then")
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,8 @@ class Run:
             if len(self.memory.voices) > 1:
                 spent = self.store.spent_by_judge(self.row.id)
                 manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
+            if isinstance(self.judge, RoutedJudge):
+                manifest["routing"] = self.memory.saved(len(voices_of(self.judge.first)))
             self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
 
     def _failure(self, state: str, refusal: str) -> dict[str, Any] | None:

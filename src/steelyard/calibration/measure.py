@@ -276,7 +276,8 @@ def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[Group, ...]:
     """Agreement with people where the judges were of one mind and where they were not; empty without a panel."""
     sides: dict[str, list[Rated]] = {"unanimous": [], "divided": []}
     for item in rated:
-        if item.slot.confidence is not None and item.slot.judge != UNJUDGED:
+        voted = item.slot.confidence is not None and item.slot.confidence_kind == "votes"
+        if voted and item.slot.judge != UNJUDGED:
             sides["unanimous" if item.slot.confidence == 1 else "divided"].append(item)
     return tuple(_group(name, items, majority) for name, items in sides.items() if items)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from steelyard.records import Language, Record
+from steelyard.records import ConfidenceKind, Language, Record
 from steelyard.reports.model import Scale
 from steelyard.stats import Interval
 
@@ -129,6 +129,43 @@ class CorrectedRate(Record):
     n: int
 
 
+class ConfidenceBin(Record):
+    """The labels that a judge gave with a confidence from `low` up to `high`; the last one includes its upper end."""
+
+    low: float
+    high: float
+    n: int
+    confidence: float = Field(description="mean confidence")
+    right: float = Field(description="share that people gave the same label")
+    interval: Interval | None = Field(description="95 %, of the share")
+
+
+class SureFrom(Record):
+    """From which confidence on a label is right in the wanted share of cases; null where it never is, or where people
+    labelled too few of them to tell. Chosen and measured on the same labels."""
+
+    label: str
+    least: float | None
+    n: int = Field(description="labels at or above it")
+    of: int = Field(description="labels of this kind that people labelled too")
+    precision: float | None
+    interval: Interval | None
+
+
+class Reliability(Record):
+    """How sure a judge was and how often it was right, on one kind of label."""
+
+    judge: str
+    task: str
+    source: ConfidenceKind
+    n: int
+    confidence: float = Field(description="mean confidence")
+    right: float = Field(description="share that people gave the same label")
+    error: float = Field(description="expected calibration error: mean distance of the two over the bins")
+    bins: tuple[ConfidenceBin, ...] = Field(description="ten of equal width; empty ones are left out")
+    sure_from: tuple[SureFrom, ...]
+
+
 class Unmatched(Record):
     """A label that fits nothing in the run, and why."""
 
@@ -155,6 +192,8 @@ class Calibration(Record):
     disputes: tuple[Dispute, ...]
     groups: tuple[Group, ...]
     votes: tuple[Group, ...] = Field(default=(), description="items on which a panel was unanimous or divided")
+    reliability: tuple[Reliability, ...] = Field(default=(), description="empty where no label has a confidence")
+    precision: float = Field(default=0.95, description="the wanted share of right labels, for thresholds")
     scores: tuple[CorrectedScore, ...]
     rates: tuple[CorrectedRate, ...]
     width: float = Field(description="the wanted width of an interval")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steelyard.calibration.model import Calibration, CorrectedScore, Figure, Task
+from steelyard.calibration.reliability import ReliabilityPage
 from steelyard.reports.blocks import (
     NOT_APPLICABLE,
     Block,
@@ -85,6 +86,7 @@ class _Page:
         yield from self._disputes()
         yield from self._groups()
         yield from self._votes()
+        yield from ReliabilityPage(self.found).blocks()
         yield from self._rates()
         yield from self._unmatched()
 

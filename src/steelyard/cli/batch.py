@@ -133,12 +133,12 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
 
 def _chat(settings: Config, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
     from steelyard.judges.chat import ChatJudge
-    from steelyard.judges.composed import Composed
+    from steelyard.judges.panel import PanelJudge
     from steelyard.protocols import get_protocol
 
     made = settings.judge(spec, settings.prompts.with_texts(get_protocol(protocol).prompts), None, store)
     if not isinstance(made, ChatJudge):
-        several = isinstance(made, Composed)
+        several = isinstance(made, PanelJudge)
         hint = "; run a batch for each member, then -j recorded:RUN+recorded:RUN votes on them" if several else ""
         raise ConfigError(f"batch files are for judges of kind openai; {made.name} is none{hint}")
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from steelyard.cli.common import ConfigOption, LangOption, StoreOption, console, language
 from steelyard.cli.results import SourceArgument
+from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +40,16 @@ def calibrate(
     width: Annotated[
         float, typer.Option("--width", help="Wanted width of an interval, as a share of the scale; 0.1 is ±5 points.")
     ] = 0.1,
+    precision: Annotated[
+        float, typer.Option("--precision", help="Wanted share of right labels, for the thresholds of a routed judge.")
+    ] = 0.95,
+    write_thresholds: Annotated[
+        Path | None,
+        typer.Option("--write-thresholds", help="Write them here, for sure = FILE of a routed judge (JSON)."),
+    ] = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the page here, as HTML with curves.")] = None,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -54,8 +64,26 @@ def calibrate(
 
     found = Source(source, config, store)
     given = labels_for(found, labels)
-    measured = measure(found.verdicts(), given, policy=policy, run=run_id(found), width=width, language=language(lang))
+    measured = measure(
+        found.verdicts(),
+        given,
+        policy=policy,
+        run=run_id(found),
+        width=width,
+        precision=precision,
+        language=language(lang),
+    )
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
+    if html is not None:
+        from steelyard.calibration.html import render
+
+        html.write_text(render(measured), encoding="utf-8")
+    if write_thresholds is not None:
+        from steelyard.calibration.reliability import thresholds
+
+        if not measured.reliability:
+            raise ConfigError("there are no thresholds to write: no label that people gave has a confidence")
+        write_thresholds.write_text(json.dumps(thresholds(measured), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def labels_for(found: Source, files: list[Path] | None) -> list[HumanLabel]:

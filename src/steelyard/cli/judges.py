@@ -33,6 +33,7 @@ def _described(found: Qualification) -> Iterator[tuple[str, str]]:
             yield "latency", f"{found.latency_seconds:.2f} s"
         tokens = f"{found.usage.prompt_tokens} + {found.usage.completion_tokens} tokens"
         yield "usage", tokens if found.reports_usage else "not reported"
+        yield "confidence", words[found.gives_confidence]
     for problem in found.problems:
         yield "problem", problem
     yield "verdict", found.verdict
@@ -81,6 +82,8 @@ def list_(config: ConfigOption = None) -> None:
         what = " · ".join(str(part) for part in (kind, given.get("model"), url) if part)
         if kind == "panel":
             what = _panel(given)
+        elif kind == "routed":
+            what = f"routed: {given.get('first')} > {given.get('then')}"
         key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""
         table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
     key = _key(settings, "OPENAI_API_KEY")
@@ -127,19 +130,24 @@ def check(
     Example:  steelyard judges check openai:gpt-4o-mini
     """
     from steelyard.config import Config
-    from steelyard.judges.check import check as qualify
+    from steelyard.judges.check import check_each
 
     settings = Config.load(config)
 
-    async def run() -> Qualification:
+    async def run() -> list[Qualification]:
         judge = settings.judge(name, settings.prompts, None, store)
         try:
-            return await qualify(judge, language.value)
+            return await check_each(judge, language.value)
         finally:
             await judge.aclose()
 
-    found = asyncio.run(run())
-    for name, value in _described(found):
-        print(f"{name:12} {value}")
-    if not found.fit:
+    qualified = asyncio.run(run())
+    for place, found in enumerate(qualified):
+        if place:
+            print()
+        for title, value in _described(found):
+            print(f"{title:12} {value}")
+    if any(found.gives_confidence is False for found in qualified[:-1]):
+        print("\nnote: a judge that gives no confidence passes every item on")
+    if not all(found.fit for found in qualified):
         raise typer.Exit(UNFIT)

@@ -48,7 +48,8 @@ JudgeOption = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="embedded, local, verifier:NAME, openai:MODEL, recorded:FILE, or a judge of steelyard.toml.",
+        help="embedded, local, verifier:NAME, openai:MODEL, recorded:FILE, a judge of steelyard.toml, "
+        "A+B (panel), or 'A>B' (routed).",
         autocompletion=complete_judge,
     ),
 ]
@@ -72,6 +73,15 @@ VerifyOption = Annotated[
     str | None,
     typer.Option("--verify", metavar="JUDGE", help="Judge that re-checks negative labels, or itself."),
 ]
+SureOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sure",
+        metavar="NUMBER|FILE",
+        help="For FIRST>THEN: the confidence from which the first judge is believed (default 0.9), "
+        "or a file of calibrate --write-thresholds.",
+    ),
+]
 OptionOption = Annotated[
     list[str] | None, typer.Option("--option", "-O", metavar="NAME=VALUE", help="Any option of the protocol.")
 ]
@@ -94,6 +104,7 @@ def run(
     repeats: RepeatsOption = None,
     escalate: EscalateOption = None,
     verify: VerifyOption = None,
+    sure: SureOption = None,
     out: OutOption = None,
     map: MapOption = None,
     option: OptionOption = None,
@@ -179,7 +190,7 @@ def run(
         out=out,
         store=store,
     )
-    flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify}
+    flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
     together = {name: value for name, value in flags.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
     if dry_run:
@@ -289,6 +300,14 @@ def rescore(
         console().print(render(builder.build(row.manifest), language(lang)))
 
 
+def as_sure(given: str | None) -> float | str | None:
+    """A confidence, or the name of a file of them."""
+    try:
+        return float(given) if given is not None else None
+    except ValueError:
+        return given
+
+
 def chosen_options(
     protocol: Protocol, settings: Config, given: dict[str, Any], today: Callable[[], Date] = Date.today
 ) -> Options:
@@ -360,7 +379,11 @@ def _print(expected: Estimate, prices: dict[str, Price | None], listed: str) -> 
         f"samples            {expected.samples:>14,}" + (f"  ({expected.bad_rows} bad rows)" * bool(expected.bad_rows))
     )
     print(f"calls              {expected.calls:>14,}")
-    if expected.further:
+    if expected.further_tokens:
+        money = "" if expected.further_cost is None else f", ${expected.further_cost:,.4f}"
+        takes = f"{expected.further_tokens:,} tokens{money}"
+        print(f"  and at most      {expected.further:>14,}  for what is passed on ({takes}); not counted below")
+    elif expected.further:
         print(f"  and at most      {expected.further:>14,}  for splits and second looks; not counted below")
     print(f"prompt tokens      {expected.prompt_tokens:>14,}")
     print(f"completion tokens  {expected.completion_tokens:>14,}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steelyard.judges.local import LocalJudge
     from steelyard.judges.panel import Member, PanelJudge
     from steelyard.judges.recorded import RecordedJudge, Recorder
+    from steelyard.judges.routed import RoutedJudge
     from steelyard.judges.scripted import ScriptedJudge
     from steelyard.judges.verifying import VerifyingJudge
 
@@ -29,6 +30,7 @@ __all__ = [
     "Price",
     "RecordedJudge",
     "Recorder",
+    "RoutedJudge",
     "ScriptedJudge",
     "VerifyingJudge",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "Price": "endpoint",
     "RecordedJudge": "recorded",
     "Recorder": "recorded",
+    "RoutedJudge": "routed",
     "ScriptedJudge": "scripted",
     "VerifyingJudge": "verifying",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.gate import Gate
+from steelyard.judges.logprobs import SpelledToken, tokens_of, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.payload import one_line, token_count
 from steelyard.judges.schema import strict_schema
@@ -53,10 +54,11 @@ class Prompts(Protocol):
 
 
 class Said(NamedTuple):
-    """A complete message of the judge, and what it cost."""
+    """A complete message of the judge, what it cost, and its tokens where their probabilities were asked for."""
 
     text: str
     usage: Usage
+    tokens: Sequence[SpelledToken] = ()
 
 
 class ChatJudge:
@@ -78,7 +80,10 @@ class ChatJudge:
         self.endpoint = endpoint
         self._prompts = prompts
         self._wire = Wire(endpoint, gate or Gate(DEFAULT_CALLS_IN_FLIGHT), key)
-        self._identity = endpoint.model_dump_json(include={"base_url", "model", "body", "structured"}).encode()
+        shaping = {"base_url", "model", "body", "structured"}
+        # Only where they are asked for: the keys of all other replies are in stores already.
+        shaping |= {"logprobs"} if endpoint.logprobs else set()
+        self._identity = endpoint.model_dump_json(include=shaping).encode()
         self._terms = opening_terms(endpoint)
         self._proven = False
         self._probe: asyncio.Event | None = None
@@ -102,6 +107,7 @@ class ChatJudge:
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
         shown = {"base_url", "model", "body", "structured", "timeout", "retries", "price"}
+        shown |= {"logprobs"} if self.endpoint.logprobs else set()
         told = self.endpoint.model_dump(mode="json", include=shown)
         return told | {
             "base_url": self.endpoint.shown_url,
@@ -124,7 +130,7 @@ class ChatJudge:
             usage += said.usage
             if isinstance(said, Unjudged):
                 return said.model_copy(update={"usage": usage})
-            data = _read(said.text, ask)
+            data = _read(said, ask)
             if not isinstance(data, Problem):
                 return Reply(data=data, raw=said.text, usage=usage)
             # Only the latest mistake is shown: a conversation full of bad replies breeds more of them.
@@ -141,7 +147,7 @@ class ChatJudge:
         said = _completion(self._wire.cleaned(payload), self.endpoint)
         if isinstance(said, Unjudged):
             return said
-        data = _read(said.text, ask)
+        data = _read(said, ask)
         if isinstance(data, Problem):
             return Unjudged(reason="invalid_reply", detail=data.text, usage=said.usage)
         return Reply(data=data, raw=said.text, usage=said.usage)
@@ -212,8 +218,9 @@ class ChatJudge:
         return [{"role": "assistant", "content": shown}, *asked_again] if shown else asked_again
 
 
-def _read(said: str, ask: Ask) -> ReplyData | Problem:
-    return read(said, ask.reply, nonce(ask), ask.language, shown_texts(ask.data, ask.again, ask.verify))
+def _read(said: Said, ask: Ask) -> ReplyData | Problem:
+    data = read(said.text, ask.reply, nonce(ask), ask.language, shown_texts(ask.data, ask.again, ask.verify))
+    return data if isinstance(data, Problem) else with_confidence(data, said.text, said.tokens, nonce(ask))
 
 
 def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudged:
@@ -239,7 +246,7 @@ def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudg
     text = _text(content)
     if len(text) > LONGEST_REPLY:
         return Unjudged(reason="invalid_reply", detail=f"a reply of {len(text)} characters", usage=usage)
-    return Said(text, usage)
+    return Said(text, usage, tokens_of(choice) if endpoint.logprobs else ())
 
 
 def _text(content: Any) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
+from steelyard.judges.routed import RoutedJudge
 from steelyard.records import Ask, Language, Numbered, Record, Reply, Unjudged, Usage
 from steelyard.tasks import AtomicData, AtomicReply
 from steelyard.wording import say
@@ -65,6 +66,7 @@ class Qualification(Record):
     labels_as_expected: int | None = Field(default=None, description="of nine: three statements in three orders")
     latency_seconds: float | None = None
     reports_usage: bool | None = None
+    gives_confidence: bool | None = Field(default=None, description="whether labels come with a probability")
     usage: Usage = Usage()
     problems: tuple[str, ...] = ()
     finding: Finding
@@ -123,6 +125,13 @@ async def check(judge: Judge, language: Literal["zh", "en"] = "zh") -> Qualifica
     return _said(_qualification(judge, answers, seconds))
 
 
+async def check_each(judge: Judge, language: Literal["zh", "en"] = "zh") -> list[Qualification]:
+    """The same for each judge of a routed one: where the first is sure, nobody would hear of the second."""
+    if not isinstance(judge, RoutedJudge):
+        return [await check(judge, language)]
+    return [*await check_each(judge.first, language), *await check_each(judge.then, language)]
+
+
 def _said(found: Qualification) -> Qualification:
     return found.model_copy(update={"verdict": found.closing()})
 
@@ -144,6 +153,7 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
         labels_as_expected=labels,
         latency_seconds=median(seconds) if reachable else None,
         reports_usage=usage.prompt_tokens > 0 if replies else None,
+        gives_confidence=any(_has_confidence(reply) for reply in replies) if replies else None,
         usage=usage,
         problems=problems,
         finding=_finding(reachable, len(replies), obeys, labels),
@@ -164,6 +174,10 @@ def _finding(reachable: bool, replies: int, obeys: bool | None, labels: int | No
     if replies < ROUNDS:
         return "lossy"
     return "doubtful" if labels != asked else "fit"
+
+
+def _has_confidence(reply: Reply) -> bool:
+    return bool(reply.marks) or any(atom.confidence is not None for atom in reply.data.atoms)
 
 
 def _ids(reply: Reply) -> list[int]:

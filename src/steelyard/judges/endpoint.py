@@ -42,6 +42,7 @@ class Endpoint(Record):
     counted. `retries` come on top of the first try; `backoff` is the longest first pause between two, in
     seconds, and doubles. `patience` is how long one call waits where the endpoint asks for it (Retry-After), in
     seconds; what it asks for beyond stops the run. `corrections` are further asks after a reply that cannot be used.
+    `logprobs` asks for the probabilities of tokens, which become the confidence of labels.
     """
 
     # A refused address may hold a password; pydantic would quote it.
@@ -60,6 +61,7 @@ class Endpoint(Record):
     backoff: float = Field(default=1.0, ge=0)
     patience: float = Field(default=300.0, ge=0)
     structured: Structured = "auto"
+    logprobs: bool = False
     proxy: str | None = Field(default=None, repr=False)
     price: Price | None = None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Composed, described
 from steelyard.judges.panel import Member, PanelJudge
+from steelyard.judges.routed import SAMPLE, SURE, Lists, RoutedJudge, Sure
 from steelyard.judges.verifying import Unconfirmed, VerifyingJudge
 from steelyard.records import Record
 
@@ -93,11 +95,65 @@ class Jury(Record):
         warm = self.temperature if self.repeats == 1 else self.temperature or TEMPERATURE
         judge = named(seat.judge, warm)
         if isinstance(judge, Composed):
-            raise ConfigError(f"{seat.judge} is a panel or verified itself and cannot be a member; name its members")
+            raise ConfigError(f"{seat.judge} is made of several judges and cannot be a member; name its members")
         replayed = seat.judge.startswith("recorded:") or judge.name.startswith("recorded:")
         if self.repeats > 1 and (described(judge).get("offline") or replayed):
             raise ConfigError(f"{seat.judge} always answers the same, so repeats would add nothing")
         return Member(judge, seat.weight)
+
+
+class Route(Record):
+    """A [judges.x] table of kind routed, or what a name `FIRST>THEN` means.
+
+    `sure` is a confidence, a table of them by kind and label, or the file that `calibrate --write-thresholds` wrote;
+    "never" stands for a label on which the first judge is not believed.
+    """
+
+    first: str = Field(min_length=1)
+    then: str = Field(min_length=1)
+    sure: float | Mapping[str, float | Literal["never"]] | str = SURE
+    sample: float = Field(default=SAMPLE, ge=0, le=1)
+    lists: Lists = "then"
+
+    @model_validator(mode="after")
+    def _two_judges(self) -> Self:
+        if self.first == self.then:
+            raise ValueError(f"{self.first} is named twice; what it is not sure of needs another judge")
+        return self
+
+    def make(self, named: Callable[[str], Judge], folder: Path) -> RoutedJudge:
+        """The judge; a file of thresholds is looked for in `folder`."""
+        first, then = named(self.first), named(self.then)
+        sure: Sure
+        if isinstance(self.sure, str):
+            sure = thresholds_for(first.name, folder / self.sure)
+        elif isinstance(self.sure, Mapping):
+            sure = {name: None if least == "never" else float(least) for name, least in self.sure.items()}
+        else:
+            sure = self.sure
+        return RoutedJudge(first, then, sure=sure, sample=self.sample, lists=self.lists)
+
+
+class Thresholds(Record):
+    """What `calibrate --write-thresholds` writes: from which confidence on each judge's labels are right often enough;
+    null where they never are."""
+
+    precision: float
+    judges: Mapping[str, Mapping[str, float | None]]
+
+
+def thresholds_for(judge: str, file: Path) -> dict[str, float | None]:
+    """The thresholds of this judge in such a file."""
+    try:
+        known = Thresholds.model_validate_json(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except ValidationError as error:
+        raise ConfigError(f"{file}: is no file of thresholds: {error.errors()[0]['msg']}") from None
+    if judge not in known.judges:
+        whose = ", ".join(known.judges) or "nobody"
+        raise ConfigError(f"{file} holds thresholds for {whose}, not for {judge}; calibrate a run of {judge}")
+    return dict(known.judges[judge])
 
 
 def rebuilt(description: Mapping[str, Any], leaf: Callable[[Mapping[str, Any]], Judge]) -> Judge:
@@ -117,6 +173,14 @@ def rebuilt(description: Mapping[str, Any], leaf: Callable[[Mapping[str, Any]], 
                 rebuilt(description["judge"], leaf),
                 rebuilt(other, leaf) if other else None,
                 unconfirmed=description["unconfirmed"],
+            )
+        case "routed":
+            return RoutedJudge(
+                rebuilt(description["first"], leaf),
+                rebuilt(description["then"], leaf),
+                sure=description["sure"],
+                sample=description["sample"],
+                lists=description["lists"],
             )
         case _:
             return leaf(description)

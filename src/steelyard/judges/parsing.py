@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import json_repair
 from pydantic import ValidationError
@@ -96,9 +96,22 @@ def read(
     if any(other != found[0] for other in found[1:]):
         return Problem(words["several"])
     # Half a surrogate pair, from a token cut in two, would pass here and could never be written to a file.
-    offered = {key: value for key, value in found[0].items() if key in _offered(model)}
+    offered = _only_offered(found[0], model)
     reply = tidy(offered, model) if _may_hold_surrogates(said) else offered
     return _validated(reply, model, words)
+
+
+def _only_offered(found: dict[str, Any], model: type[ReplyData]) -> dict[str, Any]:
+    """The reply without what is for judges in code (`unsure`, `confidence`): no text can set it."""
+    offered = {key: value for key, value in found.items() if key in _offered(model)}
+    for key, hidden in _hidden_below(model).items():
+        if isinstance(rows := offered.get(key), list):
+            offered[key] = [_without(row, hidden) if isinstance(row, dict) else row for row in rows]
+    return offered
+
+
+def _without(row: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in hidden}
 
 
 def without_thoughts(said: str, code: str) -> str:
@@ -276,6 +289,19 @@ def _keys(value: Any) -> Iterator[str]:
 def _offered(model: type[ReplyData]) -> tuple[str, ...]:
     """The keys that the schema shows; a reply may have others, for judges in code, that no text can set."""
     return tuple(model.model_json_schema()["properties"])
+
+
+@cache
+def _hidden_below(model: type[ReplyData]) -> dict[str, frozenset[str]]:
+    """By list of the reply, the keys of its items that the schema does not show."""
+    rows = {name: get_args(field.annotation) for name, field in model.model_fields.items()}
+    kinds = {name: kind[0] for name, kind in rows.items() if kind and isinstance(kind[0], type)}
+    found = {
+        name: frozenset(kind.model_fields) - frozenset(_offered(kind))
+        for name, kind in kinds.items()
+        if issubclass(kind, ReplyData) and name in _offered(model)
+    }
+    return {name: hidden for name, hidden in found.items() if hidden}
 
 
 @cache

@@ -15,7 +15,7 @@ from steelyard.records import Ask
 
 LESS: dict[Mode, Mode] = {"json_schema": "json_object", "json_object": "text"}
 # Sampling parameters that a judge can do without; reasoning models refuse them.
-OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
+OPTIONAL = ("temperature", "top_p", "seed", "max_tokens", "logprobs")
 UNPROCESSABLE = frozenset({400, 422, 501})
 FORMAT = re.compile(r"response_format|json|schema|structured|grammar|guided|constrained", re.IGNORECASE)
 NOT_FORMAT = re.compile(r"context|too long|too large|length|tokens|filter|inspection|sensitive|risk", re.IGNORECASE)
@@ -47,9 +47,12 @@ def other_terms(terms: Terms, refusal: Declined, endpoint: Endpoint, *, proven: 
     for name in OPTIONAL:
         if name in sent and re.search(rf"(?<![A-Za-z_]){name}(?![A-Za-z_])", refusal.message):
             return terms._replace(without=terms.without | {name})
+    unexplained = not (proven or FORMAT.search(refusal.message) or _is_about_something_else(refusal))
+    if unexplained and "logprobs" in sent:
+        return terms._replace(without=terms.without | {"logprobs"})
     if endpoint.structured != "auto" or terms.mode == "text":
         return None
-    if FORMAT.search(refusal.message) or not (proven or _is_about_something_else(refusal)):
+    if FORMAT.search(refusal.message) or unexplained:
         return terms._replace(mode=LESS[terms.mode])
     return None
 
@@ -61,6 +64,8 @@ def _is_about_something_else(refusal: Declined) -> bool:
 def parameters(endpoint: Endpoint, terms: Terms) -> dict[str, Any]:
     """Body parameters under these terms: temperature 0 unless the user says otherwise."""
     body = {"temperature": 0, **endpoint.body}
+    if endpoint.logprobs:
+        body["logprobs"] = True
     kept = {name: value for name, value in body.items() if name not in terms.without}
     if "max_tokens" in terms.without and "max_tokens" in body:
         kept["max_completion_tokens"] = body["max_tokens"]  # its newer name

@@ -145,6 +145,7 @@ class VerifyingJudge:
             open=(*before.open, *left_open),
             first=dict(gone),
             flags=(*before.flags, "not_confirmed"),
+            judge=(after.judge or self.verifier.name) if before.judge else "",
         )
 
 

@@ -179,6 +179,8 @@ def _item(said: Sequence[Any | None], weights: Sequence[Fraction], ask: Ask, sha
     if getattr(base, "difference", None) is None and (differing := [one for one in side if _has_difference(one)]):
         # What one of them found to differ is told, whoever of them is quoted.
         changed["difference"] = differing[0].difference
+    if "confidence" in shape.model_fields:
+        changed["confidence"] = None  # one voice's own; the panel's is in the votes
     for field in GRADES & set(label_fields(shape)):
         # A depth is that of a label; a level is given whatever the label.
         of = side if field == "depth" else [label for label, _ in voices]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple
 
-from steelyard.protocols.common import Collected, PromptLanguage, has_text, marked, same_words, why_open
+from steelyard.protocols.common import Collected, PromptLanguage, confident, has_text, marked, same_words, why_open
 from steelyard.records import (
     Again,
     Ask,
@@ -156,7 +156,8 @@ def atom_item(
         difference=_difference(label) if final in ("correct", "wrong") else None,
         flags=flags,
     )
-    return marked(item, mark)
+    # What code made of the label has no probability.
+    return marked(confident(item, label.confidence if final == label.label else None), mark)
 
 
 def _difference(label: AnyAtomVerdict) -> ValueDifference | None:

@@ -216,7 +216,8 @@ def _keep_proven(
 def marked(item: Labelled, *marks: Mark, fields: Mapping[str, str] | None = None) -> Labelled:
     """The item with what several judges have to say about its labels: how far they agreed, what a second pass changed.
 
-    `fields` maps the judge's fields to those of the item; `{"label": "label"}` where nothing is said.
+    `fields` maps the judge's fields to those of the item; `{"label": "label"}` where nothing is said. The last mark
+    says who gave the label.
     """
     if all(mark is UNMARKED for mark in marks):
         return item
@@ -225,14 +226,24 @@ def marked(item: Labelled, *marks: Mark, fields: Mapping[str, str] | None = None
     first = {fields[field]: said for mark in marks for field, said in mark.first.items() if field in fields}
     flags = [flag for mark in marks for flag in mark.flags]
     flags += ["split" for mark in marks if mark.open and "not_confirmed" not in mark.flags]
+    # A sentence or a criterion has two labels; the one they agree on less is how sure they are of it.
+    voted = {"confidence": round(min(shares), 4), "confidence_kind": "votes"} if shares else {}
     return item.model_copy(
         update={
-            # A sentence or a criterion has two labels; the one they agree on less is how sure they are of it.
-            "confidence": round(min(shares), 4) if shares else None,
+            **voted,
+            "judge": marks[-1].judge or None,
+            "second_opinion": marks[-1].second_opinion,
             "first": first or None,
             "flags": tuple(dict.fromkeys((*item.flags, *flags))),
         }
     )
+
+
+def confident(item: Labelled, confidence: float | None) -> Labelled:
+    """The item with the probability that its judge gives to the label, where it gives one."""
+    if confidence is None:
+        return item
+    return item.model_copy(update={"confidence": round(confidence, 4), "confidence_kind": "probability"})
 
 
 def why_open(mark: Mark) -> str:

@@ -9,6 +9,7 @@ from steelyard.protocols.common import (
     Options,
     PromptLanguage,
     collect,
+    confident,
     in_parts,
     marked,
     numbered,
@@ -148,6 +149,9 @@ def _criterion(
     """One criterion of one turn, from what the judge said of it (under these ids) and the rules."""
     item = _decided(blank, validities, id, ruling, compliances, question)
     marks = [validities.mark("criteria", id)]
+    if item.decided_by == "rule":
+        # Who said that it is valid did not give its label.
+        marks = [marks[0].model_copy(update={"judge": "", "second_opinion": None})] if marks[0].judge else marks
     if item.validity == "valid" and item.decided_by == "judge":
         compliance = compliances.mark("criteria", question)
         first = {"complies": "violated"} if "complies" in compliance.first else {}
@@ -171,11 +175,12 @@ def _decided(
             "place": validity.place if validity.valid else "",
             "quote": (validity.quote or "") if validity.valid else "",
             "quote_verified": validity.valid and not unverified,
+            "validity_confidence": None if validity.confidence is None else round(validity.confidence, 4),
             "flags": ("evidence_unverified",) if unverified and validity.valid else (),
         }
     )
     if not validity.valid:
-        return _labelled(known, "undetermined", validity.reason)
+        return confident(_labelled(known, "undetermined", validity.reason), validity.confidence)
     if ruling:
         label: ComplianceLabel = "satisfied" if ruling.satisfied else "violated"
         return _labelled(known, label, ruling.reason).model_copy(update={"decided_by": "rule"})
@@ -184,6 +189,7 @@ def _decided(
         return known.model_copy(update={"reason": compliances.reason("criteria", question)})
     if (mark := compliances.mark("criteria", question)).open:
         return known.model_copy(update={"reason": why_open(mark)})
+    known = confident(known, compliance.confidence)
     if not compliance.triggered:
         vacuous = known.model_copy(update={"flags": (*known.flags, "vacuous")})
         return _labelled(vacuous, "satisfied", compliance.reason)

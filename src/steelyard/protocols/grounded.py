@@ -11,6 +11,7 @@ from steelyard.protocols.common import (
     Collected,
     Options,
     collect,
+    confident,
     has_text,
     in_parts,
     marked,
@@ -79,7 +80,10 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     marks = {name: collected.mark("checks", id) for id, name in enumerate(ASKED, start=1)}
     marks["from_background"] = _mark_of_parts(parts, collected, strict=options.strict)
     found["from_background"] = _from_background(parts, strict=options.strict)
+    sure = {name: _sureness(id, collected) for id, name in enumerate(ASKED, start=1)}
+    sure["from_background"] = _sureness_of_parts(parts, strict=options.strict)
     if not background:
+        sure["from_background"] = sure["conclusion_correct"] = None
         found["from_background"] = found["conclusion_correct"] = (0, _flag(sample, "no_background"))
     replies: list[GroundedReply] = collected.replies
     answerable: bool | None = bool(replies and replies[0].answerable and background)
@@ -104,7 +108,7 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
         notes["invented"] = collected.invented
     if collected.failures:
         notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
-    return _verdict(sample, found, parts, flags, notes, marks)
+    return _verdict(sample, found, parts, flags, notes, marks, sure)
 
 
 def _flag(sample: RagSample, name: str) -> str:
@@ -125,7 +129,33 @@ def _part(sentence: Numbered, collected: Collected) -> Part:
         return Part(text=sentence.text, label="unjudged", reason=collected.reason("sentences", sentence.id))
     if (mark := collected.mark("sentences", sentence.id)).open:
         return Part(text=sentence.text, label="unjudged", reason=why_open(mark))
-    return Part(text=sentence.text, label=source.label, reason=source.reason)
+    # Where several voted, the mark says how sure the label is.
+    sure = None if mark.shares or source.confidence is None else round(source.confidence, 4)
+    return Part(
+        text=sentence.text,
+        label=source.label,
+        reason=source.reason,
+        confidence=sure,
+        judge=mark.judge or None,
+        second_opinion=mark.second_opinion,
+    )
+
+
+def _sureness(id: int, collected: Collected) -> float | None:
+    label, mark = collected.label("checks", id), collected.mark("checks", id)
+    return None if label is None or mark.open else label.confidence
+
+
+def _sureness_of_parts(parts: Sequence[Part], *, strict: bool) -> float | None:
+    """How sure the check of the background is: all sentences must come from it, and one that does not is enough."""
+    if _from_background(parts, strict=strict)[0] == "unjudged":
+        return None
+    against = [part for part in parts if _from_background([part], strict=strict)[0] == 0]
+    given = [part.confidence for part in against or parts]
+    known = [confidence for confidence in given if confidence is not None]
+    if not known or (len(known) < len(given) and not against):
+        return None
+    return max(known) if against else min(known)
 
 
 def _mark_of_parts(parts: Sequence[Part], collected: Collected, *, strict: bool) -> Mark:
@@ -145,6 +175,7 @@ def _mark_of_parts(parts: Sequence[Part], collected: Collected, *, strict: bool)
         open=("label",) if now == "unjudged" and any(mark.open for mark in marks) else (),
         first={"label": first} if changed else {},
         flags=tuple(flag for mark in marks for flag in mark.flags if flag != "not_confirmed" or changed),
+        judge=" + ".join(dict.fromkeys(mark.judge for mark in marks if mark.judge)),
     )
 
 
@@ -168,6 +199,7 @@ def _verdict(
     flags: list[str],
     notes: dict[str, object],
     marks: Mapping[str, Mark] | None = None,
+    sure: Mapping[str, float | None] | None = None,
 ) -> Verdict:
     language = language_of(sample.question, sample.answer)
 
@@ -181,7 +213,7 @@ def _verdict(
             reason=found[name][1],
             parts=parts if name == "from_background" else (),
         )
-        return marked(item, (marks or {}).get(name, UNMARKED))
+        return marked(confident(item, (sure or {}).get(name)), (marks or {}).get(name, UNMARKED))
 
     checks = tuple(check(id, group, name) for id, (group, name) in enumerate(CHECKS, start=1))
     return Verdict(

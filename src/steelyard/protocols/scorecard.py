@@ -24,6 +24,7 @@ from steelyard.protocols.common import (
     Options,
     PromptLanguage,
     collect,
+    confident,
     has_question,
     has_text,
     in_parts,
@@ -247,7 +248,7 @@ def _sentence(sentence: Numbered, collected: Collected, sample: RagSample) -> Se
     )
     if "on_topic" in mark.first:
         mark = mark.model_copy(update={"first": {**mark.first, "on_topic": "off_topic"}})
-    return marked(item, mark, fields=fields)
+    return marked(confident(item, label.confidence if support == label.support else None), mark, fields=fields)
 
 
 def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -> KeyPoint:
@@ -269,7 +270,7 @@ def _key_point(point: Numbered, collected: Collected, source: KeyPointsSource) -
         reason=why_open(mark) if mark.open else label.reason,
         keypoints_source=source,
     )
-    return marked(item, mark)
+    return marked(confident(item, None if mark.open else label.confidence), mark)
 
 
 def _score_names(options: ScorecardOptions) -> tuple[str, ...]:

@@ -40,10 +40,10 @@ from steelyard.reports.tally import (
     DialogueTally,
     DistributionTally,
     GroupTally,
-    VotesTally,
     count_bounded,
     labels_of,
 )
+from steelyard.reports.voices import RoutingTally, VotesTally
 from steelyard.stats import Cluster
 from steelyard.text import language_of
 from steelyard.wording import words
@@ -141,6 +141,7 @@ class ReportBuilder:
         self._atoms = AtomsTally() if protocol == "atomic" else None
         self._checks = ChecksTally()
         self._votes = VotesTally()
+        self._routing = RoutingTally()
         self._bands = BandsTally() if protocol == "scorecard" else None
         self._dialogue = DialogueTally() if protocol == "dialogue" else None
         self._worst: list[Low] = []
@@ -173,6 +174,7 @@ class ReportBuilder:
                 self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
         self._votes.add(verdict)
+        self._routing.add(verdict)
         if self._atoms:
             self._atoms.add(verdict, cluster)
         if self._bands:
@@ -212,6 +214,7 @@ class ReportBuilder:
             unjudged=dict(self._unjudged.most_common()),
             within_tolerance=self._within_tolerance,
             votes=self._votes.summary(),
+            routing=self._routing.summary((manifest or {}).get("routing", ())),
             worst=tuple(
                 LowSample(
                     id=low.id,

@@ -26,6 +26,7 @@ from steelyard.reports.model import (
     Report,
     agreement_notes,
     named,
+    routing_notes,
     self_judged_note,
     tolerance_note,
     votes_notes,
@@ -93,6 +94,7 @@ class Page:
             lines.append(self._pair("judge", self.say("comma").join(judges)))
             lines += agreement_notes(r.judges, r.language).values()
         lines += votes_notes(r)
+        lines += routing_notes(r)
         lines += [note for note in (tolerance_note(r), self_judged_note(r)) if note]
         if r.n_bad_rows:
             lines.append(self._pair("bad_rows", str(r.n_bad_rows)))

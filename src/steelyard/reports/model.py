@@ -173,6 +173,34 @@ class Votes(Record):
     split: int = Field(description="left open")
 
 
+class SecondOpinions(Record):
+    """How often a second judge gave a label that the first was sure of the same way, in a sample of them."""
+
+    n: int
+    agreed: int
+    interval: Interval | None = Field(default=None, description="95 %, of the share that agrees")
+
+
+class Saved(Record):
+    """What a routed judge did not have to ask of one of its judges. Tokens and cost are estimated from the calls that
+    were made, which hold fewer items, so it saved at least as much; null where none was made or no price is known."""
+
+    judge: str
+    asks: int = Field(description="asks about items, of which the first judge answered all")
+    asked: int = Field(description="of these, those that were passed on, if only in part")
+    calls: int = Field(description="calls that were not needed")
+    tokens: int | None = None
+    cost: float | None = None
+
+
+class Routing(Record):
+    """Who decided what in a run of a routed judge."""
+
+    decided: dict[str, dict[str, int]] = Field(description="kind of item → judge → how many labels")
+    second_opinions: dict[str, SecondOpinions]
+    saved: tuple[Saved, ...] = ()
+
+
 class RunFailure(Record):
     """Why a run failed: the most frequent reason, on how many of its samples, and what to do about it."""
 
@@ -220,6 +248,7 @@ class Report(Record):
     unjudged: dict[str, int]
     within_tolerance: int = Field(default=0, description="statements that only the tolerance makes correct")
     votes: dict[str, Votes] = Field(default_factory=dict, description="empty where one judge alone was asked once")
+    routing: Routing | None = Field(default=None, description="only where a routed judge labelled")
     worst: tuple[LowSample, ...]
     n_bad_rows: int
     bad_rows: tuple[BadRow, ...]
@@ -274,6 +303,49 @@ def votes_notes(report: Report) -> list[str]:
         )
         for kind, votes in report.votes.items()
     ]
+
+
+def routing_notes(report: Report) -> list[str]:
+    """Who decided what, how far the judges agree where both were asked, and what was saved: a sentence each."""
+    if report.routing is None:
+        return []
+    language, comma = report.language, say(report.language, "report.comma")
+
+    def told(key: str, **values: object) -> str:
+        return say(language, f"report.{key}").format(**values)
+
+    lines = []
+    for kind, judges in report.routing.decided.items():
+        total = sum(judges.values())
+        parts = (told("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
+        lines.append(told("decided", kind=named(language, "kind", kind), parts=comma.join(parts)))
+    for kind, found in report.routing.second_opinions.items():
+        ends = ""
+        if found.interval:
+            mark = ", " if language == "en" else "，"
+            low, high = (100 * end for end in found.interval)
+            ends = f"{mark}{say(language, 'report.interval')} {low:.1f}–{high:.1f}%"
+        lines.append(
+            told(
+                "second_opinion",
+                kind=named(language, "kind", kind),
+                n=found.n,
+                agreed=found.agreed,
+                share=_percent(found.agreed, found.n),
+                interval=ends,
+            )
+        )
+    for saved in report.routing.saved:
+        share = _percent(saved.asked, saved.asks)
+        lines.append(told("passed_on", asked=saved.asked, all=saved.asks, judge=saved.judge, share=share))
+        key = "saved" if saved.tokens is None else "saved_tokens" if saved.cost is None else "saved_cost"
+        tokens, cost = f"{saved.tokens or 0:,}", f"{saved.cost or 0:.4f}"
+        lines.append(told(key, calls=saved.calls, judge=saved.judge, tokens=tokens, cost=cost))
+    return lines
+
+
+def _percent(n: int, total: int) -> str:
+    return f"{100 * n / total:.1f}%" if total else "–"
 
 
 def remedy(reason: str, language: Language) -> str:

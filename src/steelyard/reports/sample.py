@@ -14,8 +14,10 @@ from steelyard.records import (
     Criterion,
     DialogueSample,
     Evidence,
+    Item,
     KeyPoint,
     Language,
+    Part,
     RagSample,
     Sample,
     Sentence,
@@ -67,6 +69,13 @@ def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -
     yield from view.turns(sample if isinstance(sample, DialogueSample) else None)
 
 
+def confidence_text(item: AnyItem | Part) -> str:
+    """The probability that a judge gives to its label, in two digits; only a full 1 reads as one."""
+    if item.confidence is None or (isinstance(item, Item) and item.confidence_kind == "votes"):
+        return ""
+    return f"{item.confidence if item.confidence == 1 else min(item.confidence, 0.99):.2f}"
+
+
 class SamplePage:
     """What is said about one sample, in one language; every form of it asks here."""
 
@@ -89,8 +98,25 @@ class SamplePage:
         return self.fact(key, reason_in(self.language, text))
 
     def beside(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
-        """What stands beside an item's labels: how many of the judges gave them, what they were at first, its flags."""
-        votes = "" if item.confidence is None else f"{100 * item.confidence:.0f}%"
+        """What stands beside an item's labels: how sure they are, who gave them, what they were at first, its flags."""
+        sure = self.fact("confidence", confidence_text(item))
+        return sure + self.told_by(item) + self.told_of(item)
+
+    def told_by(self, item: AnyItem | Part) -> tuple[tuple[str, str], ...]:
+        """Which judge of a routed one gave the label, and what the second said where it was asked too."""
+        facts = self.fact("judge", item.judge or "")
+        if second := item.second_opinion:
+            kind = "part" if isinstance(item, Part) else "support" if isinstance(item, Sentence) else item.kind
+            # A judge may be called anything, also `{label}`.
+            parts = {"{judge}": second.judge, "{label}": named(self.language, f"label.{kind}", str(second.label))}
+            told = re.sub(r"{\w+}", lambda found: parts[found[0]], self.say("second_opinion_told"))
+            facts += self.fact("second_opinion", told)
+        return facts
+
+    def told_of(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
+        """How many of several judges gave the labels, what they were before a second pass, and the item's flags."""
+        voted = item.confidence is not None and item.confidence_kind == "votes"
+        votes = f"{100 * item.confidence:.0f}%" if voted and item.confidence is not None else ""
         first = say(self.language, "report.comma").join(
             named(self.language, f"label.{item.kind if field == 'label' else field}", str(label))
             for field, label in (item.first or {}).items()
@@ -223,7 +249,8 @@ class SamplePage:
             for check in members:
                 parts = tuple(
                     (
-                        f"{self.label('part', part.label).text}{say(self.language, 'report.colon')}",
+                        f"{self.label('part', part.label).text} {confidence_text(part)}".strip()
+                        + say(self.language, "report.colon"),
                         part.text
                         + (bracketed(self.language, reason_in(self.language, part.reason)) if part.reason else ""),
                     )

@@ -22,7 +22,6 @@ from steelyard.reports.model import (
     Group,
     Scale,
     TurnSummary,
-    Votes,
     described,
 )
 from steelyard.scoring import AtomCounts, band_of_score, turn_rates, turn_satisfied
@@ -45,29 +44,6 @@ def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
     if isinstance(item, Criterion):
         return ("criterion", item.label), ("validity", item.validity)
     return ((item.kind, str(item.label)),)
-
-
-class VotesTally:
-    """How far judges agreed, by kind of item. The two fallback checks of `grounded` are one fact."""
-
-    def __init__(self) -> None:
-        self._shares: dict[str, list[float]] = {}
-
-    def add(self, verdict: Verdict) -> None:
-        for item in verdict.items:
-            if item.confidence is None or (isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK):
-                continue
-            sums = self._shares.setdefault(item.kind, [0, 0.0, 0, 0])
-            sums[0] += 1
-            sums[1] += item.confidence
-            sums[2] += item.confidence == 1
-            sums[3] += "split" in item.flags
-
-    def summary(self) -> dict[str, Votes]:
-        return {
-            kind: Votes(n=int(n), mean=total / n, unanimous=int(unanimous), split=int(split))
-            for kind, (n, total, unanimous, split) in self._shares.items()
-        }
 
 
 # --- which null scores are open rather than not applicable -----------------------------------------

@@ -3,16 +3,17 @@ replies, and each ask is worded as it was then."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.errors import PromptError
-from steelyard.journal import StoredJudge, marks_in
+from steelyard.journal import StoredJudge, judge_of_run, marks_in
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
-from steelyard.store import RunRow, Store
+from steelyard.store import RunRow, Store, StoredReply
 
 
 class Wording(Record):
@@ -34,6 +35,7 @@ class Exchange(Record):
 
     number: int
     round: int
+    judge: str
     task: str
     language: str
     again: Again | None
@@ -48,54 +50,72 @@ class Exchange(Record):
 
 
 def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> list[Exchange]:
-    """Every ask about the sample. What has no reply on record says so; nothing is asked of anybody."""
+    """Every ask about the sample, of each judge where there were several. What has no reply on record says so; nothing
+    is asked of anybody."""
     protocol = get_protocol(row.protocol)
     options = protocol.parse_options(row.manifest.get("options", {}))
-    teller = _Teller(StoredJudge(store, row.judge, row.id), row, prompts.with_texts(protocol.prompts))
-    rounds = protocol.rounds(sample, options)
-    found: list[Exchange] = []
-    try:
-        asks, number = next(rounds), 1
-        while True:
-            replies: list[Reply | Unjudged] = []
-            for ask in asks:
-                exchange, reply = teller.told(ask, len(found) + 1, number)
-                found.append(exchange)
-                replies.append(reply)
-            asks, number = rounds.send(replies), number + 1
-    except StopIteration:
-        return found
+    teller = _Teller(row, prompts.with_texts(protocol.prompts))
+    judge = judge_of_run(store, row, lambda voice, described: _Voice(voice, "base_url" in described, teller))
+
+    async def drive() -> None:
+        rounds = protocol.rounds(sample, options)
+        try:
+            asks = next(rounds)
+            while True:
+                teller.round += 1
+                asks = rounds.send([await judge.answer(ask) for ask in asks])
+        except StopIteration:
+            pass
+
+    asyncio.run(drive())
+    return teller.found
+
+
+class _Voice:
+    """A judge of the run whose stored replies are written down as they are used."""
+
+    def __init__(self, judge: StoredJudge, worded: bool, teller: _Teller) -> None:
+        # Only a judge over HTTP is sent the prompt as it stands; the others get the ask itself.
+        self._judge, self._worded, self._teller = judge, worded, teller
+        self.name = judge.name
+
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        known = self._judge.recall(ask)
+        self._teller.tell(ask, known[0] if known else None, self.name, worded=self._worded)
+        if known is None:
+            return Unjudged(reason="not_recorded")
+        return Reply(data=known[1], raw=known[0].raw, usage=known[0].usage, marks=marks_in(known[0]))
+
+    async def aclose(self) -> None:
+        """Nothing to give back: the store is the caller's."""
 
 
 class _Teller:
-    def __init__(self, judge: StoredJudge, row: RunRow, prompts: Prompts) -> None:
-        self._judge, self._prompts = judge, prompts
+    def __init__(self, row: RunRow, prompts: Prompts) -> None:
+        self._prompts = prompts
         self._recorded: Mapping[str, Any] = row.manifest.get("prompts", {})
-        # Only a judge over HTTP is sent the prompt as it stands; the others get the ask itself.
-        self._worded = "base_url" in row.manifest.get("judge", {})
+        self.found: list[Exchange] = []
+        self.round = 0
 
-    def told(self, ask: Ask, number: int, round: int) -> tuple[Exchange, Reply | Unjudged]:
-        known = self._judge.recall(ask)
-        reply: Reply | Unjudged = (
-            Reply(data=known[1], raw=known[0].raw, usage=known[0].usage, marks=marks_in(known[0]))
-            if known
-            else Unjudged(reason="not_recorded")
+    def tell(self, ask: Ask, stored: StoredReply | None, judge: str, *, worded: bool) -> None:
+        self.found.append(
+            Exchange(
+                number=len(self.found) + 1,
+                round=self.round,
+                judge=judge,
+                task=ask.task,
+                language=ask.language,
+                again=ask.again,
+                wording=self._wording(ask) if worded else None,
+                messages=tuple(self._messages(ask)) if worded else (),
+                data=ask.data.model_dump(mode="json"),
+                reply=json.loads(stored.reply) if stored else None,
+                raw=stored.raw if stored else "",
+                reason="" if stored else "not_recorded",
+                usage=stored.usage if stored else Usage(),
+                paid_by=stored.run if stored else None,
+            )
         )
-        return Exchange(
-            number=number,
-            round=round,
-            task=ask.task,
-            language=ask.language,
-            again=ask.again,
-            wording=self._wording(ask) if self._worded else None,
-            messages=tuple(self._messages(ask)) if self._worded else (),
-            data=ask.data.model_dump(mode="json"),
-            reply=json.loads(known[0].reply) if known else None,
-            raw=known[0].raw if known else "",
-            reason="" if known else "not_recorded",
-            usage=reply.usage,
-            paid_by=known[0].run if known else None,
-        ), reply
 
     def _wording(self, ask: Ask) -> Wording | None:
         try:

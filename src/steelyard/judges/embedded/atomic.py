@@ -94,11 +94,11 @@ def _finding(claim: Checked, question: str, voice: Voice) -> Finding:
         return Finding("undetermined", support.reason, confidence=support.confidence)
     source: Source = "reference" if _is_said(claim.text, support) else "inference"
     proof = Finding("correct", support.reason, support.reference, support.quote, source, None, support.confidence)
-    if support.label == "supported":
-        return proof
     if support.difference is None:
-        return proof._replace(label="wrong")
+        return proof if support.label == "supported" else proof._replace(label="wrong")
     difference = difference_of(support.difference, f"{question} {claim.text} {support.quote}")
+    if support.label == "supported":
+        return proof._replace(difference=difference)
     # Whether a difference passes is the tolerance's to say, and the user's: the judge reports it.
     if difference is None or ruling(difference, USUAL) not in ("within", "same"):
         return proof._replace(label="wrong", difference=difference)

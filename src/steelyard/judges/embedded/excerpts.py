@@ -29,9 +29,9 @@ STOP_WORDS = frozenset(
 ENDINGS = ("ing", "ies", "ed", "es", "s")
 SHORTEST_STEM = 4
 
-# In characters. What is longer is cut at a comma: a network cannot read half of it.
+# In characters. What is longer is cut at a comma, or else at a space: a network cannot read half of it.
 LONGEST_SENTENCE = 220
-CUTS = "，,；;：:、 "
+CUTS = (("，", "；", "：", "、", ", ", "; ", ": "), (" ",))
 # In characters: enough of a title or an opening to know what the passage is about.
 LEAD, LEAD_HAN = 80, 30
 # Words that an earlier sentence already has count little for a later one.
@@ -183,8 +183,11 @@ def cut(passage: str) -> list[str]:
         start = 0
         while len(sentence) - start > LONGEST_SENTENCE:
             end = start + LONGEST_SENTENCE
-            at = max(sentence.rfind(mark, start + LONGEST_SENTENCE // 3, end) for mark in CUTS) + 1
-            found.append(sentence[start : at or end].strip())
-            start = at or end
+            low = start + LONGEST_SENTENCE // 3
+            at = next(
+                (at + 1 for marks in CUTS if (at := max(sentence.rfind(one, low, end) for one in marks)) > 0), end
+            )
+            found.append(sentence[start:at].strip())
+            start = at
         found.append(sentence[start:].strip())
     return [text for text in found if text]

@@ -24,13 +24,16 @@ LONGEST, MOST_OWN, MOST_KNOWN = 2000, 40, 2000
 # What a number counts, where it is no unit that is known: 8 GB, 70分, 第二排, the third floor.
 NOUN = re.compile(r"[\s-]?(?:of the )?([A-Za-z%]+|[\u4e00-\u9fff])")
 # Where no word follows, the one before tells: a population of 900,000; 评分为7.
-LEAD = re.compile(r"([A-Za-z]++|[\u4e00-\u9fff])(?:\s?(?:\b(?:of|is|was|are|were|about|over|up|to|at)\b|[为為是达達约約有:]))*+\s?\Z")
+LEAD = re.compile(
+    r"((?<![A-Za-z])[A-Za-z]++|[\u4e00-\u9fff])(?:\s?(?:\b(?:of|is|was|are|were|about|over|up|to|at)\b|[为為是达達约約有:])){0,3}+\s?\Z"
+)
 NEAR = 40
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 ORDINAL = re.compile(rf"(?<!\ba )\b({'|'.join(ORDINALS)})\b(?= [a-z])", re.IGNORECASE)
 # As often an article or part of a word as a number; 參觀 and 大陆 have old numerals in them.
-NO_NUMBER = re.compile(r"[一半十百零]|one|an?|half|[壹贰貳叁參肆伍陆陸柒捌玖]\D?|一[个個名位座](?:人|座位)?", re.IGNORECASE)
-TELLING = re.compile(r"[\d一二三四五六七八九十百千万亿两半]|[A-Za-z]")
+NO_NUMBER = re.compile(
+    r"[一半十百零]|one|an?|half|[壹贰貳叁參肆伍陆陸柒捌玖]\D?|一[个個名位座](?:人|座位)?", re.IGNORECASE
+)
 RANGE = re.compile(r"\s?(?:-|~|至|到|to|through|until)\s?")
 
 
@@ -63,8 +66,6 @@ def stated(text: str) -> tuple[Stated, ...]:
 @lru_cache(maxsize=4096)
 def _stated(text: str) -> tuple[Stated, ...]:
     text = fold(text)
-    if not TELLING.search(text):
-        return ()
     found: list[Stated] = []
     ends = -1
     for figure in figures(text):
@@ -193,6 +194,17 @@ class Values:
                 return Clash(_kind(one.value), one.text, rival.text, one.start)
         return None
 
+    def rounded(self, claim: str, sentence: str) -> Clash | None:
+        """A quantity of the claim that the sentence has more or less finely: 3.1万 for 31,200."""
+        for one in stated(claim)[:MOST_OWN]:
+            if not isinstance(one.value, Measure) or _key(one) in self._equal:
+                continue
+            for other in stated(sentence):
+                if isinstance(other.value, Measure) and agree(one, other):
+                    left, right = aligned(one.value, other.value)
+                    return None if left.value == right.value else Clash("quantity", one.text, other.text, one.start)
+        return None
+
 
 def missing(claim: str, sentences: Iterable[str]) -> list[Stated]:
     return Values(sentences).missing(claim)
@@ -217,8 +229,8 @@ def _kind(value: Value) -> Literal["quantity", "date", "name"]:
 POLITICAL = re.compile(
     r"总统|主席|总理|首相|选举|大选|条约|独立|战争|战役|起义|革命|政变|宪法|建国|开国|回归|政府|议会|国会|国务院|党|外交"
     r"|人大|政协|建交|制裁|公投|停战|投降|政权|王朝"
-    r"|\b(?:presiden\w+|prime minister|chancellor|elect\w*|treaty|independence|wars?|battle|revolution|coup|constitution"
-    r"|parliament|congress|senate|referendum|government|political|armistice|ceasefire|legislation|annex\w*)\b"
+    r"|\b(?:presiden\w+|prime minister|chancellor|elect\w*|treaty|independence|wars?|battle|revolution|coup"
+    r"|constitution|parliament|congress|senate|referendum|government|political|armistice|ceasefire|legislation|annex\w*)\b"
 )
 # Aggregates that sources themselves give roughly, by what is measured: people and things counted, money, time, space.
 COUNTED = re.compile(
@@ -227,7 +239,9 @@ COUNTED = re.compile(
     r"|visitors|attendance|spectators|followers|reserves)\b"
 )
 MONEY = re.compile(r"票房|生产总值|总产值|\b(?:box[ -]office|gross\w*|gdp)\b")
-AGE = re.compile(r"年前|距今|化石|恐龙|宇宙|星系|\b(?:years ago|[mb]illion years|fossils?|dinosaurs?|universe|galax\w+)\b")
+AGE = re.compile(
+    r"年前|距今|化石|恐龙|宇宙|星系|\b(?:years ago|[mb]illion years|fossils?|dinosaurs?|universe|galax\w+)\b"
+)
 SPACE = re.compile(r"光年|地球|月球|太阳|行星|恒星|\b(?:light[ -]years?|earth|moon|sun|planets?|stars?|galax\w+)\b")
 BY_DIMENSION = {
     **dict.fromkeys(("yuan", "dollars", "euros", "pounds sterling"), MONEY),
@@ -237,8 +251,8 @@ BY_DIMENSION = {
 # What a reader acts on, whatever else the sentence speaks of.
 TO_ACT_ON = re.compile(
     r"票价|门票|价格|售价|费用|押金|罚款|收费|免费|不得|限[制于定]|[上下]限|不超过|最多|至少|以内|必须|应当|规定|载客|座位|容量"
-    r"|剂量|每[天日次周人]|\b(?:price|fee|fare|ticket|deposit|fine|limit|m[ai][xn]imum|at most|at least|no more than|up to"
-    r"|must|required?|dose|seats?|capacity)\b"
+    r"|剂量|每[天日次周人]|\b(?:price|fee|fare|ticket|deposit|fine|limit|m[ai][xn]imum|at most|at least|no more than"
+    r"|up to|must|required?|dose|seats?|capacity)\b"
 )
 
 

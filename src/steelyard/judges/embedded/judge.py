@@ -44,7 +44,7 @@ class EmbeddedJudge:
     def __init__(self, reader: Reader | None = None, *, name: str = "embedded") -> None:
         self.name = name
         self._reader = reader
-        self._pool = ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="embedded")
+        self._pool: ThreadPoolExecutor | None = None
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which code and weights judged."""
@@ -66,10 +66,15 @@ class EmbeddedJudge:
             )
         if (size := _size(ask.data)) > LONGEST:
             return Unjudged(reason="too_long", detail=f"{ask.task}: {size:,} characters are more than this judge reads")
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="embedded")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, ask)
 
     async def aclose(self) -> None:
-        self._pool.shutdown(wait=False)
+        """Its threads end; another ask begins new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
 
     def _answer(self, ask: Ask) -> Reply | Unjudged:
         from steelyard.judges.embedded.network import within

@@ -285,7 +285,7 @@ def is_yes(text: str) -> bool | None:
 
 COMMONPLACE = re.compile(
     r"重要|关键|必不可少|不可或缺|不可忽视|离不开|有助于|有利于|息息相关|密切相关|至关|值得(?:注意|重视)"
-    r"|\b(?:important|essential|crucial|vital|matters?|key (?:to|part|role|factor)|plays? an? \w+ (?:role|part)|worth)\b"
+    r"|\b(?:important|essential|crucial|vital|matters?|key (?:to|part|role|factor)|plays? an? \w+ role|worth)\b"
 )
 
 

@@ -205,9 +205,7 @@ def _network() -> Network:
         return Network(folder)
 
 
-def _laid_out(
-    premise: Sequence[Sequence[int]], context: Sequence[int], claim: Sequence[int]
-) -> tuple[list[int], int]:
+def _laid_out(premise: Sequence[Sequence[int]], context: Sequence[int], claim: Sequence[int]) -> tuple[list[int], int]:
     """What the network sees of one pair, and where the second text begins."""
     read = [*context[:LONGEST_CONTEXT], END] if context else []
     tail = [END, END, *read, *claim[:LONGEST_CLAIM], END]

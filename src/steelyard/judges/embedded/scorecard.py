@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.atomic import atom_verdicts
 from steelyard.judges.embedded.excerpts import words
 from steelyard.judges.embedded.kinds import kind_of
-from steelyard.judges.embedded.network import Reader, network
+from steelyard.judges.embedded.network import Reader, in_time, network
 from steelyard.judges.embedded.reasons import PromptLanguage, Voice
 from steelyard.judges.embedded.relevance import UNINFORMATIVE, Ranked, best_sentences, distinct, on_topic
 from steelyard.judges.embedded.splitting import split
@@ -31,7 +31,7 @@ from steelyard.text import CITATION, sentences
 
 MOST_POINTS, MOST_FROM_PASSAGES = 8, 5
 LONGEST_POINT = 160
-TRIMMINGS = re.compile(rf"{CITATION}|[*_`#]+|\s+(?=[.,;])")
+TRIMMINGS = re.compile(rf"{CITATION}|[*_`#]+|(?<!\s)\s+(?=[.,;])")
 # The odds of support from which on a point that is not made in full is made in part, with so much of its words.
 TOUCHED, SHARED = 0.3, 0.5
 # Of a point that is made: as many words again around it make it deep, fewer than its own make it bare.
@@ -139,7 +139,7 @@ class Coverage(NamedTuple):
 def _key_points(
     data: ScorecardData, answer: str, reader: Reader | None, voice: Voice
 ) -> tuple[list[KeyPointVerdict], list[Unsure]]:
-    said = sentences(answer)
+    said = {text: words(text) for text in sentences(answer)}
     if not said:
         reason = voice("这次没有给出答案的句子", "the sentences of the answer were not given this time")
         return [], [Unsure(items="key_points", id=point.id, reason=reason) for point in data.key_points]
@@ -152,31 +152,31 @@ def _key_points(
     ], []
 
 
-def _coverage(point: str, found: Support, said: Sequence[str], voice: Voice) -> Coverage:
-    where = max(said, key=lambda text: len(words(text) & words(point)))
+def _coverage(point: str, found: Support, said: Mapping[str, frozenset[str]], voice: Voice) -> Coverage:
+    in_time()
+    own = words(point)
+    where = max(said, key=lambda text: len(said[text] & own))
     if found.label == "supported":
         told = voice("答案写有：{where}", "the answer has: {where}", where=where)
-        return Coverage("covered", _depth(point, where, said), told, found.confidence)
+        return Coverage("covered", _depth(own, where, said), told, found.confidence)
     if found.label == "contradicted":
         return Coverage("missing", None, found.reason, found.confidence)
-    own = words(point)
-    share = len(own & words(" ".join(said))) / len(own) if own else 0.0
+    share = sum(any(word in text for text in said.values()) for word in own) / len(own) if own else 0.0
     if found.odds.supported >= TOUCHED and share >= SHARED:
         told = voice("只说到一部分：{where}", "said in part: {where}", where=where)
-        return Coverage("partial", _depth(point, where, said), told, found.confidence)
+        return Coverage("partial", _depth(own, where, said), told, found.confidence)
     return Coverage("missing", None, voice("答案没有说到", "the answer does not say it"), found.confidence)
 
 
-def _depth(point: str, where: str, said: Sequence[str]) -> Depth:
+def _depth(own: frozenset[str], where: str, said: Mapping[str, frozenset[str]]) -> Depth:
     """Deep: as much again around the point, with reasons or figures. Bare: an item in a row of others."""
-    own = words(point)
-    around = [text for text in said if text == where or len(words(text) & own) >= SHARED * len(own)]
-    added = frozenset[str]().union(*map(words, around)) - own
+    around = [text for text in said if text == where or len(said[text] & own) >= SHARED * len(own)]
+    added = frozenset[str]().union(*(said[text] for text in around)) - own
     is_explained = any(DETAIL.search(text) for text in around)
     if (is_explained or len(around) > 1) and len(added) >= DEEP * max(4, len(own)):
         return "deep"
-    in_a_row = len(LISTED.findall(where)) >= 3 and not own <= words(where)
-    if len(words(where)) < BARE * len(own) or (in_a_row and len(around) == 1 and not is_explained):
+    in_a_row = len(LISTED.findall(where)) >= 3 and not own <= said[where]
+    if len(said[where]) < BARE * len(own) or (in_a_row and len(around) == 1 and not is_explained):
         return "bare"
     return "adequate"
 

@@ -23,7 +23,8 @@ SURELY = 0.9
 SHORT = 4
 LONGEST_SEARCHED = 40
 LEANS = re.compile(
-    r"\W*(?:(?:and|but|so|also|then|however) )?(?:it|its|they|their|them|this|that|these|those|he|his|she|her|there|both|the (?:former|latter))\b"
+    r"\W*(?:(?:and|but|so|also|then|however) )?(?:it|its|they|their|them|this|that|these|those|he|his|she|her|there"
+    r"|both|the (?:former|latter))\b"
     r"|\W*(?:而且|并且|此外|另外|同时|但是?|不过|所以|因此|也|还)?(?:它|他|她|其|该|此|这|那|本|两者|前者|后者)",
     re.IGNORECASE,
 )

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.excerpts import Passages, Sentence, words
+from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
 from steelyard.judges.embedded.figures import Clash, Values, mended
 from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
 from steelyard.judges.embedded.reasons import Voice
@@ -26,7 +26,7 @@ Label = Literal["supported", "contradicted", "unknown"]
 LONGEST_CLAIM = 2000
 # Below this the network is in doubt, and reads more of the passages.
 DOUBT = 0.9
-# A claim that repeats a whole clause of the passages needs no reading.
+# A claim that repeats a whole sentence, or the clause that opens one, needs no reading. Others may hang on a condition.
 VERBATIM = Odds(0.98, 0.01, 0.01)
 SHORTEST_VERBATIM = 6
 # The point of 3.5 and the comma of 12,000 end nothing.
@@ -53,7 +53,7 @@ class Support(NamedTuple):
     reference: int | None = None
     quote: str | None = None
     difference: Clash | None = None
-    """The two values that differ, where that is all that differs."""
+    """The two values that differ, where that is all that differs; of a supported claim, how they are rounded."""
 
     @property
     def confidence(self) -> float:
@@ -122,9 +122,10 @@ class Reading:
         self._texts = [sentence.text for sentence in self._cut.sentences]
         self._words = frozenset(word for sentence in self._cut.sentences for word in sentence.words)
         self._values = Values(self._texts)
-        self._whole = {normalise(one.text): one for one in self._cut.sentences}
-        self._clauses = {
-            normalise(clause): one for one in self._cut.sentences for clause in CLAUSE_ENDS.split(one.text)
+        self._said = {
+            normalise(text): one
+            for one in self._cut.sentences
+            for text in (CLAUSE_ENDS.split(one.text, maxsplit=1)[0], one.text)
         }
         self._known: dict[Claim, Support] = {}
 
@@ -147,12 +148,10 @@ class Reading:
 
     def _odds(self, claims: Sequence[Claim], wanted: Sequence[frozenset[str]]) -> list[Odds]:
         found = [VERBATIM if self._verbatim(claim.text) else None for claim in claims]
-        # A clause may stand under a condition: it is read all the same. A whole sentence need not be.
-        is_open = [not odds or normalise(claim.text) not in self._whole for claim, odds in zip(claims, found, strict=True)]
-        open_ = [at for at in range(len(claims)) if self._texts and is_open[at]]
+        open_ = [at for at, odds in enumerate(found) if odds is None] if self._texts else []
         whole: set[int] = set()
         for window in self._reader.windows:
-            looked = {at: self._cut.excerpt(wanted[at], window) for at in open_ if at not in whole}
+            looked = {at: self._excerpt(wanted[at], window) for at in open_ if at not in whole}
             if not looked:
                 break
             pairs = [Pair(looked[at].parts(), claims[at].context, claims[at].text) for at in looked]
@@ -163,10 +162,14 @@ class Reading:
             open_ = [at for at in open_ if max(found[at] or VERBATIM) < DOUBT]
         return [odds or Odds(0.0, 0.0, 1.0) for odds in found]
 
+    def _excerpt(self, wanted: frozenset[str], window: int) -> Excerpt:
+        in_time()
+        return self._cut.excerpt(wanted, window)
+
     def _verbatim(self, claim: str) -> Sentence | None:
-        """The sentence that is the claim word for word, or has it as a clause."""
+        """The sentence that is the claim word for word, or opens with it."""
         plain = normalise(claim)
-        return (self._whole.get(plain) or self._clauses.get(plain)) if len(plain) >= SHORTEST_VERBATIM else None
+        return self._said.get(plain) if len(plain) >= SHORTEST_VERBATIM else None
 
     def _counted(self, claim: Claim, own: frozenset[str], odds: Odds) -> Evidence:
         in_time()
@@ -201,26 +204,24 @@ class Reading:
         odds = Odds(probability, rest * against, rest * (1 - against))
         proof = self._proof(found.best)
         if probability >= line.supported:
-            label: Label = "supported"
             said = (
                 voice("资料中有原话", "the passage says so word for word")
                 if self._verbatim(claim.text)
                 else voice("与资料中的这句话相符", "agrees with the quoted sentence")
             )
-        elif found.clash is not None or against >= line.contradicted:
-            label = "contradicted"
-            said = voice("资料的说法与此不符", "the quoted passage says otherwise")
-            if found.clash:
-                odds = Odds(probability, rest * max(against, 0.9), rest * min(1 - against, 0.1))
-                said = voice(
-                    "资料为{stated}，不是{claimed}",
-                    "the passage has {stated}, not {claimed}",
-                    stated=found.clash.stated,
-                    claimed=found.clash.claimed,
-                )
-        else:
+            return Support("supported", odds, said, *proof, self._values.rounded(claim.text, found.best.text))
+        if found.clash is None and against < line.contradicted:
             return Support("unknown", odds, self._lack(claim.text))
-        return Support(label, odds, said, *proof, found.clash if label == "contradicted" else None)
+        said = voice("资料的说法与此不符", "the quoted passage says otherwise")
+        if found.clash:
+            odds = Odds(probability, rest * max(against, 0.9), rest * min(1 - against, 0.1))
+            said = voice(
+                "资料为{stated}，不是{claimed}",
+                "the passage has {stated}, not {claimed}",
+                stated=found.clash.stated,
+                claimed=found.clash.claimed,
+            )
+        return Support("contradicted", odds, said, *proof, found.clash)
 
     def _line(self, claim: str) -> Line:
         if not self._reader.is_weighed:
@@ -241,7 +242,7 @@ class Reading:
 
     def _with_differences(self, claims: Sequence[Claim], found: Sequence[Support]) -> list[Support]:
         """A difference is told only where it is all that is wrong: with the passage's own value the claim holds."""
-        clashing = [at for at, one in enumerate(found) if one.difference]
+        clashing = [at for at, one in enumerate(found) if one.difference and one.label == "contradicted"]
         again = [
             claims[at]._replace(text=mended(claims[at].text, difference))
             for at in clashing
@@ -265,5 +266,3 @@ def _between(first: Odds, second: Odds) -> Odds:
     """What two looks say together."""
     parts = [math.sqrt(max(a, 1e-6) * max(b, 1e-6)) for a, b in zip(first, second, strict=True)]
     return Odds(*(part / sum(parts) for part in parts))
-
-

@@ -215,10 +215,8 @@ class Verifier:
     def _load_model(self) -> Any:
         try:
             found = session(self._folder.model)
-        except JudgeError:
-            raise
-        except Exception as error:  # onnxruntime's own kinds of errors have no common ground
-            raise ConfigError(f"{self._folder.model}: onnxruntime cannot read it: {_first_line(error)}") from error
+        except JudgeError as error:
+            raise ConfigError(f"{self._folder.model}: {_first_line(error)}") from error
         for put in found.get_inputs():
             if put.name not in KNOWN_INPUTS:
                 known = ", ".join(KNOWN_INPUTS)

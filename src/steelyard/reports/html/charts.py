@@ -330,3 +330,35 @@ def share_bar(share: float) -> Markup:
     width = max(SHARE_WIDTH * share, 1.5 if share else 0.0)
     bar = tag("rect", x=0, y=2, width=width, height=6, rx=1.5, class_="column") if share else Markup("")
     return svg(SHARE_WIDTH, 10, bar, kind="share")
+
+
+CURVE_SIZE = 300
+
+
+def reliability(points: Sequence[tuple[float, Estimate]], title: str, desc: str, axes: tuple[str, str]) -> Markup:
+    """How often a judge is right (upright) where it is so sure (along); on the diagonal both are the same."""
+    left, right, top, bottom = 48.0, CURVE_SIZE - 12.0, 26.0, CURVE_SIZE - 44.0
+    unit = (0.0, 1.0)
+    parts = [tag("text", axes[1], x=0.0, y=12, class_="tick")]
+    for step in range(6):
+        value = step / 5
+        x, y = place(value, unit, left, right), place(value, unit, bottom, top)
+        parts.append(tag("line", x1=left, x2=right, y1=y, y2=y, class_="base" if step == 0 else "grid"))
+        parts.append(tag("text", tick_text(value, "ratio"), x=left - 8, y=y + 4, text_anchor="end", class_="tick"))
+        parts.append(tag("text", tick_text(value, "ratio"), x=x, y=bottom + 17, text_anchor="middle", class_="tick"))
+    parts.append(tag("text", axes[0], x=(left + right) / 2, y=bottom + 38, text_anchor="middle", class_="tick"))
+    parts.append(tag("line", x1=left, x2=right, y1=bottom, y2=top, class_="track"))
+    most = max((estimate.n for _, estimate in points), default=1)
+    known = [
+        (place(sure, unit, left, right), place(estimate.value or 0.0, unit, bottom, top), estimate)
+        for sure, estimate in points
+    ]
+    parts.append(tag("polyline", points=" ".join(f"{_n(x)},{_n(y)}" for x, y, _ in known), class_="line round"))
+    for x, y, estimate in known:
+        if estimate.interval:
+            low, high = (place(end, unit, bottom, top) for end in estimate.interval)
+            parts.append(tag("line", x1=x, x2=x, y1=low, y2=high, class_="whisker round"))
+        # The more labels, the larger: a lone point far off says little.
+        radius = 2.5 + 4.5 * math.sqrt(estimate.n / most)
+        parts.append(tag("circle", tag("title", f"n {estimate.n}"), cx=x, cy=y, r=radius, class_="marker round"))
+    return svg(CURVE_SIZE, CURVE_SIZE, joined(parts), kind="lines", title=title, desc=desc)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from steelyard.records import AnyItem, Atom, Check, Criterion, Evidence, KeyPoint, Sentence
+from steelyard.records import AnyItem, Atom, Check, Criterion, Evidence, KeyPoint, Part, Sentence
 from steelyard.reports.html.views import Chip, ItemView, Limits, chip
 from steelyard.reports.model import named, reason_in
-from steelyard.reports.sample import SamplePage
+from steelyard.reports.sample import SamplePage, confidence_text
 from steelyard.reports.tally import WITHIN
 
 LONGEST_REMARK = 2000
@@ -39,7 +39,7 @@ class Items:
                 return self._sentence(f"s{index}", item)
             case KeyPoint():
                 depth = (Chip(named(self.language, "depth", item.depth)),) if item.depth else ()
-                chips = (chip(self.language, "key_point", item.label), *depth)
+                chips = (self._label("key_point", item.label, item), *depth)
                 return self._item(f"k{index}", item, chips)
             case Check():
                 return self._check(index, item)
@@ -62,12 +62,18 @@ class Items:
             text=cut(item.text),
             chips=chips,
             reason=cut(reason_in(self.language, item.reason)),
-            facts=facts + tuple((name, cut(text)) for name, text in self.page.beside(item)),
+            facts=facts + self._facts(self.page.told_by(item) + self.page.told_of(item)),
             quote=quote,
             quote_about=about,
             in_text=key in self.places,
             in_source=key in self.quotes,
         )
+
+    def _label(self, kind: str, label: object, item: AnyItem | Part) -> Chip:
+        """The label that the item's confidence is about, with it."""
+        sure = confidence_text(item)
+        about = self.page.say("confidence_about") if sure else ""
+        return replace(chip(self.language, kind, label), sure=sure, about=about)
 
     def _evidence(self, evidence: Evidence | None) -> tuple[str, str]:
         if evidence is None:
@@ -84,12 +90,12 @@ class Items:
         level = (Chip(named(self.language, "level", str(atom.level))),) if atom.level else ()
         cause = (Chip(self.page.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
         near = (chip(self.language, "tolerance", "within"),) if WITHIN in atom.flags else ()
-        chips = (*near, chip(self.language, "atom", atom.label), *level, *cause)
+        chips = (*near, self._label("atom", atom.label, atom), *level, *cause)
         facts = self._facts(self.page.reason(atom.level_reason, "level_reason") + self.page.difference(atom))
         return self._item(key, atom, chips, facts, self.number(atom), atom.evidence)
 
     def _sentence(self, key: str, sentence: Sentence) -> ItemView:
-        support = chip(self.language, "support", sentence.support)
+        support = self._label("support", sentence.support, sentence)
         topic = () if sentence.on_topic is None else (chip(self.language, "on_topic", sentence.on_topic),)
         # What is wrong with it comes first, since that is what colours it.
         chips = (*topic, support) if sentence.on_topic == "off_topic" else (support, *topic)
@@ -101,13 +107,14 @@ class Items:
                 key=f"p{index}-{number}",
                 number=str(number + 1),
                 text=cut(part.text),
-                chips=(chip(self.language, "part", part.label),),
+                chips=(self._label("part", part.label, part),),
                 reason=cut(reason_in(self.language, part.reason)),
+                facts=self._facts(self.page.told_by(part)),
                 in_text=f"p{index}-{number}" in self.places,
             )
             for number, part in enumerate(check.parts[: self.limits.items])
         )
-        view = self._item(f"c{index}", check, (chip(self.language, "check", check.label),))
+        view = self._item(f"c{index}", check, (self._label("check", check.label, check),))
         named_check = named(self.language, "check", check.name, check.text)
         return replace(view, text=named_check, parts=parts)
 
@@ -120,7 +127,7 @@ class Items:
         rule = (Chip(named(self.language, "decided_by", c.decided_by)),) if c.decided_by == "rule" else ()
         validity = (chip(self.language, "validity", c.validity),) if c.validity != "valid" else ()
         facts = self.page.reason(c.validity_reason, "validity") if c.validity_reason != c.reason else ()
-        view = self._item(f"c{index}", c, (chip(self.language, "criterion", c.label), *validity, *kind, *rule))
+        view = self._item(f"c{index}", c, (self._label("criterion", c.label, c), *validity, *kind, *rule))
         about = [c.place] if c.place else []
         if c.quote:
             about.append(self.page.say("verified" if c.quote_verified else "unverified"))

@@ -25,6 +25,7 @@ from steelyard.reports.model import (
     agreement_notes,
     named,
     reason_in,
+    routing_notes,
     self_judged_note,
     tolerance_note,
     votes_notes,
@@ -141,7 +142,7 @@ class ReportPage:
         """What the judges are worth, where that was measured; how far they agreed; whether they judged their own."""
         notes = agreement_notes(self.report.judges, self.words.language).values()
         further = tolerance_note(self.report), self_judged_note(self.report)
-        return [note for note in (*notes, *votes_notes(self.report), *further) if note]
+        return [note for note in (*notes, *votes_notes(self.report), *routing_notes(self.report), *further) if note]
 
     # --- the first ten seconds ---------------------------------------------------------------------
 

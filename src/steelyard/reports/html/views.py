@@ -41,11 +41,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Chip:
-    """A label as people see it."""
+    """A label as people see it; `sure` is the probability that the judge gives to it, `about` says that it is one."""
 
     text: str
     tone: Tone = "plain"
     sign: str = ""
+    sure: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True)

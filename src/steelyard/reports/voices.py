@@ -1,0 +1,83 @@
+"""How several judges shared the work of a run: votes of a panel, and who decided what in a routed one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from steelyard.records import AnyItem, Check, Part, Verdict
+from steelyard.reports.model import Routing, Saved, SecondOpinions, Votes
+from steelyard.reports.tally import REPEATED_CHECK, count_bounded
+from steelyard.stats.intervals import wilson
+
+
+class VotesTally:
+    """How far judges agreed, by kind of item. The two fallback checks of `grounded` are one fact."""
+
+    def __init__(self) -> None:
+        self._shares: dict[str, list[float]] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        for item in verdict.items:
+            voted = item.confidence is not None and item.confidence_kind == "votes"
+            if (
+                not voted
+                or item.confidence is None
+                or (isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK)
+            ):
+                continue
+            sums = self._shares.setdefault(item.kind, [0, 0.0, 0, 0])
+            sums[0] += 1
+            sums[1] += item.confidence
+            sums[2] += item.confidence == 1
+            sums[3] += "split" in item.flags
+
+    def summary(self) -> dict[str, Votes]:
+        return {
+            kind: Votes(n=int(n), mean=total / n, unanimous=int(unanimous), split=int(split))
+            for kind, (n, total, unanimous, split) in self._shares.items()
+        }
+
+
+class RoutingTally:
+    """Which judge of a routed one gave how many labels, and how far the second agrees where it was asked too."""
+
+    def __init__(self) -> None:
+        self._decided: dict[str, Counter[str]] = {}
+        self._opinions: dict[str, Counter[bool]] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        for item in verdict.items:
+            if _is_repeated(item):
+                continue
+            if isinstance(item, Check) and item.parts:
+                for part in item.parts:
+                    self._count("part", part)
+            else:
+                self._count(item.kind, item)
+
+    def _count(self, kind: str, item: AnyItem | Part) -> None:
+        if item.judge:
+            count_bounded(self._decided.setdefault(kind, Counter()), item.judge)
+        if item.second_opinion:
+            self._opinions.setdefault(kind, Counter())[item.second_opinion.agrees] += 1
+
+    def summary(self, saved: Iterable[Mapping[str, Any]]) -> Routing | None:
+        if not self._decided:
+            return None
+        return Routing(
+            decided={kind: dict(counts.most_common()) for kind, counts in self._decided.items()},
+            second_opinions={
+                kind: SecondOpinions(
+                    n=counts.total(), agreed=counts[True], interval=wilson(counts[True], counts.total())
+                )
+                for kind, counts in self._opinions.items()
+            },
+            saved=tuple(Saved.model_validate(one) for one in saved),
+        )
+
+
+def _is_repeated(item: AnyItem) -> bool:
+    """The two fallback checks of `grounded` are one fact."""
+    return isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK
