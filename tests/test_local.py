@@ -260,6 +260,7 @@ class TestConduct:
         model = Saying(share)
         reply = settled(self.DATA, self.OPEN, model)
         assert {verdict.id: verdict.complies for verdict in reply.criteria} == {1: complies, 2: "fully"}
+        assert reply.criteria[-1].confidence == pytest.approx(0.99)
         assert reply.unsure == []
         assert len(model.asked) == 1
         assert "Requirement: Is rude\n" in model.asked[0]

@@ -36,9 +36,10 @@ def _verdict(item: Numbered, data: ComplianceData, model: Model) -> ComplianceVe
     if share is None or NOT_MET < share < MET:
         return None
     is_met = share >= MET
-    percent = round(100 * (share if is_met else 1 - share))
+    confidence = share if is_met else 1 - share
+    percent = round(100 * confidence)
     if spoken == "zh":
         reason = f"模型认为{'做到了' if is_met else '没有做到'}（把握{percent}%）"
     else:
         reason = f"the model finds it {'met' if is_met else 'not met'} ({percent} % sure)"
-    return ComplianceVerdict(id=item.id, reason=reason, complies="fully" if is_met else "no")
+    return ComplianceVerdict(id=item.id, reason=reason, complies="fully" if is_met else "no", confidence=confidence)
