@@ -31,7 +31,6 @@ class Answer(NamedTuple):
     direct: list[Checked]
     """The claims that speak to the question itself."""
     is_fallback: bool
-    reader: Reader | None
     voice: Voice
 
     @property
@@ -50,7 +49,7 @@ def judge(data: GroundedData, language: PromptLanguage, reader: Reader | None) -
     texts = list(dict.fromkeys([*sentences(data.answer), *(item.text for item in data.sentences)]))
     whole = statements(texts, data.answer, data.question, reading)
     own = best_sentences(data.question, data.references)
-    answer = Answer(data, whole, _direct(data.question, whole), is_fallback(data.answer, data.question), reader, voice)
+    answer = Answer(data, whole, _direct(data.question, whole), is_fallback(data.answer, data.question), voice)
     checks: list[CheckVerdict] = []
     unsure: list[Unsure] = []
     for check in data.checks:
@@ -173,7 +172,7 @@ def _conclusion_correct(answer: Answer) -> Finding:
 def _no_fallacy(answer: Answer) -> Finding:
     texts = [claim.text for claim in answer.claims if claim.kind == "claim"][:MOST_COMPARED]
     for at, text in enumerate(texts[1:], start=1):
-        found = Reading(texts[:at], answer.voice, answer.reader).support(Claim(text))
+        found = Reading(texts[:at], answer.voice).support(Claim(text))
         if found.label == "contradicted" and found.confidence >= BEYOND_DOUBT:
             said = {"a": found.quote or "", "b": text}
             return 0, answer.voice("自相矛盾：{a} / {b}", "contradicts itself: {a} / {b}", **said)
