@@ -57,6 +57,7 @@ class Told:
 
     identity = "told"
     windows = (64,)
+    is_weighed = False
 
     def __init__(self, *odds: float) -> None:
         self._odds = Odds(*odds)

@@ -194,6 +194,14 @@ def mean(x: Tensor, pieces: Tensor) -> Tensor:
     return (x * weights).sum(1) / weights.sum(1)
 
 
+def two_means(x: Tensor, pieces: Tensor, kinds: Tensor) -> Tensor:
+    """The means over the second text and over the first, and their product: how near the two are, and in what."""
+    second = kinds.unsqueeze(2).to(x.dtype)
+    first = pieces.ne(PAD).unsqueeze(2).to(x.dtype) - second
+    means = [(x * own).sum(1) / own.sum(1).clamp(min=1) for own in (second, first)]
+    return torch.cat([*means, means[0] * means[1]], 1)
+
+
 class Read(NamedTuple):
     """What the reader says of each row: labels at first sight and after all layers, a level, a vector."""
 
@@ -217,7 +225,8 @@ class Reader(nn.Module):
         self.encoder = Encoder(backbone)
         self.half = backbone.layers // 2
         self.first, self.last, self.level = (
-            nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Dropout(0.1), nn.Linear(hidden, 3)) for _ in range(3)
+            nn.Sequential(nn.Linear(parts * hidden, hidden), nn.Tanh(), nn.Dropout(drop), nn.Linear(hidden, 3))
+            for parts, drop in ((1, 0.1), (1, 0.1), (3, 0.3))
         )
         self.vector = nn.Linear(hidden, hidden)
         nn.init.eye_(self.vector.weight)
@@ -234,7 +243,7 @@ class Reader(nn.Module):
         if is_whole:
             *_, deep = layers
             last = self.last(deep[:, 0].float())
-        return Read(self.first(x[:, 0]), last, self.level(x[:, 0]), unit)
+        return Read(self.first(x[:, 0]), last, self.level(two_means(x, pieces, kinds)), unit)
 
     def learnt(self) -> dict[str, Tensor]:
         """All weights but the vectors of pieces and places, which the package holds."""

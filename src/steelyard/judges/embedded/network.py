@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BEGIN, PAD, END = 0, 1, 2
 # In pieces; what is longer is cut at its end, the passages before the claim.
 LONGEST, LONGEST_CLAIM, LONGEST_CONTEXT = 250, 96, 48
-ROWS = 16
+ROWS = 1
 # In characters: no piece has more than 16.
 LONGEST_TEXT = 16 * LONGEST
 # At first sight the network is right about as often as after all layers where it is at least this sure.
