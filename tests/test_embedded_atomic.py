@@ -379,3 +379,12 @@ def test_any_text_gets_one_verdict_per_atom(atoms: list[str], references: list[s
     reply = judge(asked, "zh", read)
     assert [verdict.id for verdict in reply.atoms] == [atom.id for atom in asked.atoms]
     assert not any(lacks_evidence(verdict, asked.references) for verdict in reply.atoms)
+
+
+def test_labels_come_with_their_probability() -> None:
+    """What is read word for word is nearly sure; an opinion, which nobody checks, has no probability."""
+    assert (label("自习室共有120个座位").confidence or 0) > 0.9
+    assert 0 <= (label("自习室提供免费咖啡").confidence or -1) <= 1
+    assert label("我觉得很漂亮").confidence is None
+    (atom,) = atom_verdicts([Numbered(id=1, text="自习室共有120个座位")], "", read([PASSAGE]), "zh", [PASSAGE])
+    assert (atom.confidence or 0) > 0.9

@@ -60,6 +60,7 @@ def atom_verdicts(
             label=one.label,
             source=one.source,
             difference=one.difference,
+            confidence=one.confidence,
         )
         for atom, one in zip(atoms, found, strict=True)
     ]

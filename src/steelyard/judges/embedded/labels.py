@@ -59,6 +59,7 @@ class Finding(NamedTuple):
     quote: str | None = None
     source: Source | None = None
     difference: Difference | None = None
+    confidence: float | None = None
 
 
 def findings(
@@ -74,8 +75,19 @@ def findings(
         denied = [part for part in (next(supports) for _ in held) if part.label == "contradicted"]
         is_settled = whole.label == "contradicted" or whole.probability >= VERBATIM
         support = whole if is_settled or not denied else denied[0]
-        found.append(_finding(text, question, support, voice, passages, reading))
+        found.append(_confident(_finding(text, question, support, voice, passages, reading), support))
     return found
+
+
+AS_READ = {("correct", "supported"), ("wrong", "contradicted"), ("undetermined", "unknown")}
+
+
+def _confident(found: Finding, support: Support) -> Finding:
+    """With how probable the label is, as the reading tells it; none where a rule said otherwise."""
+    if (found.label, support.label) not in AS_READ or found.difference is not None:
+        return found
+    is_correct = found.label == "correct"
+    return found._replace(confidence=round(support.probability if is_correct else 1 - support.probability, 4))
 
 
 def _looked_up_again(
