@@ -13,18 +13,11 @@ from types import FrameType
 import pytest
 
 from patterns import Use, attack, attacks, uses
-from reading import Told
 from report_fixtures import atomic, rag
 from steelyard import transcripts
 from steelyard.audit.changes import planted
 from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
-from steelyard.judges.embedded.figures import Values, stated
-from steelyard.judges.embedded.kinds import is_fallback, kind_of
-from steelyard.judges.embedded.reasons import Voice
-from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.statements import in_context
-from steelyard.judges.embedded.support import Claim, Reading
 from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
 from steelyard.measures import measure
@@ -50,7 +43,7 @@ from steelyard.text import (
     wording,
 )
 from steelyard.tolerance import ruling
-from steelyard.values import figures, read
+from steelyard.values import read
 
 # A look that takes four times the text may take so many times the time: 4 where it is linear, 16 where it is not.
 MOST_GROWTH = 8.0
@@ -229,19 +222,6 @@ def _differ(text: str) -> None:
         ruling(difference, Tolerance())
 
 
-def _values(text: str) -> None:
-    figures(text)
-    stated(text)
-    Values([text[at : at + 200] for at in range(0, len(text), 200)]).missing(f"{text[:2000]} 1.5 2.5")
-
-
-def _reading(text: str) -> None:
-    reading = Reading([text[: len(text) // 2], text], Voice("zh", text, sources=(text,)), Told())
-    # What has no value in it is decided by the reader alone: no weights are needed.
-    reading.evidence([Claim(text[:2000], text), Claim(text[-50:]), Claim("1 2 3 4 a b c")])
-    in_context([text[at : at + 100] for at in range(0, len(text), 100)], text, "?")
-
-
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "sentences": sentences,
     "normalise": normalise,
@@ -266,10 +246,6 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "rules": _rule,
     "quantities": lambda text: (quantity(text), years(text), measure(text), read(text)),
     "differences": lambda text: _differ(text),
-    "values": _values,
-    "reading": _reading,
-    "splitting": lambda text: split(text, text[:100]),
-    "kinds": lambda text: (kind_of(text, text), is_fallback(text, text)),
     "marking": _mark,
     "clean": lambda text: (clean(text), one_line(text), escape(text)),
     "planted errors": lambda text: planted(rag("x", answer=text, references=(text,))),

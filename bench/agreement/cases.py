@@ -185,12 +185,9 @@ def _sentences(ask: Ask) -> SaidById:
 
 
 def _probability(label: Any) -> float | None:
-    """That the passages support it, from the probability that the judge gives its own label, where it gives one."""
-    confidence = getattr(label, "confidence", None)
-    if confidence is None:
-        return None
-    said = label.label if hasattr(label, "label") else label.support
-    return float(confidence) if said in SUPPORTED else 1 - float(confidence)
+    """Judges need not give one; those that do put it beside the label."""
+    found = getattr(label, "probability", None)
+    return None if found is None else float(found)
 
 
 # --- what was said, in the words of a set ----------------------------------------------------------

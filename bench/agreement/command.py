@@ -96,9 +96,7 @@ def _some(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python bench/agreement", description=__doc__)
-    parser.add_argument(
-        "judge", nargs="?", help="as -j takes it: embedded, verifier:FOLDER, local:NAME, openai:MODEL, …"
-    )
+    parser.add_argument("judge", nargs="?", help="as -j takes it: embedded, local:NAME, openai:MODEL, a name of yours")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS))
     parser.add_argument("--rows", type=_some, metavar="N", help="at most N rows of each set, balanced by label")
     parser.add_argument("--concurrency", type=_some, default=4, metavar="N", help="asks at once (4)")

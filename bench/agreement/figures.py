@@ -27,9 +27,8 @@ def write_figures(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 def figures_of(result: Mapping[str, Any]) -> Iterator[Figure]:
     """The figures of one judge that are worth a line."""
     for name, measured in result["sets"].items():
-        if "groups" in measured:
-            wanted = PLANTED if name == "planted" else tuple(measured["groups"]["all"])
-            yield from _figures(result, name, measured["groups"]["all"], wanted)
+        if name == "planted":
+            yield from _figures(result, name, measured["groups"]["all"], PLANTED)
         elif name == "ragchecker":
             yield from _figures(result, name, measured["correlations"], tuple(measured["correlations"]))
         elif "figures" in measured:

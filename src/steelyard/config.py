@@ -5,7 +5,6 @@ The only reader of both. A judge is named on the command line or in Python by on
     mine                 a [judges.mine] table of steelyard.toml
     embedded             the judge in the box: rules and a small model, offline
     local[:MODEL|FILE]   a language model in this process, offline
-    verifier:NAME|FOLDER the judge in the box with another reader, offline
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
     recorded:FILE|RUN    replies of an earlier run
     NAME[:REST]          an entry point of the group steelyard.judges
@@ -42,8 +41,7 @@ GROUP = "steelyard.judges"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-4o-mini"
 # Kinds of judges that come with the package.
-BUILT_IN = ("embedded", "local", "verifier:NAME", "openai:MODEL", "recorded:FILE")
-OFFLINE = ("embedded", "local", "verifier")
+BUILT_IN = ("embedded", "local", "openai:MODEL", "recorded:FILE")
 Gate = Any  # judges.gate.Gate, not imported here: `--help` does not need it
 
 
@@ -233,7 +231,7 @@ class Config:
             return self._from_table("openai", table, prompts, gate, store, warmth)
         if kind == "recorded":
             return self._recorded(rest, store)
-        if kind in OFFLINE:
+        if kind in ("embedded", "local"):
             return self._offline(kind, {"model": rest} if rest else {}, name)
         if maker := _installed(kind):
             return _made(name, maker, rest)
@@ -255,7 +253,7 @@ class Config:
             file = str(table.get("file", ""))
             beside = Path(self.source).parent / file
             return self._recorded(str(beside) if beside.is_file() else file, store)
-        if kind in OFFLINE:
+        if kind in ("embedded", "local"):
             return self._offline(kind, table, f"{self.source}: judges.{name}")
         if kind != "openai":
             maker = _installed(str(kind))
@@ -307,17 +305,13 @@ class Config:
             raise ConfigError(f"{self.source}: judges.{name}.{_first(error)}") from error
 
     def _offline(self, kind: str, table: dict[str, Any], named: str) -> Judge:
-        """The judges that need neither a key nor the network."""
+        """The two judges that need neither a key nor the network."""
         if kind == "embedded":
             from steelyard.judges.embedded import EmbeddedJudge
 
             if table:
                 raise ConfigError(f"{named}: embedded is one judge and takes no model and no settings")
             return EmbeddedJudge()
-        if kind == "verifier":
-            from steelyard.judges.verifiers import make_verifier
-
-            return _made(named, make_verifier, environment=self.environment, **table)
         from steelyard.judges.local import make_local
 
         return _made(named, make_local, environment=self.environment, **table)

@@ -9,7 +9,6 @@ SteelyardError
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
-│   └── AbsentFile        the source has no such file
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
 │   └── RunInUse          another process is at work on the run
@@ -160,10 +159,6 @@ class RunInUse(StoreError):
 
 class PullError(SteelyardError):
     """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
-
-
-class AbsentFile(PullError):
-    """The source answers, but has no file of that name."""
 
 
 class MissingExtra(SteelyardError):

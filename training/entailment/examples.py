@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
-from steelyard.judges.embedded.excerpts import Passages, words
 from steelyard.text import in_simplified, sentences
 from training.answers import Serving, answers, servings
 from training.entailment.backbone import BEGIN, END, read_backbone, tokenizer_of
+from training.entailment.excerpts import Passages, words
 from training.planted import pairs
 from training.profiles import profiles
 from training.sets import DATA, Part, Row, grouped_by, rows
@@ -81,10 +81,6 @@ def laid_out(premise: Sequence[int], context: Sequence[int], claim: Sequence[int
     return [*head, *tail], len(head) + 1
 
 
-def _joined(parts: Sequence[Sequence[int]]) -> list[int]:
-    return [piece for number, part in enumerate(parts) for piece in ((END, *part) if number else part)]
-
-
 class Examples:
     """Makes examples with one tokenizer and one die."""
 
@@ -93,9 +89,6 @@ class Examples:
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         return [found.ids for found in self._tokenizer.encode_batch(list(texts))]
-
-    def sizes(self, texts: Sequence[str]) -> list[int]:
-        return list(map(len, self.pieces(texts)))
 
     def entailment(self, found: Iterable[Mapping[str, str]], name: str) -> Iterator[Example]:
         kept = list(found)
@@ -110,17 +103,13 @@ class Examples:
             if row.label in LEFT_OUT:
                 continue
             if row.passages not in known:
-                known = {row.passages: Passages(row.passages, self.sizes)}
+                known = {row.passages: Passages(row.passages, self.pieces)}
             claim, context = in_simplified(row.claim), in_simplified(self._context(row))
             leaned_on = context if row.set in ("uhgeval", "answers") else ""
             excerpt = known[row.passages].excerpt(words(f"{claim} {leaned_on}"), self._budget(row))
             one, other = self.pieces([claim, context])
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
-            laid = laid_out(
-                _joined(self.pieces([*map(in_simplified, excerpt.parts())])),
-                other[:LONGEST_CONTEXT],
-                one[:LONGEST_CLAIM],
-            )
+            laid = laid_out(excerpt.pieces(END), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
             yield Example(*laid, label, row.set)
 
     def serving(self, found: Iterable[Serving]) -> Iterator[Example]:

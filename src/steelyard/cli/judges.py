@@ -75,7 +75,6 @@ def list_(config: ConfigOption = None) -> None:
     local = f"local:{known_models()[DEFAULT].full_title}"
     table.add_row("embedded", "rules and a small model in the box, offline", "none", _measured("embedded"))
     table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
-    table.add_row("verifier:NAME", "the embedded judge with another reader (steelyard models)", "none", "")
     for name, given in settings.settings.judges.items():
         kind = str(given.get("kind", "openai"))
         url = shown_url(str(given.get("base_url", "")))

@@ -1,4 +1,4 @@
-"""An answer as a page: its lines of prose, list items, table rows and code, each with what introduces it."""
+"""An answer as a page: its lines of prose, list items and table rows, each with the heading it stands under."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.clauses import states
 from steelyard.text import HAN, HEADING, LETTER_OR_DIGIT, LIST_MARK, TABLE_RULE, code_blocks
 
 LONGEST_HEADING = 40
-LONGEST_INTRODUCTION = 80
+LONGEST_CELL = 24
 
 IMAGE = re.compile(r"!\[([^\[\]]*)\]\([^()\s]*\)")
-LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
+LINK = re.compile(r"\[([^\[\]]+)\]\((?:[^()\s]*)(?:\s+\"[^\"]*\")?\)")
 CITATION = re.compile(
     r"\s?(?:\[\^?\d{1,3}(?:[,，\-–]\s?\d{1,3}){0,9}\]|\[citation:\d{1,3}\]|【\d{1,3}(?:†[^】]{0,30})?】)"
 )
@@ -23,25 +22,28 @@ EMPHASIS = re.compile(
     r"|(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*]|[^\s*])\*(?![\w*])|(?<!\w)__(?=\S)([^_\n]*\S|\S)__(?!\w)"
 )
 BOLD_LINE = re.compile(r"\s*\*\*([^*\n]+)\*\*[:：]?\s*")
-CLAUSE_END = re.compile(r"[，；。;]|[,.!?]\s")
 SEPARATOR = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 # What a heading says of its place on the page, not of the subject.
-NUMBER = re.compile(r"^[第（(]?[一二三四五六七八九十\d]{1,3}[、.．）)章节]\s*")
+NUMBER = re.compile(
+    r"^(?:第?[一二三四五六七八九十\d]{1,3}[、.．）)章节]|[（(][一二三四五六七八九十\d]{1,3}[）)]|[IVX]{1,4}\.)\s*"
+)
 GENERIC = re.compile(
-    r"[总總][结結]|小[结結]|概述|[简簡]介|介[绍紹]|答案|回答|[结結][论論]|背景|[说說]明|[补補]充|注意(?:事[项項])?"
-    r"|[参參]考[资資]料|(?:主要|[关關][键鍵]|具体|具體)?(?:内容|內容|信息|要[点點]|步[骤驟]|方法)"
+    r"总结|總結|小结|小結|概述|概览|简介|簡介|介绍|介紹|答案|回答|结论|結論|正文|背景|说明|說明|补充|補充|其他|其它"
+    r"|(?:参考|參考)(?:资料|資料|文献|文獻)?|注意(?:事项|事項)?|要点|要點|(?:主要|关键|核心|具体)?(?:内容|信息|要点"
+    r"|步骤|方法)"
     r"|summary|overview|introduction|conclusion|answer|notes?|references?|sources?|background|details?|steps?"
-    r"|key points?|tl;?dr",
+    r"|key points?"
+    r"|tl;?dr",
     re.IGNORECASE,
 )
 
 
 class Block(NamedTuple):
-    """One line of an answer without its marks; `prefix` is the heading or introduction that an item completes."""
+    """One line of an answer without its marks. `heading` is what a list item or a row belongs to."""
 
     kind: Literal["prose", "item", "row", "code", "heading"]
     text: str
-    prefix: str = ""
+    heading: str = ""
 
 
 def unmarked(text: str) -> str:
@@ -57,7 +59,7 @@ def blocks(answer: str) -> Iterator[Block]:
     """The blocks of an answer in order; lines without a letter or a digit say nothing."""
     lines = answer.splitlines()
     code = code_blocks(lines)
-    heading = introduction = ""
+    heading = intro = ""
     listing = False
     at = 0
     while at < len(lines):
@@ -66,10 +68,10 @@ def blocks(answer: str) -> Iterator[Block]:
             yield Block("code", "\n".join(lines[at + 1 : end]).strip())
             at = end + 1
             continue
-        if size := _table(lines, at):
-            # A table stands under its heading; an introduction above it has said what it is about.
-            yield from (Block("row", text, heading) for text in _rows(lines[at : at + size]))
-            at += size
+        if table := _table(lines, at):
+            context = heading if listing else intro or heading
+            yield from (Block("row", text, context) for text in _rows(lines[at : at + table]))
+            at += table
             continue
         at += 1
         if not LETTER_OR_DIGIT.search(line) or SEPARATOR.fullmatch(line):
@@ -78,34 +80,24 @@ def blocks(answer: str) -> Iterator[Block]:
         body = unmarked(line[mark.end() :] if mark else line)
         if not body:
             continue
-        if HEADING.match(line) or _is_bold_heading(line):
-            heading, listing = _prefix(body), False
-            introduction = "" if HEADING.match(line) else heading
+        if HEADING.match(line) or ((bold := BOLD_LINE.fullmatch(line)) and len(bold[1]) <= LONGEST_HEADING):
+            heading, intro, listing = _named(body), "", False
             yield Block("heading", body)
-        elif body.endswith((":", "：")) and len(body) <= LONGEST_INTRODUCTION:
-            # An introduction of several clauses states something by itself.
-            *before, last = CLAUSE_END.split(body)
-            introduction, listing = last.strip() + " " * body.endswith(":"), False
-            yield Block("prose" if any(map(states, before)) else "heading", body)
-        elif mark and mark.group().strip() != ">":
+        elif body.endswith((":", "：")) and len(body) <= LONGEST_HEADING * 2:
+            intro, listing = body, False
+            yield Block("heading", body)
+        elif mark:
             listing = True
-            yield Block("item", body, introduction or heading)
+            yield Block("item", body, intro or heading)
         else:
             # A paragraph ends the list that an introduction opened; a blank line does not.
-            yield Block("prose", body, "" if listing else introduction)
-            introduction = ""
+            yield Block("prose", body, intro if len(body) <= LONGEST_HEADING and not listing else "")
+            intro = ""
 
 
-def _is_bold_heading(line: str) -> bool:
-    bold = BOLD_LINE.fullmatch(line)
-    return bold is not None and len(bold[1]) <= LONGEST_HEADING and not bold[1].rstrip().endswith(tuple("。.!！?？"))
-
-
-def _prefix(heading: str) -> str:
-    """What an item under this heading begins with; nothing where the heading could stand in any answer."""
+def _named(heading: str) -> str:
     name = NUMBER.sub("", heading).rstrip(":： ")
-    is_bare = bool(GENERIC.fullmatch(name)) or len(name) > LONGEST_HEADING
-    return "" if is_bare else f"{name}：" if HAN.search(name) else f"{name}: "
+    return "" if GENERIC.fullmatch(name) else name
 
 
 def _table(lines: Sequence[str], at: int) -> int:
@@ -124,18 +116,25 @@ def _rows(lines: Sequence[str]) -> Iterator[str]:
     head = _cells(lines[0])
     for line in lines[2:]:
         name, *values = _cells(line) or [""]
-        columns = [*head[1:], *[""] * len(values)]
-        cells = zip(columns, values, strict=False)
-        said = [_cell(name, column, value) for column, value in cells if LETTER_OR_DIGIT.search(value)]
-        yield from said or ([name] if LETTER_OR_DIGIT.search(name) else [])
+        said = [
+            (column, value) for column, value in zip(head[1:], values, strict=False) if LETTER_OR_DIGIT.search(value)
+        ]
+        extra = [value for value in values[max(0, len(head) - 1) :] if LETTER_OR_DIGIT.search(value)]
+        yield from (_statement(name, column, value) for column, value in said)
+        yield from (f"{name}：{value}" if HAN.search(name + value) else f"{name}: {value}" for value in extra)
+        if not said and not extra and LETTER_OR_DIGIT.search(name):
+            yield name
     if len(lines) == 2:
         yield " ".join(head)
 
 
-def _cell(name: str, column: str, value: str) -> str:
-    is_chinese = bool(HAN.search(name + column + value))
-    place = ("，" if is_chinese else ", ").join(filter(None, (name, column)))
-    return f"{place}{'：' if is_chinese else ': '}{value}" if place else value
+def _statement(name: str, column: str, value: str) -> str:
+    if not name or not column:
+        return " ".join(filter(None, (name, column, value)))
+    if HAN.search(name + column + value):
+        is_plain = len(value) <= LONGEST_CELL and not re.search(r"[，。；,;:：]", value)
+        return f"{name}的{column}是{value}" if is_plain else f"{name}的{column}：{value}"
+    return f"{column} of {name}: {value}"
 
 
 def _cells(line: str) -> list[str]:

@@ -1,27 +1,36 @@
-"""An answer into atoms: stretches of it, word for word, that are checked one by one; together they are all of it.
-
-What an atom leans on (its question, the sentence before it) is read beside it by whoever judges it.
-"""
+"""An answer into atoms: statements that can be read and checked one by one, together the whole of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from steelyard.judges.embedded.blocks import Block, blocks, unmarked
-from steelyard.judges.embedded.clauses import Link, clauses
-from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
+from steelyard.judges.embedded.claims import is_fallback, kind_of
+from steelyard.judges.embedded.clauses import Clause, Link, clauses
+from steelyard.judges.embedded.lists import listed
+from steelyard.judges.embedded.names import Names
+from steelyard.judges.embedded.subjects import complete
 from steelyard.tasks import SplitAtom
 from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, wording
 
 # A question or a courtesy this short holds no statement; longer ones are kept, so that nothing is passed over.
 SHORTEST_STATEMENT = 7
-# So many of a sentence's words must recur in the atoms; the protocols ask again below .35.
+LONGEST_CONTEXT = 40
+# So many of a sentence's words must recur in the atoms; what falls below is kept as it stands. The protocols ask
+# again below .35.
 COVERED = 0.4
-# 根据提供的资料，… says where the answer comes from, not what it is.
-OPENER = re.compile(r"[^，,:：]{2,40}[，,]\s*")
-END = " \t\u3000。；;，,、:："
+INTRODUCES = re.compile(
+    r"(?:有)?(?:以下|如下|下列|下面)(?:几|[一二三四五六七八九十\d])?[个种点项类条]?(?:方面)?|所示"
+    r"|(?:the )?following\b",
+    re.IGNORECASE,
+)
+GOES_ON = re.compile(
+    r"(?:包括|包含|有|含|是|为|如|例如|比如|支持|提供|需要|可以|能)\Z|\b(?:include|includes|including|are|is|offers"
+    r"|supports|has)\Z"
+)
+END = " \t\u3000。；;，,、"
 
 
 class _Atoms:
@@ -43,9 +52,10 @@ class _Atoms:
             self._known[key] = len(self.texts)
         return self._known[key]
 
-    def link(self, cause: int | None, effect: int | None) -> None:
-        if cause and effect and cause != effect and self.effects.get(effect) != cause:
-            self.effects.setdefault(cause, effect)
+    def link(self, causes: Sequence[int], effect: int | None) -> None:
+        for cause in causes:
+            if effect is not None and cause != effect and self.effects.get(effect) != cause:
+                self.effects.setdefault(cause, effect)
 
 
 def split(answer: str, question: str = "") -> list[SplitAtom]:
@@ -59,43 +69,50 @@ def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     if is_fallback(answer, question):
         return ()
     atoms = _Atoms()
+    headings: list[str] = []
+    # Whoever was thought of before the answer is not yet named in it.
     for part in THINKING.split(answer):
-        _read(part, atoms)
-    _cover(answer, atoms)
-    if not atoms.texts and is_yes(answer) is not None:
-        atoms.add(answer)
+        headings += _read(part, atoms, Names.about(question))
+    _cover(answer, headings, atoms)
     return tuple(
         SplitAtom(id=number, text=text, causal_of=atoms.effects.get(number))
         for number, text in enumerate(atoms.texts, 1)
     )
 
 
-def _read(text: str, atoms: _Atoms) -> None:
-    previous: int | None = None
+def _read(text: str, atoms: _Atoms, names: Names) -> list[str]:
+    """Add the atoms of a text; what comes back are its headings."""
+    previous: list[int] = []
     headings: list[str] = []
     for block in blocks(text):
         if block.kind == "heading":
             headings.append(block.text)
             continue
-        if headings:
-            _announce(headings, block, atoms)
-            headings = []
-        if block.kind in ("code", "row"):
-            previous = atoms.add(_under(block.prefix, block.text))
-            continue
-        for at, sentence in enumerate(sentences(block.text)):
+        for sentence in _sentences(block):
             if not states_nothing(sentence):
-                # Every sentence of a list item completes its introduction; of a paragraph only the first does.
-                prefix = block.prefix if block.kind == "item" or at == 0 else ""
-                previous = _take(sentence, prefix, atoms, previous) or previous
+                previous = _take(sentence, block, atoms, names, previous) or previous
+    return headings
 
 
-def _announce(headings: Sequence[str], block: Block, atoms: _Atoms) -> None:
-    """Add headings that say more than the first sentence under them; the protocols read both as one sentence."""
-    first = next(iter(sentences(block.text)), "")
-    if not _is_covered(" ".join((*headings, first)), wording(_under(block.prefix, first))):
-        for sentence in (sentence for heading in headings for sentence in sentences(heading)):
+def _cover(answer: str, headings: Sequence[str], atoms: _Atoms) -> None:
+    """Add what the atoms do not speak of: a heading that announces more than its items say, or a sentence whole."""
+    said = wording("\n".join(atoms.texts))
+    for sentence in sentences(answer):
+        wanted = wording(sentence)
+        if len(wanted & said) >= COVERED * len(wanted) or states_nothing(sentence):
+            continue
+        plain = unmarked(sentence)
+        for added in (*(heading for heading in headings if heading in plain), plain):
+            if len(wanted & said) < COVERED * len(wanted):
+                atoms.add(added.rstrip(":： "))
+                said |= wording(added)
+        if len(wanted & said) < COVERED * len(wanted):
             atoms.add(sentence)
+            said |= wanted
+
+
+def _sentences(block: Block) -> list[str]:
+    return [block.text] if block.kind in ("code", "row") else sentences(block.text)
 
 
 def states_nothing(sentence: str) -> bool:
@@ -105,46 +122,64 @@ def states_nothing(sentence: str) -> bool:
     return len(normalise(sentence)) <= SHORTEST_STATEMENT and kind_of(sentence) in ("greeting", "meta", "question")
 
 
-def _take(sentence: str, prefix: str, atoms: _Atoms, previous: int | None) -> int | None:
-    """Add the atoms of one sentence and link them; `previous` is the last atom before it."""
-    opener = OPENER.match(sentence)
-    if opener and kind_of(opener.group()) == "meta":
-        sentence = sentence[opener.end() :]
-    found: list[tuple[int | None, Link]] = [
-        (atoms.add(_under(prefix, clause.text)), clause.link) for clause in clauses(sentence)
-    ]
-    for at, (number, link) in enumerate(found):
-        before = found[at - 1][0] if at else previous
+def _take(sentence: str, block: Block, atoms: _Atoms, names: Names, previous: list[int]) -> list[int]:
+    """The atoms of one sentence, added and linked; `previous` are those of the sentence before it."""
+    if block.kind in ("code", "row"):
+        whole = atoms.add(_in_context(sentence, block.heading))
+        return [whole] if whole else []
+    names.next_sentence()
+    found: list[tuple[list[int], Link]] = []
+    for text, link in _statements(sentence, names):
+        added = [atoms.add(_in_context(part, block.heading)) for part in listed(text)]
+        found.append(([number for number in added if number], link))
+    for at, (numbers, link) in enumerate(found):
         if link == "effect":
-            atoms.link(before, number)
+            causes = [number for earlier, _ in found[:at] for number in earlier] or previous[-1:]
+            atoms.link(causes, numbers[0] if len(numbers) == 1 else None)
         elif link == "cause":
-            # 因为甲，乙 and 乙，因为甲.
-            atoms.link(number, found[at + 1][0] if at == 0 and len(found) > 1 else before)
-    return found[-1][0]
+            after = found[at + 1][0] if at + 1 < len(found) else found[at - 1][0] if at else previous[-1:]
+            atoms.link(numbers, after[0] if len(after) == 1 else None)
+    return [number for numbers, _ in found for number in numbers]
 
 
-def _under(prefix: str, text: str) -> str:
-    """An item or a row after the heading or introduction that it completes; one that repeats it needs no more."""
-    name = prefix.rstrip(":： ")
-    return text if not name or name in text or kind_of(prefix) == "meta" else f"{prefix}{text}"
+def _statements(sentence: str, names: Names) -> Iterator[tuple[str, Link]]:
+    """The clauses made complete; one whose subject nobody knows stays with the clause before it."""
+    waiting: tuple[str, Link] | None = None
+    for at, clause in enumerate(clauses(sentence)):
+        if kind_of(clause.opener) == "meta":
+            clause = clause._replace(opener="")
+        text = complete(clause, names, first=at == 0)
+        names.hear(clause.opener + clause.core)
+        if text is None and waiting is not None:
+            waiting = (_joined(waiting[0], clause), waiting[1])
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = (clause.opener + clause.core if text is None else text, clause.link)
+    if waiting is not None:
+        yield waiting
 
 
-def _cover(answer: str, atoms: _Atoms) -> None:
-    """Add each sentence whole that the atoms do not speak of."""
-    said = wording("\n".join(atoms.texts))
-    for sentence in sentences(answer):
-        for added in (unmarked(sentence), sentence):
-            if not _is_covered(sentence, said) and not states_nothing(sentence):
-                atoms.add(added)
-                said |= wording(added)
+def _joined(text: str, clause: Clause) -> str:
+    whole = clause.opener + clause.core
+    return f"{text}，{whole}" if HAN.search(text + whole) else f"{text}, {whole}"
 
 
-def _is_covered(text: str, said: set[str]) -> bool:
-    wanted = wording(text)
-    return len(wanted & said) >= COVERED * len(wanted)
+def _in_context(text: str, heading: str) -> str:
+    """A list item or a row under its heading; an item that names its heading's subject needs no more."""
+    name = heading.rstrip(":： ")
+    if not name or len(name) > LONGEST_CONTEXT or kind_of(heading) == "meta" or name in text:
+        return text
+    if GOES_ON.search(name):
+        return f"{name}{text}" if HAN.search(name) else f"{name} {text}"
+    name = INTRODUCES.sub("", name).strip("，, 的") or name
+    return f"{name}：{text}" if HAN.search(name + text) else f"{name}: {text}"
 
 
 def tidy(text: str) -> str:
     """An atom without the stop that ended its sentence, in Chinese; English keeps its full stop."""
     text = text.strip()
-    return text.rstrip(END) if HAN.search(text) else text.rstrip(" ,;:\t")
+    if HAN.search(text):
+        return text.rstrip(END)
+    text = text.rstrip(" ,;\t")
+    return text if not text or text[-1] in ".!?:\"')]" or not text[-1].isalnum() or "\n" in text else f"{text}."

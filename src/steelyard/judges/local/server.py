@@ -140,7 +140,10 @@ def llama_cpp() -> Any:
 
 def usable_cores() -> int:
     """As many threads as this process may use cores; more only wait for each other."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
 
 
 def label_shares(first: FirstToken, labels: Sequence[str]) -> list[float] | None:
