@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from training.entailment.backbone import Reader, read_backbone, two_means
@@ -44,7 +44,9 @@ def grade(start: Path, keep: Path) -> None:
     file = keep / "reader.pt"
     held = torch.load(file, weights_only=False)
     reader = Reader(read_backbone(start))
-    reader.load_state_dict({name: value for name, value in held["weights"].items() if "level" not in name}, strict=False)
+    reader.load_state_dict(
+        {name: value for name, value in held["weights"].items() if "level" not in name}, strict=False
+    )
     reader.eval()
     parts = {part: pickle.loads((keep / f"{part}.pickle").read_bytes())[SERVINGS] for part in ("train", "dev")}
     given, levels = features(reader, parts["train"])

@@ -40,14 +40,14 @@ QUOTAS: Mapping[str, Mapping[str, int]] = {
     "pairs": {
         "en_snli": 26_000, "en_mnli": 26_462, "en_scitail": 8_000, "en_counterfactual": 8_255, "en_fever": 15_000,
         "zh_cfever": 9_000, "zh_cfever_weak_neutral": 3_000, "zh_cmnli": 12_232, "zh_csnli": 14_000,
-        "written": 12_000, "answers": 10_000, "servings": 4_000, "slips": 568, "planted": 2_200, "profiles": 600,
+        "written": 12_000, "answers": 10_000, "slips": 568, "planted": 2_200, "profiles": 600,
         "factcheckgpt": 1_475, "begin": 352,
         "kvpi": 1_400,
     },
     "all": {
         "en_snli": 8_000, "en_mnli": 20_000, "en_scitail": 4_000, "en_counterfactual": 8_255, "en_fever": 12_000,
         "zh_cfever": 9_000, "zh_cfever_weak_neutral": 3_000, "zh_cmnli": 12_232, "zh_csnli": 6_000,
-        "written": 36_000, "answers": 20_000, "servings": 16_000, "slips": 1_100, "planted": 4_400, "profiles": 1_136,
+        "written": 36_000, "answers": 20_000, "slips": 1_100, "planted": 4_400, "profiles": 1_136,
         "factcheckgpt": 2_600, "begin": 1_000,
         "uhgeval": 3_000, "summedits": 2_000, "kvpi": 1_900,
     },
@@ -92,11 +92,10 @@ class Course:
 
 
 def _filled(examples: Sequence[Example]) -> Iterator[list[Example]]:
-    """Batches of about equal length; levels and labels apart, since each has a head of its own."""
+    """Batches of about equal length."""
     batch: list[Example] = []
-    for example in sorted(examples, key=lambda one: (one.is_level, len(one.pieces))):
-        is_other = batch and batch[0].is_level != example.is_level
-        if is_other or (batch and (len(batch) + 1) * len(example.pieces) > PIECES_A_BATCH):
+    for example in sorted(examples, key=lambda one: len(one.pieces)):
+        if batch and (len(batch) + 1) * len(example.pieces) > PIECES_A_BATCH:
             yield batch
             batch = []
         batch.append(example)
@@ -178,6 +177,8 @@ def teach(given: argparse.Namespace) -> None:
     torch.manual_seed(given.seed)
     backbone = read_backbone(given.start)
     reader = Reader(backbone).train()
+    # Graded sentences have a teaching of their own (`grade.py`).
+    reader.level.requires_grad_(False)
     weights = [value for value in reader.parameters() if value.requires_grad]
     groups: list[dict[str, Any]] = [
         {"params": [value for value in weights if value.ndim > 1], "weight_decay": 0.01},
@@ -188,7 +189,8 @@ def teach(given: argparse.Namespace) -> None:
     if file.exists():
         held = torch.load(file, weights_only=False)
         reader.load_state_dict(held["weights"], strict=False)
-        optimiser.load_state_dict(held["optimiser"])
+        if "optimiser" in held:
+            optimiser.load_state_dict(held["optimiser"])
         place = held["place"]
         if place["stage"] != given.stage:
             place |= {"stage": given.stage, "pass": place["pass"] + 1, "at": 0}
@@ -216,13 +218,10 @@ def teach(given: argparse.Namespace) -> None:
             pieces = padded([example.pieces for example in batch])
             kinds = kinds_of(pieces, [example.claim_at for example in batch])
             labels = torch.tensor([example.label for example in batch])
-            is_level = batch[0].is_level
             with torch.autocast("cpu", torch.bfloat16):
-                said = reader(pieces, kinds, is_whole=not is_level)
-            found = (said.level if is_level else said.last).float()
-            loss = label_loss(found, labels)
-            if not is_level:
-                loss = (loss + FIRST * label_loss(said.first.float(), labels)) / (1 + FIRST)
+                said = reader(pieces, kinds)
+            found = said.last.float()
+            loss = (label_loss(found, labels) + FIRST * label_loss(said.first.float(), labels)) / (1 + FIRST)
             apart = torch.zeros(())
             if place["step"] % VECTORS_EVERY == 0:
                 texts, wanted = targets.batch()
