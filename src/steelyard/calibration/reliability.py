@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from steelyard.calibration.matching import Rated
@@ -62,18 +63,23 @@ def _curve(judge: str, task: str, source: ConfidenceKind, points: Sequence[Point
 
 def sure_from(label: str, points: Sequence[Point], precision: float) -> SureFrom:
     """The lowest confidence from which on this label is right often enough; null where it is so nowhere."""
-    for least in sorted({p.confidence for p in points}):
-        kept = [p for p in points if p.confidence >= least]
-        if len(kept) >= LEAST and _right(kept) >= precision:
-            return SureFrom(
+    found = SureFrom(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
+    weight = right = 0.0
+    # From the surest down, each point once: there may be a hundred thousand.
+    ordered = sorted(points, key=lambda point: -point.confidence)
+    for n, (point, below) in enumerate(zip_longest(ordered, ordered[1:]), start=1):
+        weight, right = weight + point.weight, right + point.weight * point.is_right
+        is_last_of_its_confidence = below is None or below.confidence < point.confidence
+        if is_last_of_its_confidence and n >= LEAST and right / weight >= precision:
+            found = SureFrom(
                 label=label,
-                least=least,
-                n=len(kept),
+                least=point.confidence,
+                n=n,
                 of=len(points),
-                precision=_right(kept),
-                interval=wilson(_right(kept) * len(kept), len(kept)),
+                precision=right / weight,
+                interval=wilson(right / weight * n, n),
             )
-    return SureFrom(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
+    return found
 
 
 def _bin(step: int, points: Sequence[Point]) -> ConfidenceBin:
