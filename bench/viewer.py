@@ -26,8 +26,8 @@ from urllib.request import urlopen
 from results import RESULTS, Results
 from table import markdown
 
-from steelyard.config import Config, Settings
 from steelyard.records import Atom, Evidence, RagSample, Verdict
+from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
@@ -95,7 +95,7 @@ def fill(path: Path, count: int) -> None:
 def serving(path: Path) -> Iterator[str]:
     ready = threading.Event()
     server = Server(
-        Viewer(Config(Settings(), {}, "steelyard.toml"), path), listen("127.0.0.1", 0), lambda _: ready.set()
+        Viewer(Settings(SettingsFile(), {}, "steelyard.toml"), path), listen("127.0.0.1", 0), lambda _: ready.set()
     )
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from endpoint import Loopback
 from steelyard import ScriptedJudge
 from steelyard.agreement import figures_for, read, summary
+from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import JudgeError
-from steelyard.journal import JournalledJudge
 from steelyard.records import Ask, Atom, Unjudged
 from steelyard.store import Store
 

@@ -23,17 +23,18 @@ from command import (
     write_lines,
 )
 from endpoint import USAGE, Request, Say
-from steelyard import batch, runs
+from steelyard.engine import batch, runs
+from steelyard.engine.inputs import Input
+from steelyard.engine.journal import reply_key
+from steelyard.engine.runner import Runner
 from steelyard.errors import InputError
 from steelyard.evaluation import dated
-from steelyard.journal import reply_key
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.recorded import RecordedJudge
 from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged, Verdict
-from steelyard.runner import Runner
 from steelyard.store import Store
 
 Line = dict[str, Any]
@@ -50,7 +51,7 @@ class Begun(NamedTuple):
     store: Store
     run: runs.Run
     judge: ChatJudge
-    data: runs.Input
+    data: Input
     answers: Mapping[str, str]
     direct: list[Verdict]
 
@@ -72,7 +73,7 @@ class Begun(NamedTuple):
 def begin(store: Store, protocol_name: str, file: str) -> Begun:
     protocol, judge, recorded = get_protocol(protocol_name), chat(), RecordedJudge(EXAMPLES / "replies.jsonl")
     options = protocol.parse_options(dated(protocol, {}))
-    data = runs.Input([file])
+    data = Input([file])
     answers: dict[str, str] = {}
 
     class Noting(RecordedJudge):
@@ -85,7 +86,7 @@ def begin(store: Store, protocol_name: str, file: str) -> Begun:
     direct: list[Verdict] = []
     runner = Runner(protocol, options, Noting(EXAMPLES / "replies.jsonl"))
     asyncio.run(runner.run(data.rows(protocol), lambda seq, sample, verdict: direct.append(verdict)))
-    run = runs.start(store, protocol, options, judge, "openai:m", Prompts.shipped(), data, runs.How())
+    run = runs.start(store, protocol, options, judge, "openai:m", Prompts.shipped(), data, runs.RunSettings())
     return Begun(store, run, judge, data, answers, direct)
 
 

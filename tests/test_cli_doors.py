@@ -15,9 +15,9 @@ import pytest
 
 from command import RAG, RECORDED, Steelyard, fact_server, lines_of, point_to, process_environment, write_lines
 from steelyard.cli.run import chosen_options
-from steelyard.config import Config
 from steelyard.models import known_models
 from steelyard.protocols import get_protocol
+from steelyard.settings import Settings
 from steelyard.store import Store
 
 
@@ -96,7 +96,7 @@ def test_the_settings_file_may_name_a_date(steelyard: Steelyard) -> None:
 
 def test_today_is_the_clocks(steelyard: Steelyard) -> None:
     """The command asks the clock that it is given."""
-    options = chosen_options(get_protocol("scorecard"), Config.load(environment={}), {}, lambda: date(2031, 5, 6))
+    options = chosen_options(get_protocol("scorecard"), Settings.load(environment={}), {}, lambda: date(2031, 5, 6))
     assert options.model_dump()["date"] == "2031-05-06"
 
 

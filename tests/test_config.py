@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from command import EXAMPLES
 from endpoint import Loopback
-from steelyard.config import DEFAULT_BASE_URL, Config, proxy_for
 from steelyard.errors import ConfigError, PromptError
+from steelyard.factory import DEFAULT_BASE_URL, JudgeFactory, judge_names, proxy_for
 from steelyard.judges import RecordedJudge
 from steelyard.judges.chat import ChatJudge
-from steelyard.prices import shipped
+from steelyard.judges.prices import shipped
 from steelyard.prompts import Prompts
 from steelyard.records import Ask
+from steelyard.settings import Settings
 from steelyard.tasks import SplitData, SplitReply
 
 PROMPTS = Prompts.shipped()
@@ -27,15 +28,15 @@ KEY, OTHER_KEY = "sk-usual-0123456789", "sk-other-9876543210"
 HELD = {"atoms": [{"id": 1, "text": "Fact 1 holds."}]}
 
 
-def settings(tmp_path: Path, text: str, environment: dict[str, str] | None = None) -> Config:
+def settings(tmp_path: Path, text: str, environment: dict[str, str] | None = None) -> Settings:
     """The configuration of a file with this text."""
     file = tmp_path / "steelyard.toml"
     file.write_text(text, encoding="utf-8")
-    return Config.load(file, environment or {})
+    return Settings.load(file, environment or {})
 
 
-def chat(config: Config, name: str | None = "mine") -> ChatJudge:
-    judge = config.judge(name, PROMPTS)
+def chat(config: Settings, name: str | None = "mine") -> ChatJudge:
+    judge = JudgeFactory(config, PROMPTS).judge(name)
     assert isinstance(judge, ChatJudge)
     return judge
 
@@ -46,16 +47,16 @@ def chat(config: Config, name: str | None = "mine") -> ChatJudge:
 def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without steelyard.toml is fine, unless the user named the file."""
     monkeypatch.chdir(tmp_path)
-    assert Config.load(environment={}).settings.run.judge is None
+    assert Settings.load(environment={}).run.judge is None
     with pytest.raises(ConfigError, match=r"mine\.toml: cannot be read"):
-        Config.load(Path("mine.toml"), {})
+        Settings.load(Path("mine.toml"), {})
 
 
 def test_the_file_in_the_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """steelyard.toml of the current folder counts; an empty STEELYARD_CONFIG is as good as none."""
     monkeypatch.chdir(tmp_path)
     Path("steelyard.toml").write_text('[run]\nlanguage = "zh-Hant"\n', "utf-8")
-    assert Config.load(environment={"STEELYARD_CONFIG": ""}).settings.run.language == "zh-Hant"
+    assert Settings.load(environment={"STEELYARD_CONFIG": ""}).run.language == "zh-Hant"
 
 
 def test_the_environment_names_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +64,10 @@ def test_the_environment_names_another_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     Path("steelyard.toml").write_text("[run]\nconcurrency = 2\n", "utf-8")
     Path("team.toml").write_text("[run]\nconcurrency = 9\n", "utf-8")
-    assert Config.load(environment={"STEELYARD_CONFIG": "team.toml"}).settings.run.concurrency == 9
-    assert Config.load(Path("steelyard.toml"), {"STEELYARD_CONFIG": "team.toml"}).settings.run.concurrency == 2
+    assert Settings.load(environment={"STEELYARD_CONFIG": "team.toml"}).run.concurrency == 9
+    assert Settings.load(Path("steelyard.toml"), {"STEELYARD_CONFIG": "team.toml"}).run.concurrency == 2
     with pytest.raises(ConfigError, match=r"gone\.toml"):
-        Config.load(environment={"STEELYARD_CONFIG": "gone.toml"})
+        Settings.load(environment={"STEELYARD_CONFIG": "gone.toml"})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_file_in_another_encoding(tmp_path: Path) -> None:
     file = tmp_path / "steelyard.toml"
     file.write_bytes('[run]\njudge = "评判"\n'.encode("gb18030"))
     with pytest.raises(ConfigError, match="cannot be read"):
-        Config.load(file, {})
+        Settings.load(file, {})
 
 
 @given(st.text())
@@ -108,7 +109,7 @@ def test_any_text_is_settings_or_a_config_error(tmp_path_factory: pytest.TempPat
     file = tmp_path_factory.getbasetemp() / "any.toml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     with contextlib.suppress(ConfigError):
-        assert Config.load(file, {}).source == str(file)
+        assert Settings.load(file, {}).source == str(file)
 
 
 # --- where runs are kept ---------------------------------------------------------------------------
@@ -164,11 +165,13 @@ def test_a_judge_of_the_file(tmp_path: Path) -> None:
 
 def test_openai_by_name() -> None:
     """`openai:MODEL` needs no file; the model may hold colons; the URL comes from the environment."""
-    usual = chat(Config.load(environment={}), "openai:gpt-4o-mini").endpoint
-    local = chat(Config.load(environment={"OPENAI_BASE_URL": "http://localhost:11434/v1"}), "openai:qwen3:8b").endpoint
+    usual = chat(Settings.load(environment={}), "openai:gpt-4o-mini").endpoint
+    local = chat(
+        Settings.load(environment={"OPENAI_BASE_URL": "http://localhost:11434/v1"}), "openai:qwen3:8b"
+    ).endpoint
     assert (usual.base_url, usual.model) == (DEFAULT_BASE_URL, "gpt-4o-mini")
     assert (local.base_url, local.model) == ("http://localhost:11434/v1", "qwen3:8b")
-    assert chat(Config.load(environment={"OPENAI_BASE_URL": ""}), "openai:m").endpoint.base_url == DEFAULT_BASE_URL
+    assert chat(Settings.load(environment={"OPENAI_BASE_URL": ""}), "openai:m").endpoint.base_url == DEFAULT_BASE_URL
 
 
 def test_judge_precedence(tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ ELSEWHERE = {**WITH_KEY, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
 )
 def test_no_judge_named(environment: dict[str, str], named: str, why: str) -> None:
     """The endpoint whose key is there judges, else the embedded judge; the reason is said."""
-    choice = Config.load(environment=environment).choose(None)
+    choice = Settings.load(environment=environment).choose(None)
     assert choice.name == named
     assert why in choice.why
 
@@ -206,8 +209,8 @@ def test_no_judge_named(environment: dict[str, str], named: str, why: str) -> No
 def test_a_judge_of_the_file_comes_before_a_key(tmp_path: Path) -> None:
     """What somebody wrote down beats what happens to be in the environment; what is named on the spot beats both."""
     (tmp_path / "steelyard.toml").write_text('[run]\njudge = "embedded"\n')
-    config = Config.load(tmp_path / "steelyard.toml", WITH_KEY)
-    assert config.choose(None).name == config.judge(None, PROMPTS).name == "embedded"
+    config = Settings.load(tmp_path / "steelyard.toml", WITH_KEY)
+    assert config.choose(None).name == JudgeFactory(config, PROMPTS).judge(None).name == "embedded"
     assert "steelyard.toml" in config.choose(None).why
     assert config.choose("openai:m") == ("openai:m", "")
 
@@ -217,17 +220,17 @@ def test_embedded_in_a_table(tmp_path: Path, text: str) -> None:
     """It can be named there too, but it is one judge: a model given to it would be ignored, so it is refused."""
     config = settings(tmp_path, f'[judges.mine]\nkind = "embedded"\n{text}')
     if not text:
-        assert config.judge("mine", PROMPTS).name == "embedded"
+        assert JudgeFactory(config, PROMPTS).judge("mine").name == "embedded"
         return
     with pytest.raises(ConfigError, match=r"judges\.mine: embedded .* no model"):
-        config.judge("mine", PROMPTS)
+        JudgeFactory(config, PROMPTS).judge("mine")
 
 
 def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
     """The user's own names are among them."""
     config = settings(tmp_path, '[judges.qwen]\nmodel = "q"\n[judges.glm]\nmodel = "g"\n')
     with pytest.raises(ConfigError) as caught:
-        config.judge("qwne", PROMPTS)
+        JudgeFactory(config, PROMPTS).judge("qwne")
     assert "'qwne'" in str(caught.value)
     assert all(name in str(caught.value) for name in ("openai:MODEL", "recorded:FILE", "qwen", "glm"))
 
@@ -235,7 +238,7 @@ def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('base_url = "llm.example"\nmodel = "m"', "judges.mine.base_url: Value error, must be an http"),
+        ('base_url = "llm.example"\nmodel = "m"', "judges.mine.base_url: must be an http"),
         ('base_url = "https://me:pw@llm.example"\nmodel = "m"', "judges.mine.base_url"),
         ('base_url = "http://[::1"\nmodel = "m"', "judges.mine.base_url"),
         ('model = "m"\nretries = -1', "judges.mine.retries"),
@@ -251,7 +254,7 @@ def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
 def test_a_slip_in_a_judge(tmp_path: Path, table: str, message: str) -> None:
     """A table that does not fit is named by judge and key; passwords in it are not repeated."""
     with pytest.raises(ConfigError) as caught:
-        settings(tmp_path, f"[judges.mine]\n{table}\n").judge("mine", PROMPTS)
+        JudgeFactory(settings(tmp_path, f"[judges.mine]\n{table}\n"), PROMPTS).judge("mine")
     assert message in str(caught.value)
     assert "pw" not in str(caught.value)
 
@@ -262,8 +265,8 @@ def test_recorded_by_name_and_by_table(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "replies.jsonl").write_bytes(replies)
     monkeypatch.chdir(tmp_path.root)
     config = settings(tmp_path, '[judges.old]\nkind = "recorded"\nfile = "replies.jsonl"\n')
-    by_name = config.judge(f"recorded:{tmp_path / 'replies.jsonl'}", PROMPTS)
-    by_table = config.judge("old", PROMPTS)
+    by_name = JudgeFactory(config, PROMPTS).judge(f"recorded:{tmp_path / 'replies.jsonl'}")
+    by_table = JudgeFactory(config, PROMPTS).judge("old")
     assert isinstance(by_name, RecordedJudge)
     assert isinstance(by_table, RecordedJudge)
     assert len(by_name) == len(by_table) == len(replies.splitlines())
@@ -273,7 +276,7 @@ def test_recorded_by_name_and_by_table(tmp_path: Path, monkeypatch: pytest.Monke
 def test_recorded_without_a_recording(name: str, message: str) -> None:
     """Nothing to replay is said at once."""
     with pytest.raises(ConfigError, match=message):
-        Config.load(environment={}).judge(name, PROMPTS)
+        JudgeFactory(Settings.load(environment={}), PROMPTS).judge(name)
 
 
 # --- judges of other packages ----------------------------------------------------------------------
@@ -303,28 +306,28 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_judge_of_another_package(installed: Path, tmp_path: Path) -> None:
     """By name with what follows the colon, by table with its keys."""
     config = settings(tmp_path, '[judges.mine]\nkind = "coin"\nside = "tails"\nedge = 3\n')
-    by_name: Any = config.judge("coin:heads", PROMPTS)
-    by_table: Any = config.judge("mine", PROMPTS)
+    by_name: Any = JudgeFactory(config, PROMPTS).judge("coin:heads")
+    by_table: Any = JudgeFactory(config, PROMPTS).judge("mine")
     assert (by_name.name, by_table.name, by_table.edge) == ("coin:heads", "coin:tails", 3)
-    assert config.judge_names() == ["mine", "coin", "lost"]
+    assert judge_names(config) == ["mine", "coin", "lost"]
 
 
 def test_a_judge_of_another_package_that_does_not_fit(installed: Path, tmp_path: Path) -> None:
     """Unknown keys and a package that cannot be loaded are the user's to mend, not a traceback."""
     config = settings(tmp_path, '[judges.mine]\nkind = "coin"\ncolour = "red"\n')
     with pytest.raises(ConfigError, match=r"judges\.mine: .*colour"):
-        config.judge("mine", PROMPTS)
+        JudgeFactory(config, PROMPTS).judge("mine")
     with pytest.raises(ConfigError, match="'lost' is installed but cannot be loaded"):
-        config.judge("lost", PROMPTS)
+        JudgeFactory(config, PROMPTS).judge("lost")
 
 
 # --- keys ------------------------------------------------------------------------------------------
 
 
-async def sent_key(config: Config, server: Loopback, name: str = "mine") -> str | None:
+async def sent_key(config: Settings, server: Loopback, name: str = "mine") -> str | None:
     """The Authorization header that arrived."""
     ask = Ask(task="atomic.split", language="en", data=SplitData(question="?", answer="!"), reply=SplitReply)
-    judge = config.judge(name, PROMPTS)
+    judge = JudgeFactory(config, PROMPTS).judge(name)
     await judge.answer(ask)
     await judge.aclose()
     return server.requests[-1].headers.get("Authorization")
@@ -420,7 +423,7 @@ prompt = 0.5
 completion = 1.5
 """
     config = settings(tmp_path, text)
-    prices = {name: chat(config, name).endpoint.price for name in config.settings.judges}
+    prices = {name: chat(config, name).endpoint.price for name in config.judges}
     assert prices["own"] is not None
     assert prices["own"].prompt == 9
     assert prices["listed"] is not None
@@ -433,4 +436,4 @@ def test_a_slip_in_a_price_names_file_and_model(tmp_path: Path) -> None:
     """A negative price is not silently free."""
     config = settings(tmp_path, '[judges.mine]\nmodel = "m"\n[prices.m]\nprompt = -1\ncompletion = 1\n')
     with pytest.raises(ConfigError, match=r"steelyard\.toml: prices\.'m'"):
-        config.judge("mine", PROMPTS)
+        JudgeFactory(config, PROMPTS).judge("mine")

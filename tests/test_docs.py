@@ -23,9 +23,10 @@ import typer
 
 from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.config import DEFAULT_BASE_URL, Defaults, Settings
+from steelyard.factory import DEFAULT_BASE_URL
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
+from steelyard.settings import RunDefaults, SettingsFile
 from steelyard.wording import words
 
 ROOT = Path(__file__).parent.parent
@@ -197,7 +198,7 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
             given = tomllib.loads(block.body)
             if "project" in given:
                 continue
-            settings = Settings.model_validate(given)
+            settings = SettingsFile.model_validate(given)
             for name, judge in settings.judges.items():
                 if judge.get("kind", "openai") == "openai":
                     table = {key: value for key, value in judge.items() if key != "kind"}
@@ -352,8 +353,8 @@ def test_judges_page_names_every_setting() -> None:
 def test_cli_page_shows_every_setting() -> None:
     """The settings example of docs/cli.md has each key of the [run] table and each table of the file."""
     shown = tomllib.loads(next(block.body for block in blocks_of(DOCS / "cli.md") if block.language == "toml"))
-    assert set(shown) == set(Settings.model_fields)
-    assert set(shown["run"]) == set(Defaults.model_fields)
+    assert set(shown) == set(SettingsFile.model_fields)
+    assert set(shown["run"]) == set(RunDefaults.model_fields)
 
 
 def labels() -> set[str]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from steelyard.engine.runner import Runner
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded import judge as judge_module
 from steelyard.judges.embedded.worker import Workers
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, RagSample, Unjudged, Verdict
-from steelyard.runner import Runner
 from steelyard.tasks import SplitData, SplitReply
 
 # Runs of spaces cost this judge time in their square: 168 seconds for so many of them.

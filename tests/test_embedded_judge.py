@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from feeding import RAG, TALK
 from steelyard.errors import JudgeError
-from steelyard.judges.base import Judge
+from steelyard.judges.base import Judge, as_judge
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.judge import edition
 from steelyard.judges.embedded.judging import HOMES, task_function
@@ -48,7 +48,7 @@ async def verdict(judge: EmbeddedJudge, protocol: str, sample: RagSample | Dialo
 
 def test_it_is_a_judge_for_every_task() -> None:
     """Every task of the four protocols has its function."""
-    assert isinstance(EmbeddedJudge(), Judge)
+    assert isinstance(as_judge(EmbeddedJudge()), Judge)
     assert set(HOMES) == set(TASKS)
     assert all(callable(task_function(task)) for task in TASKS)
 

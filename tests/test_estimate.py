@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from command import DIALOGUE, EXAMPLES, RAG, Steelyard, facts, lines_of, point_to, write_lines
 from endpoint import Loopback
-from steelyard import estimate as estimate_module
+from steelyard.engine import estimate as estimate_module
+from steelyard.engine.estimate import Estimate, StandIn, estimate, example, tokens
+from steelyard.engine.inputs import Input
+from steelyard.engine.runner import Row, Runner
 from steelyard.errors import InputError
-from steelyard.estimate import Estimate, StandIn, estimate, example, tokens
 from steelyard.evaluation import dated
 from steelyard.judges.endpoint import Price
 from steelyard.judges.recorded import RecordedJudge
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Data, RagSample, Reply, Unjudged
-from steelyard.runner import Row, Runner
-from steelyard.runs import Input
 from steelyard.tasks import TASKS
 
 PROTOCOLS = [("atomic", RAG), ("grounded", RAG), ("scorecard", RAG), ("dialogue", DIALOGUE)]

@@ -17,12 +17,14 @@ import pytest
 from command import facts, judge_facts
 from endpoint import Loopback, Request, Say
 from fault_matrix import FAULTS, Fault
-from steelyard import runs
-from steelyard.config import Config, Settings
+from steelyard.engine import runs
+from steelyard.engine.inputs import Input
 from steelyard.errors import JudgeError
+from steelyard.factory import JudgeFactory
 from steelyard.judges.gate import Limits
 from steelyard.protocols import get_protocol
 from steelyard.records import Verdict
+from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store
 from viewer import viewing
 
@@ -86,7 +88,7 @@ def original(request: Request) -> Request:
     return Request(request.path, request.headers, {**request.body, "messages": [first]})
 
 
-def config(server: Loopback) -> Config:
+def config(server: Loopback) -> Settings:
     """A judge for each fault, and one without any."""
     root = server.url.removesuffix("/v1")
     timeouts = {fault.name: fault.timeout for fault in FAULTS}
@@ -105,18 +107,20 @@ def config(server: Loopback) -> Config:
         }
         for name in [*NAMES, "calm"]
     }
-    return Config(Settings(judges=judges), {"MY_KEY": KEY}, "steelyard.toml")
+    return Settings(SettingsFile(judges=judges), {"MY_KEY": KEY}, "steelyard.toml")
 
 
-async def judged(known: Config, store: Store, name: str, samples: Path, resumed: str | None = None) -> tuple[str, str]:
+async def judged(
+    known: Settings, store: Store, name: str, samples: Path, resumed: str | None = None
+) -> tuple[str, str]:
     """Start a run, or go on with one and ask again for what failed; its id and what ended it."""
     protocol, gate = get_protocol("atomic"), Limits(concurrency=4).gate()
-    judge = known.judge(name, known.prompts, gate)
-    how = runs.How(workers=4, gate=gate)
+    judge = JudgeFactory(known, gate=gate).judge(name)
+    how = runs.RunSettings(workers=4, gate=gate)
     if resumed:
         run = runs.continue_(store, resumed, judge, known.prompts, how)
     else:
-        options, data = protocol.parse_options({"date": "2026-03-02"}), runs.Input([str(samples)])
+        options, data = protocol.parse_options({"date": "2026-03-02"}), Input([str(samples)])
         run = runs.start(store, protocol, options, judge, name, known.prompts, data, how)
     error = ""
     try:
@@ -140,7 +144,7 @@ def without_cost(verdict: Verdict) -> dict[str, Any]:
     return {**verdict.line(), "usage": None, "judge": None}
 
 
-async def through_all(known: Config, store: Store, samples: Path, server: FaultyServer, copy: Path) -> list[Outcome]:
+async def through_all(known: Settings, store: Store, samples: Path, server: FaultyServer, copy: Path) -> list[Outcome]:
     """All faults, each in a run of its own; a copy of the store as it then is; all runs again without a fault."""
     at_once = asyncio.Semaphore(AT_ONCE)
 

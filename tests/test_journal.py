@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from steelyard.engine.journal import JournalledJudge, StoredJudge, reply_key
 from steelyard.errors import JudgeError
-from steelyard.journal import JournalledJudge, StoredJudge, reply_key
+from steelyard.judges.base import Judge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.recorded import RecordedJudge, Recorder
@@ -35,7 +36,7 @@ def said(text: str) -> SplitReply:
     return SplitReply.model_validate({"atoms": [{"id": 1, "text": text}]})
 
 
-class Slow:
+class Slow(Judge):
     """A judge that takes its time, counts, and says which call this was."""
 
     name = "slow"
@@ -50,9 +51,6 @@ class Slow:
         if isinstance(self.then, Exception):
             raise self.then
         return self.then or Reply(data=said(f"call {number}"), raw=f"call {number}", usage=PAID)
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
 
 
 @pytest.fixture

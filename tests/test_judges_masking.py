@@ -11,13 +11,13 @@ from pydantic import SecretStr, ValidationError
 
 from command import Steelyard, fact_server, facts
 from endpoint import Loopback, Raw, Request, Say, Status, Wire
+from steelyard.engine.manifest import differing
 from steelyard.errors import JudgeError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.masking import Mask, is_secret_name, shown_body, shown_url
 from steelyard.prompts import Prompts, nonce
 from steelyard.records import Ask, Reply, Unjudged
-from steelyard.runs import differing
 from steelyard.tasks import SplitData, SplitReply
 
 KEY, TOKEN, QUERY, BODY, PROXY = "sk-0a1b2c3d4e5f", "tok/9f8e+7d6c==", "q-1122334455", "b-6677889900", "p@ss:word-77"

@@ -20,7 +20,7 @@ from command import Steelyard
 from small_model import pulled, small_model
 from steelyard.errors import ConfigError, JudgeError, PromptError
 from steelyard.evaluation import evaluate_async
-from steelyard.judges.base import Judge
+from steelyard.judges.base import Judge, as_judge
 from steelyard.judges.embedded.support import Support, read
 from steelyard.judges.local import LocalJudge, make_local
 from steelyard.judges.local.blend import Blend, blends
@@ -322,7 +322,7 @@ class TestWindow:
 class TestJudge:
     def test_is_a_judge_and_says_who(self, judge: LocalJudge) -> None:
         """Name and manifest say the model with its quantisation and hash, and the editions of rules and questions."""
-        assert isinstance(judge, Judge)
+        assert isinstance(as_judge(judge), Judge)
         assert judge.name == "local:SmolLM2-135M-Instruct-Q4_1"
         described = judge.describe()
         assert described["sha256"].startswith("b179c9")

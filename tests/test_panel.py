@@ -18,12 +18,13 @@ from court import OPINIONS, asked, court, down, one, scripted, seat, told
 from endpoint import Loopback, Request
 from feeding import respond
 from steelyard import ScriptedJudge, evaluate
-from steelyard.config import Config
+from steelyard.engine.manifest import differing
 from steelyard.errors import ConfigError
+from steelyard.factory import JudgeFactory
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder
 from steelyard.protocols.grounded import ASKED
 from steelyard.records import Ask
-from steelyard.runs import differing
+from steelyard.settings import Settings
 from steelyard.store import Store
 
 
@@ -440,9 +441,9 @@ def test_settings_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         for name in ("fair", "harsh", "harshest")
     )
     Path("steelyard.toml").write_text(f'{endpoints}{other}[judges.jury]\nkind = "panel"\n{table}\n', encoding="utf-8")
-    config = Config.load(environment={})
+    config = Settings.load(environment={})
     with pytest.raises(ConfigError, match=re.escape(words)) as raised:
-        config.judge("jury", config.prompts)
+        JudgeFactory(config).judge("jury")
     assert "\n" not in str(raised.value)
 
 

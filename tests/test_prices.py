@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from command import RAG, Steelyard, fact_server, facts, lines_of, point_to
 from steelyard.cli.run import print_estimate
-from steelyard.config import Config
+from steelyard.engine.inputs import Input
 from steelyard.errors import ConfigError
+from steelyard.factory import JudgeFactory
 from steelyard.judges.endpoint import Price
-from steelyard.prices import dating, price_of, shipped
+from steelyard.judges.prices import dating, price_of, shipped
 from steelyard.protocols import get_protocol
 from steelyard.records import Usage
-from steelyard.runs import Input
+from steelyard.settings import Settings
 
 
 def test_the_shipped_list_is_dated_and_plausible() -> None:
@@ -84,8 +85,8 @@ def test_a_dry_run_says_how_old_the_prices_are(
 ) -> None:
     """The line with the cost says of when the shipped prices are, and, long after, that they may have changed."""
     monkeypatch.chdir(tmp_path)
-    config, protocol = Config.load(environment={}), get_protocol("atomic")
-    judge = config.judge("openai:gpt-4o-mini", config.prompts)
+    config, protocol = Settings.load(environment={}), get_protocol("atomic")
+    judge = JudgeFactory(config).judge("openai:gpt-4o-mini")
     data = Input([RAG])
     for today, told in (
         (date(2026, 11, 18), "; shipped prices as of 2026-06)"),

@@ -11,10 +11,10 @@ import pytest
 
 from command import Steelyard, fact_server, facts, judge_facts, point_to, write_lines
 from endpoint import Status
-from steelyard import progress
-from steelyard.progress import Progress, line, snapshot
+from steelyard.engine import progress
+from steelyard.engine.progress import Progress, line, snapshot
+from steelyard.engine.runner import Tally
 from steelyard.records import Usage, Verdict
-from steelyard.runner import Tally
 
 
 def tally(**changes: Any) -> Tally:

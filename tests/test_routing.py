@@ -16,12 +16,13 @@ from court import down, one, scripted
 from endpoint import Loopback, Request, Say, Status
 from feeding import RAG, TALK
 from steelyard import ScriptedJudge, evaluate
-from steelyard.config import Config
+from steelyard.engine.manifest import differing
 from steelyard.errors import ConfigError
+from steelyard.factory import JudgeFactory
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, RoutedJudge
 from steelyard.prompts import Prompts
 from steelyard.records import Ask, Reply, Unjudged, Verdict
-from steelyard.runs import differing
+from steelyard.settings import Settings
 from steelyard.store import Store
 from steelyard.web.exchanges import exchanges
 
@@ -383,7 +384,7 @@ def test_in_the_settings(steelyard: Steelyard) -> None:
     table = '[judges.both]\nkind = "routed"\nfirst = "small"\nthen = "large"\nsample = 0.5\nlists = "first"\n'
     with Loopback(reply_for=lambda r: Say(judge_plainly(r), sure=(0.9, 0.9, 0.9))) as server:
         configure(server, table + 'sure = { default = 0.8, "atom.wrong" = "never" }\n')
-        made = Config.load().judge("both", Config.load().prompts)
+        made = JudgeFactory(Settings.load()).judge("both")
         assert isinstance(made, RoutedJudge)
         assert (made.sure, made.sample, made.lists) == ({"default": 0.8, "atom.wrong": None}, 0.5, "first")
         assert "routed: small > large" in " ".join(steelyard("judges").out.split())
@@ -422,12 +423,12 @@ def test_thresholds_from_a_file(steelyard: Steelyard) -> None:
     Path("sure.json").write_text(json.dumps(thresholds), "utf-8")
     with models() as server:
         configure(server, '[judges.both]\nkind = "routed"\nfirst = "small"\nthen = "large"\nsure = "sure.json"\n')
-        config = Config.load()
-        made = config.judge("both", config.prompts)
+        config = Settings.load()
+        made = JudgeFactory(config).judge("both")
         assert isinstance(made, RoutedJudge)
         assert made.sure == {"default": 0.9, "atom.correct": 0.98}
         with pytest.raises(ConfigError, match="holds thresholds for small:small, not for large:large"):
-            config.judge("large>small", config.prompts, together={"sure": "sure.json"})
+            JudgeFactory(config).judge("large>small", {"sure": "sure.json"})
 
 
 def test_what_it_would_take(steelyard: Steelyard) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from command import process_environment
+from steelyard.engine.runner import Budget, Row, Runner, run_to_end
 from steelyard.errors import InputError, JudgeError, StoreError
 from steelyard.judges.gate import Gate, Stopped
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, RagSample, Reply, Rounds, Unjudged, Usage, Verdict
-from steelyard.runner import Budget, Row, Runner, run_to_end
 from steelyard.tasks import SplitData, SplitReply
 
 ATOMIC = get_protocol("atomic")

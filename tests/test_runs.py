@@ -28,8 +28,10 @@ from command import (
     write_lines,
 )
 from endpoint import Loopback, Request, Status
-from steelyard import runs
+from steelyard.engine import runs
+from steelyard.engine.inputs import Input
 from steelyard.errors import StoreError
+from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged
@@ -522,7 +524,7 @@ def test_complete_means_that_every_row_is_accounted_for(steelyard: Steelyard, sa
     assert accuracies() == [1.0] * 6
 
 
-class Poisoned:
+class Poisoned(Judge):
     """Judges all but one sample, for which it gives a reason that no file can hold."""
 
     name = "poisoned"
@@ -535,16 +537,13 @@ class Poisoned:
             data = {"atoms": [{"id": 1, "text": "Fact holds."}]}
         return Reply(data=ask.reply.model_validate(data), raw="")
 
-    async def aclose(self) -> None:
-        """Nothing to give back."""
-
 
 def test_one_verdict_that_cannot_be_written_keeps_no_other_out(samples: Path, tmp_path: Path) -> None:
     """A judge of your own may say anything: its failure is raised, after all other verdicts are in the store."""
     protocol = get_protocol("atomic")
-    options, data = protocol.parse_options({"date": "2026-03-02"}), runs.Input([str(samples)])
+    options, data = protocol.parse_options({"date": "2026-03-02"}), Input([str(samples)])
     with Store.open(tmp_path / "store.db") as store:
-        run = runs.start(store, protocol, options, Poisoned(), "poisoned", Prompts.shipped(), data, runs.How())
+        run = runs.start(store, protocol, options, Poisoned(), "poisoned", Prompts.shipped(), data, runs.RunSettings())
         with pytest.raises(ValueError, match="surrogates"):
             asyncio.run(run.drive(lambda *_: None, lambda _: None))
         assert [verdict.id for _, verdict in store.verdicts(run.row.id)] == [f"fact-{n}" for n in (1, 2, 4, 5, 6)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from feeding import RAG, changed, judge
+from steelyard.engine.runner import run_to_end
 from steelyard.errors import ConfigError
 from steelyard.judges import PanelJudge, ScriptedJudge
 from steelyard.measures import agree_as_written, measure
@@ -20,7 +21,6 @@ from steelyard.protocols import get_protocol
 from steelyard.protocols.atoms import Rules, atom_item
 from steelyard.protocols.common import Collected
 from steelyard.records import Atom, Numbered, Tolerance
-from steelyard.runner import run_to_end
 from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict
 from steelyard.tolerance import ruling
 from steelyard.values import Contents, read

@@ -18,13 +18,13 @@ from endpoint import Loopback
 from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, dialogue, grounded, rag
 from steelyard.comparison.labels import label_changes
-from steelyard.config import Config, Settings
 from steelyard.errors import InputError, StoreError
 from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
 from steelyard.records import Atom, Language, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
+from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store, Wording
 from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.exchanges import exchanges
@@ -425,7 +425,7 @@ def test_judges_without_their_keys(tmp_path: Path) -> None:
     with Loopback(reply_for=judge_plainly) as server:
         mine = {"base_url": server.url, "model": "gpt-4o-mini", "key_env": "MINE", "headers": {"X-Token": header}}
         other = {"base_url": "https://judge.example/v1?token=in-the-query", "model": "m", "key_env": "OTHER"}
-        config = Config(Settings(judges={"mine": mine, "other": other}), {"MINE": key}, "steelyard.toml")
+        config = Settings(SettingsFile(judges={"mine": mine, "other": other}), {"MINE": key}, "steelyard.toml")
         with viewing(tmp_path / "store.db", config=config) as address, httpx.Client(base_url=address) as client:
             page, data = client.get("/judges").text, client.get("/judges.json").text
             checked = client.post("/judges/check.json", data={"judge": "mine"})
@@ -451,7 +451,9 @@ def test_prompts_with_their_differences(tmp_path: Path) -> None:
     mine = tmp_path / "atomic.split.en.md"
     edited = shipped.text.replace(f"version: {shipped.version}", "version: 99") + "\nBe brief.\n"
     mine.write_text(edited, encoding="utf-8")
-    config = Config(Settings.model_validate({"run": {"prompts": [str(mine)]}}), {}, str(tmp_path / "steelyard.toml"))
+    config = Settings(
+        SettingsFile.model_validate({"run": {"prompts": [str(mine)]}}), {}, str(tmp_path / "steelyard.toml")
+    )
     path = tmp_path / "store.db"
     with Store.open(path) as store:
         store.keep_wordings([Wording("f" * 64, "atomic.split.en", 1, "what it said then")])

@@ -13,9 +13,11 @@ from typing import Any
 import httpx
 
 from command import DIALOGUE, EXAMPLES, RAG
-from steelyard import runs
-from steelyard.config import Config, Settings
+from steelyard.engine import runs
+from steelyard.engine.inputs import Input
+from steelyard.factory import JudgeFactory
 from steelyard.protocols import get_protocol
+from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
@@ -24,9 +26,9 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 JUDGES = {"recorded": {"kind": "recorded", "file": str(EXAMPLES / "replies.jsonl")}}
 
 
-def settings(**judges: dict[str, Any]) -> Config:
+def settings(**judges: dict[str, Any]) -> Settings:
     """A configuration whose judges are the recorded one and the given ones."""
-    return Config(Settings(judges={**JUDGES, **judges}), {}, "steelyard.toml")
+    return Settings(SettingsFile(judges={**JUDGES, **judges}), {}, "steelyard.toml")
 
 
 def fill(path: Path, protocols: Sequence[str] = PROTOCOLS, file: str | None = None) -> list[str]:
@@ -39,11 +41,11 @@ def fill(path: Path, protocols: Sequence[str] = PROTOCOLS, file: str | None = No
 
 async def _run(path: Path, name: str, file: str) -> str:
     config, protocol = settings(), get_protocol(name)
-    judge = config.judge("recorded", config.prompts)
+    judge = JudgeFactory(config).judge("recorded")
     options = protocol.parse_options({"date": "2026-03-02"} if "date" in protocol.options.model_fields else {})
     with Store.open(path) as store:
-        how = runs.How(workers=8)
-        run = runs.start(store, protocol, options, judge, "recorded", config.prompts, runs.Input([file]), how)
+        how = runs.RunSettings(workers=8)
+        run = runs.start(store, protocol, options, judge, "recorded", config.prompts, Input([file]), how)
         await run.drive(lambda sample, verdict: None, lambda bad: None)
         await run.aclose()
         return run.row.id

@@ -14,10 +14,11 @@ from agreement.figures import write_figures
 from agreement.page import page
 from agreement.planted import listing, pairs
 from agreement.run import SETS, Bench, Result
-from steelyard.config import Config
+from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import SteelyardError
-from steelyard.journal import JournalledJudge
+from steelyard.factory import JudgeFactory
 from steelyard.judges.gate import Limits
+from steelyard.settings import Settings
 from steelyard.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,9 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _measure(given: argparse.Namespace) -> Result:
-    config = Config.load(given.config)
+    config = Settings.load(given.config)
     limits = Limits(concurrency=given.concurrency)
-    bare = config.judge(given.judge, config.prompts, limits.gate())
+    bare = JudgeFactory(config, gate=limits.gate()).judge(given.judge)
     given.results.mkdir(parents=True, exist_ok=True)
     file = given.results / f"{file_name(bare.name)}.json"
     earlier: dict[str, Any] = json.loads(file.read_text("utf-8")) if given.add and file.exists() else {}

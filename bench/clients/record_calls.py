@@ -6,8 +6,9 @@ import urllib.request
 from meter import TOLD, URL, samples
 
 import steelyard
-from steelyard.config import Config
+from steelyard.factory import JudgeFactory
 from steelyard.judges.gate import Gate
+from steelyard.settings import Settings
 
 
 def control(**change: object) -> None:
@@ -19,9 +20,9 @@ def evaluate(rows: list[dict[str, object]], judge: object) -> None:
     steelyard.evaluate(rows, "scorecard", judge, concurrency=8)
 
 
-config = Config.load()
+config = Settings.load()
 # Wide enough that a round is never held up: the stub tells rounds apart by what is in flight together.
-judge = config.judge("stub", config.prompts, Gate(1000))
+judge = JudgeFactory(config, gate=Gate(1000)).judge("stub")
 rows = samples()
 # The first calls find out what the endpoint accepts; they are not part of the work.
 evaluate([{**rows[0], "question": "Unit-warm: does it work?"}], judge)

@@ -17,12 +17,12 @@ from pydantic import SecretStr
 from summary import markdown
 from watching import Record, WatchedJudge
 
-from steelyard.journal import JournalledJudge
+from steelyard.engine.journal import JournalledJudge
+from steelyard.engine.runner import Budget, Runner
 from steelyard.judges import ChatJudge, Endpoint
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Sample, Verdict
-from steelyard.runner import Budget, Runner
 from steelyard.store import Store
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ import aiohttp
 from findings import findings
 from pydantic import ValidationError
 
-from steelyard.judges import ChatJudge
+from steelyard.judges import ChatJudge, Judge
 from steelyard.prompts import Prompts
 from steelyard.records import Ask, Reply, Unjudged
 
@@ -22,7 +22,7 @@ FENCED = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
 Record = dict[str, Any]
 
 
-class WatchedJudge:
+class WatchedJudge(Judge):
     """Asks once and notes how it went; a reply that cannot be used is asked for anew in the product's usual way.
 
     With `first_only` nothing is asked a second time: where time is short, all of it goes into first tries.

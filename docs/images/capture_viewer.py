@@ -11,9 +11,11 @@ from pathlib import Path
 sys.path.insert(0, "tests")
 
 from browser import chromium
-from steelyard import runs
-from steelyard.config import Config, Settings
+from steelyard.engine import runs
+from steelyard.engine.inputs import Input
+from steelyard.factory import JudgeFactory
 from steelyard.protocols import get_protocol
+from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store
 from viewer import viewing
 
@@ -22,21 +24,21 @@ SIZE = {"width": 1180, "height": 800}
 SHOTS = {"viewer-run.png": "", "viewer-sample.png": "/samples/library-friday"}
 
 
-async def judged(path: Path, config: Config) -> str:
+async def judged(path: Path, config: Settings) -> str:
     """A run of the examples; its id."""
     protocol = get_protocol("atomic")
     options = protocol.parse_options({"date": "2026-03-02"})
-    judge = config.judge("embedded", config.prompts)
+    judge = JudgeFactory(config).judge("embedded")
     with Store.open(path) as store:
-        data = runs.Input(["examples/rag.jsonl"])
-        run = runs.start(store, protocol, options, judge, "embedded", config.prompts, data, runs.How())
+        data = Input(["examples/rag.jsonl"])
+        run = runs.start(store, protocol, options, judge, "embedded", config.prompts, data, runs.RunSettings())
         await run.drive(lambda sample, verdict: None, lambda bad: None)
         await run.aclose()
         return run.row.id
 
 
 def main() -> None:
-    config = Config(Settings(), {}, "steelyard.toml")
+    config = Settings(SettingsFile(), {}, "steelyard.toml")
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.db"
         run = asyncio.run(judged(store, config))

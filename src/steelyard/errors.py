@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 
 class Surface(StrEnum):
@@ -75,6 +75,30 @@ class InputError(SteelyardError):
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
         named = f"{self.field}: {self.problem}" if self.field else self.problem
         return f"{place}: {named}" if place else named
+
+
+class InvalidField(NamedTuple):
+    """The first problem that a validation found: where (`a.0.b`, or empty for the whole), what, and pydantic's type."""
+
+    field: str
+    problem: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+class _ValidationError(Protocol):
+    """Of pydantic or of FastAPI; neither is loaded for this."""
+
+    def errors(self) -> Sequence[Any]: ...
+
+
+def invalid_field(error: _ValidationError) -> InvalidField:
+    """How every failed validation is told to a user: the first problem, in one line, in the words of the validator."""
+    first = error.errors()[0]
+    problem = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return InvalidField(".".join(str(part) for part in first["loc"]), problem, first["type"])
 
 
 def _encodable(text: str) -> str:

@@ -13,18 +13,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
-from steelyard.judges.base import Judge
+from steelyard.judges.base import Judge, JudgeLike, as_judge
 from steelyard.judges.gate import Gate, Limits
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.results import AnyPath, Results
-from steelyard.runner import Budget, Row, Runner, Tally, run_to_end
 
 if TYPE_CHECKING:
+    from steelyard.engine.inputs import Input
     from steelyard.prompts import Prompts
-    from steelyard.runs import Input
 
 T = TypeVar("T")
 Samples = AnyPath | Mapping[str, Any] | Iterable[Any]
@@ -35,7 +35,7 @@ OnProgress = Callable[[dict[str, Any]], None]
 def evaluate(
     samples: Samples,
     protocol: str | Protocol = "atomic",
-    judge: Judge | str | None = None,
+    judge: JudgeLike | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,
     fields: Mapping[str, str] | None = None,
@@ -87,7 +87,7 @@ def evaluate(
 async def evaluate_async(
     samples: Samples,
     protocol: str | Protocol = "atomic",
-    judge: Judge | str | None = None,
+    judge: JudgeLike | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,
     fields: Mapping[str, str] | None = None,
@@ -101,7 +101,7 @@ async def evaluate_async(
     concurrency: int = 32,
 ) -> Results:
     """The same, inside your own event loop."""
-    from steelyard.runs import check_affordable
+    from steelyard.engine.runs import check_affordable
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
@@ -123,7 +123,7 @@ async def evaluate_async(
             return await _judged(data, protocol, chosen, asked, budget, progress, notes)
         return await _kept(Path(store), name, data, protocol, chosen, is_dated, asked, budget, progress, notes)
     finally:
-        if asked.judge is not judge:
+        if not isinstance(judge, JudgeLike):
             await asked.judge.aclose()
 
 
@@ -138,22 +138,25 @@ class _Asked:
     gate: Gate | None
 
 
-def _asked(judge: Judge | str | None, protocol: Protocol, prompts: AnyPath | Sequence[AnyPath], most: int) -> _Asked:
-    from steelyard.config import Config
+def _asked(
+    judge: JudgeLike | str | None, protocol: Protocol, prompts: AnyPath | Sequence[AnyPath], most: int
+) -> _Asked:
+    from steelyard.factory import JudgeFactory
     from steelyard.prompts import Prompts
+    from steelyard.settings import Settings
 
     files = [Path(path) for path in ([prompts] if isinstance(prompts, str | PathLike) else prompts)]
-    if isinstance(judge, Judge):
+    if isinstance(judge, JudgeLike):
         if files:
             raise ConfigError("prompts= belongs to a judge that is named; this one was made with its own")
         # One that is passed in may only be held back by its callers.
-        return _Asked(judge, "", Prompts.shipped().with_texts(protocol.prompts), most, None)
+        return _Asked(as_judge(judge), "", Prompts.shipped().with_texts(protocol.prompts), most, None)
     _check_name(judge)
-    config = Config.load(surface=Surface.python)
+    settings = Settings.load(surface=Surface.python)
     limits = Limits(concurrency=most)
-    gate, known = limits.gate(), config.prompts.with_texts(protocol.prompts).with_files(files)
-    spec = config.choose(judge).name
-    return _Asked(config.judge(spec, known, gate), spec, known, limits.samples_at_once, gate)
+    gate, known = limits.gate(), settings.prompts.with_texts(protocol.prompts).with_files(files)
+    spec = settings.choose(judge).name
+    return _Asked(JudgeFactory(settings, known, gate).judge(spec), spec, known, limits.samples_at_once, gate)
 
 
 async def _judged(
@@ -200,16 +203,18 @@ async def _kept(
     notes: list[str],
 ) -> Results:
     """Judge as a run of a store."""
-    from steelyard import runs
+    from steelyard.engine import runs
     from steelyard.store import Store
 
     with Store.open(path) as store:
         if not is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
-        how = runs.How(asked.workers, budget, gate=asked.gate)
+        settings = runs.RunSettings(asked.workers, budget, gate=asked.gate)
         try:
-            run = runs.start(store, protocol, options, asked.judge, asked.spec, asked.prompts, data, how, name=name)
+            run = runs.start(
+                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name
+            )
         except NoReadableRow as error:
             if error.bad_rows:
                 raise
@@ -240,7 +245,7 @@ def _count(data: Input) -> int | None:
 @contextmanager
 def _shown(progress: bool | OnProgress, tally: Tally, gate: Gate | None) -> Iterator[Callable[[], None]]:
     """What to call after every sample, so that whoever wants to knows how far it is."""
-    from steelyard.progress import Progress, snapshot
+    from steelyard.engine.progress import Progress, snapshot
 
     def in_flight() -> int | None:
         return gate.in_flight if gate else None
@@ -261,7 +266,7 @@ def in_own_loop(work: Callable[[], Coroutine[Any, Any, T]], judge: object) -> T:
             return await work()
         finally:
             # This loop ends with the call, and connections cannot outlive their loop.
-            if isinstance(judge, Judge):
+            if isinstance(judge, JudgeLike):
                 await judge.aclose()
 
     try:
@@ -288,17 +293,16 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     return outcome[0]
 
 
-def named_judge(name: object, prompts: Mapping[str, str], concurrency: int) -> Judge:
-    """The judge that a user named, who knows the shipped prompts and these."""
-    from steelyard.config import Config
+def judge_of(judge: JudgeLike | str | None, concurrency: int) -> Judge:
+    """The judge that a user passed or named."""
+    from steelyard.factory import JudgeFactory
+    from steelyard.settings import Settings
 
-    _check_name(name)
-    config = Config.load(surface=Surface.python)
-    return config.judge(
-        name if isinstance(name, str) else None,
-        config.prompts.with_texts(prompts),
-        Limits(concurrency=concurrency).gate(),
-    )
+    if isinstance(judge, JudgeLike):
+        return as_judge(judge)
+    _check_name(judge)
+    settings = Settings.load(surface=Surface.python)
+    return JudgeFactory(settings, gate=Limits(concurrency=concurrency).gate()).judge(judge)
 
 
 def _check_name(name: object) -> None:
@@ -332,7 +336,7 @@ def input_of(
     surface: Surface = Surface.python,
 ) -> Input:
     """Samples as they were passed: a file, or what is in memory, to be read once."""
-    from steelyard.runs import Input
+    from steelyard.engine.inputs import Input
     from steelyard.samples import samples_from
 
     if isinstance(samples, str | PathLike):

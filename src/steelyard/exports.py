@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, invalid_field
 from steelyard.labels import HumanLabel
 from steelyard.protocols import get_protocol
 from steelyard.records import Usage, Verdict
@@ -75,9 +75,8 @@ def read(store: Store, file: Path) -> RunRow:
     try:
         run = _Head.model_validate(first["run"])
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(("run", *map(str, problem["loc"])))
-        raise InputError(problem["msg"], file=str(file), line=number, field=where) from None
+        field, problem, _ = invalid_field(error)
+        raise InputError(problem, file=str(file), line=number, field=f"run.{field}") from None
     # Nobody here could show or rescore a run of a protocol that is not installed.
     get_protocol(run.protocol)
     if any(known.id == run.id for known in store.runs()):
@@ -98,7 +97,8 @@ def read(store: Store, file: Path) -> RunRow:
                     continue
                 sample, verdict = SAMPLE.validate_python(line["sample"]), Verdict.model_validate(line["verdict"])
             except (KeyError, TypeError, ValidationError) as error:
-                raise InputError(f"cannot be taken over: {error}", file=str(file), line=number) from None
+                why = invalid_field(error) if isinstance(error, ValidationError) else error
+                raise InputError(f"cannot be taken over: {why}", file=str(file), line=number) from None
             store.add_verdict(run.id, seq, sample, verdict)
             seq += 1
         rows = run.manifest.get("rows")

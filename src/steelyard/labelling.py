@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, invalid_field
 from steelyard.labels import UNJUDGED, HumanLabel, allowed, digest, read_labels
 from steelyard.records import DialogueSample, RagSample, Record, Sample, Verdict
 from steelyard.reports.build import main_score
@@ -242,8 +242,8 @@ def _of_result_line(line: str, path: Path, number: int) -> Iterator[HumanLabel]:
     try:
         verdict = Verdict.model_validate_json(line)
     except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise InputError(f"is not a result line: {problem}", file=str(path), line=number) from None
+        field, problem, _ = invalid_field(error)
+        raise InputError(f"is not a result line: {problem}", file=str(path), line=number, field=field) from None
     for slot in slots_of(verdict):
         if slot.judge != UNJUDGED:
             yield HumanLabel(

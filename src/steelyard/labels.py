@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, invalid_field
 from steelyard.records import Record, Sample
 from steelyard.wording import LANGUAGES, words
 
@@ -123,9 +123,8 @@ def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
     try:
         given = HumanLabel.model_validate({name: value for name, value in row.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InputError(first["msg"], file=str(path), line=line, field=field) from None
+        field, problem, _ = invalid_field(error)
+        raise InputError(problem, file=str(path), line=line, field=field) from None
     if not allowed(given.kind):
         known = ", ".join(kind for kind in words("en")["label"] if kind != "part")
         raise InputError(f"there is no {given.kind!r}; there are {known}", file=str(path), line=line, field="kind")

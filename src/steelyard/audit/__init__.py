@@ -19,20 +19,30 @@ from typing import Any
 from pydantic import ValidationError
 
 from steelyard.audit.card import Card
-from steelyard.audit.driver import Auditor, How
+from steelyard.audit.driver import Auditor, AuditSettings
 from steelyard.audit.plan import SECTIONS, Scope, built_in, own
 from steelyard.audit.suite import PROTOCOLS, load
-from steelyard.errors import ConfigError, InputError, Surface
-from steelyard.evaluation import Samples, dated, in_own_loop, named_judge, rows_of
-from steelyard.judges.base import Judge
-from steelyard.manifest import now
+from steelyard.engine.manifest import now
+from steelyard.engine.runner import Budget
+from steelyard.errors import ConfigError, InputError, Surface, invalid_field
+from steelyard.evaluation import Samples, dated, in_own_loop, judge_of, rows_of
+from steelyard.judges.base import JudgeLike, as_judge
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Sample
-from steelyard.runner import Budget
 from steelyard.store import Store
 
-__all__ = ["Auditor", "Card", "How", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
+__all__ = [
+    "AuditSettings",
+    "Auditor",
+    "Card",
+    "audit",
+    "audit_async",
+    "auditor_for",
+    "read_card",
+    "samples_for",
+    "scope_of",
+]
 
 OWN_SAMPLES = 20
 
@@ -76,13 +86,13 @@ def samples_for(
 
 
 def auditor_for(
-    judge: Judge,
+    judge: JudgeLike,
     scope: Scope,
     *,
     samples: Sequence[Sample] = (),
     with_built_in: bool = True,
     options: Mapping[str, Options] | None = None,
-    how: How | None = None,
+    how: AuditSettings | None = None,
 ) -> Auditor:
     """An audit that is ready to run: the built-in cases, and those of a user's samples after them."""
     suite = load()
@@ -94,11 +104,11 @@ def auditor_for(
             "there is nothing to audit: no case is left of the data, protocols and parts that were chosen"
         )
     chosen = {name: get_protocol(name).parse_options(dated(get_protocol(name), {})) for name in scope.protocols}
-    return Auditor(judge, suite, plans, scope, chosen | dict(options or {}), how or How())
+    return Auditor(as_judge(judge), suite, plans, scope, chosen | dict(options or {}), how or AuditSettings())
 
 
 def audit(
-    judge: Judge | str | None = None,
+    judge: JudgeLike | str | None = None,
     *,
     protocols: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -132,7 +142,7 @@ def audit(
 
 
 async def audit_async(
-    judge: Judge | str | None = None,
+    judge: JudgeLike | str | None = None,
     *,
     protocols: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -150,16 +160,16 @@ async def audit_async(
 
     scope = scope_of(protocols, only, repeats)
     mine = samples_for(data, scope, samples) if data is not None else []
-    made = judge if isinstance(judge, Judge) else named_judge(judge, {}, concurrency)
+    made = judge_of(judge, concurrency)
     opened = Store.open(Path(store)) if store is not None else None
     try:
-        how = How(concurrency, Budget(max_cost), None, opened)
+        how = AuditSettings(concurrency, Budget(max_cost), None, opened)
         work = auditor_for(made, scope, samples=mine, with_built_in=with_built_in, how=how)
         await work.run()
     finally:
         if opened:
             opened.close()
-        if made is not judge:
+        if not isinstance(judge, JudgeLike):
             await made.aclose()
     return work.card(language, __version__, now(), data_hash(mine))
 
@@ -178,7 +188,7 @@ def read_card(path: Path) -> Card:
     except FileNotFoundError:
         raise InputError("there is no such file", file=str(path)) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, ValidationError) as error:
-        problem = str(error).splitlines()[0]
+        problem = invalid_field(error) if isinstance(error, ValidationError) else error
         raise InputError(f"is no card of steelyard audit ({problem})", file=str(path)) from None
 
 

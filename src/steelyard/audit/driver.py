@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,18 +12,18 @@ from steelyard.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.audit.measure import measure
 from steelyard.audit.plan import Plan, Scope
 from steelyard.audit.suite import Suite
-from steelyard.journal import Memory
+from steelyard.engine.journal import Memory
+from steelyard.engine.runner import Budget, Row, Runner, Tally
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Rounds, Sample, Usage, Verdict
-from steelyard.runner import Budget, Row, Runner, Tally
 from steelyard.store import Store
 
 
 @dataclass(frozen=True)
-class How:
+class AuditSettings:
     """How hard to drive the judge, where replies are kept, and when to stop by itself."""
 
     workers: int = 32
@@ -37,7 +37,13 @@ class Auditor:
     """One audit at work. `tally` is live; `stop(reason)` ends it politely, and what was answered stays in the store."""
 
     def __init__(
-        self, judge: Judge, suite: Suite, plans: Sequence[Plan], scope: Scope, options: Mapping[str, Options], how: How
+        self,
+        judge: Judge,
+        suite: Suite,
+        plans: Sequence[Plan],
+        scope: Scope,
+        options: Mapping[str, Options],
+        how: AuditSettings,
     ) -> None:
         self.judge, self.suite, self.plans, self.scope, self.options, self.how = (
             judge,
@@ -130,10 +136,9 @@ class Auditor:
             )
             for plan in self.plans
         )
-        describe: Callable[[], dict[str, Any]] = getattr(self.judge, "describe", dict)
         return Card(
             judge=self.judge.name,
-            described=describe(),
+            described=self.judge.describe(),
             suite=SuiteFacts(version=self.suite.version, sha256=self.suite.sha256),
             scope=ScopeFacts(
                 protocols=self.scope.protocols,

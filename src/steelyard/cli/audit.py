@@ -96,15 +96,23 @@ def audit(
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """
-    from steelyard.audit import How, auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
+    from steelyard.audit import (
+        AuditSettings,
+        auditor_for,
+        check_comparable,
+        data_hash,
+        read_card,
+        samples_for,
+        scope_of,
+    )
     from steelyard.cli.session import Session
-    from steelyard.config import Config
+    from steelyard.engine.runner import Budget
     from steelyard.errors import ConfigError, Surface
     from steelyard.protocols import get_protocol
-    from steelyard.runner import Budget
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     scope = scope_of(protocol or (), [name.strip() for name in only.split(",")] if only else (), repeats)
     if data is not None and not protocol:
         raise ConfigError("--data needs --protocol: atomic, grounded, scorecard for answers, or dialogue")
@@ -129,12 +137,12 @@ def audit(
     )
     made = session.judge(judge, known)
     options = {name: chosen_options(get_protocol(name), settings, {}) for name in scope.protocols}
-    how = How(session.limits.samples_at_once, session.budget, session.gate)
+    how = AuditSettings(session.limits.samples_at_once, session.budget, session.gate)
     if dry_run:
         _dry_run(auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how), made, known)
         return
     with Store.open(settings.store_path(store)) as opened:
-        how = How(how.workers, how.budget, how.gate, opened)
+        how = AuditSettings(how.workers, how.budget, how.gate, opened)
         work = auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how)
         for name, other in others:
             # Before anything is asked: what cannot be compared is said at once.
@@ -151,22 +159,22 @@ def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
 
 
 def _judged(work: Auditor, session: Session, data: str | None) -> Card:
-    """Drive the audit with progress and Ctrl-C; what was answered is kept whatever happens."""
+    """Run the audit with progress and Ctrl-C; what was answered is kept whatever happens."""
     from steelyard import __version__
-    from steelyard.cli.session import driven
-    from steelyard.manifest import now
-    from steelyard.progress import Progress
+    from steelyard.cli.session import interruptible
+    from steelyard.engine.manifest import now
+    from steelyard.engine.progress import Progress
 
     print(f"audit · {work.judge.name} · {work.tally.total} judgings", file=sys.stderr)
 
-    async def drive() -> None:
+    async def work_on() -> None:
         try:
-            await driven(work.run(), work.tally, work.stop, shown.tick)
+            await interruptible(work.run(), work.tally, work.stop, shown.tick)
         finally:
             await work.aclose()
 
     with Progress(session.progress.value, work.tally, lambda: session.gate.in_flight) as shown:
-        asyncio.run(drive())
+        asyncio.run(work_on())
     return work.card(session.language or "en", __version__, now(), data)
 
 

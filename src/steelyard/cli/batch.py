@@ -24,9 +24,9 @@ from steelyard.cli.run import JudgeOption, OptionOption, RunArgument
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from steelyard.batch import Walk
-    from steelyard.config import Config
+    from steelyard.engine.batch import Walk
     from steelyard.judges.chat import ChatJudge
+    from steelyard.settings import Settings
     from steelyard.store import RunRow, Store
 
 app = typer.Typer(help="Judge through batch files.", no_args_is_help=True, rich_markup_mode=None)
@@ -49,13 +49,14 @@ def start(
 
     Example:  steelyard batch start answers.jsonl -p atomic -j openai:gpt-4o-mini -o round1.jsonl
     """
-    from steelyard import batch, runs
     from steelyard.cli.run import chosen_options, with_earlier_date
-    from steelyard.config import Config
+    from steelyard.engine import batch, runs
+    from steelyard.engine.inputs import Input
     from steelyard.protocols import get_protocol
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     chosen = get_protocol(protocol)
     if "-" in files:
         raise ConfigError("batch reads the samples again in every round, so they must be in a file")
@@ -63,13 +64,15 @@ def start(
     check_out(out, files)
     given = pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = runs.Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
     data.check(chosen)
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)
     with Store.open(settings.store_path(store)) as opened:
         options = with_earlier_date(opened, chosen, settings, given, options, made, data)
-        begun = runs.start(opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.How())
+        begun = runs.start(
+            opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.RunSettings()
+        )
         with opened.alone_with(begun.row.id):
             _say(begun.row, batch.export(opened, begun.row, made, data, out), out)
 
@@ -85,8 +88,8 @@ def export(
 
     Example:  steelyard batch export last -o round2.jsonl
     """
-    from steelyard import batch
-    from steelyard.runs import input_of
+    from steelyard.engine import batch
+    from steelyard.engine.inputs import input_of
 
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
@@ -105,8 +108,8 @@ def import_(
 
     Example:  steelyard batch import last output1.jsonl
     """
-    from steelyard import batch
-    from steelyard.runs import input_of
+    from steelyard.engine import batch
+    from steelyard.engine.inputs import input_of
 
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
@@ -114,12 +117,12 @@ def import_(
 
 
 def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:
-    from steelyard.config import Config
+    from steelyard.engine.manifest import check_unchanged
     from steelyard.protocols import get_protocol
-    from steelyard.runs import check_unchanged
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     opened = Store.open(settings.store_path(store), create=False)
     try:
         row = opened.run(name)
@@ -131,12 +134,14 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
     return opened, row, made
 
 
-def _chat(settings: Config, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
+def _chat(settings: Settings, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
+    from steelyard.factory import JudgeFactory
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.panel import PanelJudge
     from steelyard.protocols import get_protocol
 
-    made = settings.judge(spec, settings.prompts.with_texts(get_protocol(protocol).prompts), None, store)
+    prompts = settings.prompts.with_texts(get_protocol(protocol).prompts)
+    made = JudgeFactory(settings, prompts, store=store).judge(spec)
     if not isinstance(made, ChatJudge):
         several = isinstance(made, PanelJudge)
         hint = "; run a batch for each member, then -j recorded:RUN+recorded:RUN votes on them" if several else ""

@@ -47,12 +47,13 @@ def complete_protocol(begun: str) -> list[str]:
 
 def complete_judge(begun: str) -> list[str]:
     """For the shell: the judges that can be named here and begin like this."""
-    from steelyard.config import BUILT_IN, Config
     from steelyard.errors import SteelyardError
+    from steelyard.factory import BUILT_IN, judge_names
+    from steelyard.settings import Settings
 
     kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]
     try:
-        own = Config.load().judge_names()
+        own = judge_names(Settings.load())
     except SteelyardError:  # a slip in the settings is told when a command runs
         own = []
     return [name for name in [*own, *kinds] if name.startswith(begun)]

@@ -12,8 +12,8 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 
 if TYPE_CHECKING:
-    from steelyard.config import Config
     from steelyard.judges.check import Qualification
+    from steelyard.settings import Settings
 
 app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
 UNFIT = 4
@@ -66,16 +66,17 @@ def list_(config: ConfigOption = None) -> None:
     """
     from rich.table import Table
 
-    from steelyard.config import Config
+    from steelyard.factory import judge_names
     from steelyard.judges.masking import shown_url
     from steelyard.models.catalogue import DEFAULT, known_models
+    from steelyard.settings import Settings
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     table = Table("judge", "what it is", "key", "right in 100")
     local = f"local:{known_models()[DEFAULT].full_title}"
     table.add_row("embedded", "rules and a small model in the box, offline", "none", _measured("embedded"))
     table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
-    for name, given in settings.settings.judges.items():
+    for name, given in settings.judges.items():
         kind = str(given.get("kind", "openai"))
         url = shown_url(str(given.get("base_url", "")))
         what = " · ".join(str(part) for part in (kind, given.get("model"), url) if part)
@@ -88,7 +89,7 @@ def list_(config: ConfigOption = None) -> None:
     key = _key(settings, "OPENAI_API_KEY")
     table.add_row("openai:MODEL", "any OpenAI-compatible endpoint (OPENAI_BASE_URL)", key, _measured("openai:*"))
     table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "", "")
-    for name in settings.judge_names()[len(settings.settings.judges) :]:
+    for name in judge_names(settings)[len(settings.judges) :]:
         table.add_row(name, "installed", "", _measured(name))
     console().print(table)
     choice = settings.choose(None)
@@ -106,7 +107,7 @@ def _panel(given: Mapping[str, Any]) -> str:
     return f"panel: {', '.join(parts)}"
 
 
-def _key(settings: Config, variable: str) -> str:
+def _key(settings: Settings, variable: str) -> str:
     return f"{variable} ({'set' if settings.environment.get(variable) else 'not set'})"
 
 
@@ -128,13 +129,14 @@ def check(
 
     Example:  steelyard judges check openai:gpt-4o-mini
     """
-    from steelyard.config import Config
+    from steelyard.factory import JudgeFactory
     from steelyard.judges.check import check_each
+    from steelyard.settings import Settings
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
 
     async def run() -> list[Qualification]:
-        judge = settings.judge(name, settings.prompts, None, store)
+        judge = JudgeFactory(settings, store=store).judge(name)
         try:
             return await check_each(judge, language.value)
         finally:

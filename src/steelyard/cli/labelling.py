@@ -150,9 +150,9 @@ def import_(
 
     Example:  steelyard labels import sheet.csv --annotator ana
     """
-    from steelyard.config import Config
+    from steelyard.engine.manifest import now
     from steelyard.labelling import labels_in
-    from steelyard.manifest import now
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
     when = now()
@@ -160,7 +160,7 @@ def import_(
         label.model_copy(update={"annotator": annotator or label.annotator, "time": label.time or when})
         for label in labels_in(file)
     ]
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Settings.load(config).store_path(store)) as opened:
         count = opened.add_labels(labels)
     print(f"{count} labels kept", file=sys.stderr)
 
@@ -176,10 +176,10 @@ def export(
 
     Example:  steelyard labels export human.jsonl --run last
     """
-    from steelyard.config import Config
     from steelyard.labels import write_labels
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         count = write_labels(out, opened.labels(opened.run(run).id if run else None))
     print(f"{count} labels in {out}", file=sys.stderr)

@@ -19,9 +19,9 @@ def list_(config: ConfigOption = None) -> None:
 
     Example:  steelyard prompts list
     """
-    from steelyard.config import Config
+    from steelyard.settings import Settings
 
-    for prompt in sorted(Config.load(config).prompts):
+    for prompt in sorted(Settings.load(config).prompts):
         print(f"{prompt.id:26} v{prompt.version:<3} {prompt.sha256[:12]}  {prompt.source}")
 
 
@@ -33,9 +33,9 @@ def print_(
 
     Example:  steelyard prompts print atomic.split.en > atomic.split.en.md
     """
-    from steelyard.config import Config
+    from steelyard.settings import Settings
 
-    print(Config.load(config).prompts.get(*_id(name)).text, end="")
+    print(Settings.load(config).prompts.get(*_id(name)).text, end="")
 
 
 @app.command("diff")

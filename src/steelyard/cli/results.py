@@ -14,7 +14,7 @@ from weakref import finalize
 import typer
 
 from steelyard.cli.common import ConfigOption, Lang, LangOption, StoreOption, check_out, console, language
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import ConfigError, InputError, invalid_field
 
 if TYPE_CHECKING:
     from steelyard.records import Language, Sample, Verdict
@@ -157,9 +157,9 @@ class Source:
     """
 
     def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
-        from steelyard.config import Config
+        from steelyard.engine.runs import state_of
         from steelyard.reports.model import RunFacts
-        from steelyard.runs import state_of
+        from steelyard.settings import Settings
         from steelyard.store import Store, is_run_name
 
         self.file = Path(name) if Path(name).is_file() else None
@@ -168,7 +168,7 @@ class Source:
         if self.file is None and not is_run_name(name):
             raise InputError("there is no such file", file=name)
         if self.file is None:
-            self.store = Store.open(Config.load(config).store_path(store), create=False)
+            self.store = Store.open(Settings.load(config).store_path(store), create=False)
             finalize(self, self.store.close)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
@@ -195,11 +195,9 @@ class Source:
                 try:
                     verdict = Verdict.model_validate_json(line)
                 except ValidationError as error:
-                    problem = error.errors()[0]
-                    where = ".".join(str(part) for part in problem["loc"])
-                    raise InputError(
-                        f"is not a result line: {problem['msg']}", file=str(self.file), line=number, field=where
-                    ) from None
+                    field, problem, _ = invalid_field(error)
+                    problem = f"is not a result line: {problem}"
+                    raise InputError(problem, file=str(self.file), line=number, field=field) from None
                 check.add(verdict, number)
                 yield None, verdict
 

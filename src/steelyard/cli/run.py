@@ -30,16 +30,16 @@ from steelyard.cli.common import (
 from steelyard.errors import Surface
 
 if TYPE_CHECKING:
-    from steelyard.config import Config
-    from steelyard.estimate import Estimate
+    from steelyard.engine.estimate import Estimate
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.runner import Row
     from steelyard.judges.base import Judge
     from steelyard.judges.endpoint import Price
     from steelyard.prompts import Prompts
     from steelyard.protocols import Protocol
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
-    from steelyard.runner import Row
-    from steelyard.runs import Input
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
@@ -154,14 +154,15 @@ def run(
 
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
-    from steelyard import runs
     from steelyard.cli.session import Session
-    from steelyard.config import Config
+    from steelyard.engine import runs
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.runner import Budget
     from steelyard.protocols import get_protocol
-    from steelyard.runner import Budget
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     chosen = get_protocol(protocol)
     check_files(files)
     check_out(out, files)
@@ -175,7 +176,7 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = runs.Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
     data.check(chosen)
     known_prompts = settings.prompts.with_texts(chosen.prompts).with_files(prompts or [])
     session = Session(
@@ -200,9 +201,9 @@ def run(
     with Store.open(settings.store_path(store)) as opened:
         if not fresh:
             options = with_earlier_date(opened, chosen, settings, given, options, made, data)
-        how = session.how(fresh=fresh, record=record)
+        settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
-        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, how, together))
+        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, settled, together))
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
@@ -234,14 +235,14 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
         config: ConfigOption = None,
         store: StoreOption = None,
     ) -> None:
-        from steelyard import runs
         from steelyard.cli.session import Session
-        from steelyard.config import Config
+        from steelyard.engine import runs
+        from steelyard.engine.runner import Budget
         from steelyard.protocols import get_protocol
-        from steelyard.runner import Budget
+        from steelyard.settings import Settings
         from steelyard.store import Store
 
-        settings = Config.load(config)
+        settings = Settings.load(config)
         session = Session(
             settings,
             concurrency=concurrency,
@@ -259,7 +260,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             known = settings.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts or [])
             spec = judge or row.manifest.get("judge_spec") or None
             made = session.judge(spec, known, row.manifest.get("together", {}))
-            session.finish(runs.continue_(opened, row.id, made, known, session.how()), retrying=retrying)
+            session.finish(runs.continue_(opened, row.id, made, known, session.run_settings()), retrying=retrying)
 
     command.__doc__ = help
     return command
@@ -277,16 +278,16 @@ def rescore(
 
     Example:  steelyard rescore last -O tolerance.quantities=exact
     """
-    from steelyard import runs
     from steelyard.cli.session import Lines
-    from steelyard.config import Config
+    from steelyard.engine import runs
     from steelyard.protocols import get_protocol
     from steelyard.reports import ReportBuilder
     from steelyard.reports.terminal import render
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
     check_out(out, [])
-    with Store.open(Config.load(config).store_path(store), create=False) as opened, Lines(out) as lines:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened, Lines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -308,12 +309,12 @@ def as_sure(given: str | None) -> float | str | None:
 
 
 def chosen_options(
-    protocol: Protocol, settings: Config, given: dict[str, Any], today: Callable[[], Date] = Date.today
+    protocol: Protocol, settings: Settings, given: dict[str, Any], today: Callable[[], Date] = Date.today
 ) -> Options:
     """The protocol's options: the settings file's, then the flags' on top, with today's date where none is given."""
     from steelyard.evaluation import dated
 
-    from_file = settings.settings.options.get(protocol.name, {})
+    from_file = settings.options.get(protocol.name, {})
     named = {**from_file, **_values(given, protocol.options.model_fields)}
     return protocol.parse_options(dated(protocol, named, today))
 
@@ -321,17 +322,17 @@ def chosen_options(
 def with_earlier_date(
     store: Store,
     protocol: Protocol,
-    settings: Config,
+    settings: Settings,
     given: dict[str, Any],
     options: Options,
     judge: Judge,
     data: Input,
 ) -> Options:
     """Where nobody names a date, that of an earlier run of this judge over the same files; the user is told."""
+    from steelyard.engine.runs import earlier_date
     from steelyard.evaluation import redated
-    from steelyard.runs import earlier_date
 
-    if given.get("date") or settings.settings.options.get(protocol.name, {}).get("date"):
+    if given.get("date") or settings.options.get(protocol.name, {}).get("date"):
         return options
     if found := earlier_date(store, protocol, judge.name, data):
         options, said = redated(options, *found, Surface.flags)
@@ -358,19 +359,16 @@ def print_estimate(
     today: Callable[[], Date] = Date.today,
 ) -> None:
     """What judging these rows would take; nothing is sent."""
-    from steelyard.estimate import estimate, standing_in
-    from steelyard.judges.composed import described, voices_of
-    from steelyard.prices import dating
+    from steelyard.engine.estimate import estimate, standing_in
+    from steelyard.judges.prices import dating
 
-    paid = [voice.judge for voice in voices_of(judge) if not described(voice.judge).get("offline")]
+    paid = [voice.judge for voice in judge.voices() if not voice.judge.offline]
     if not paid:
         print(f"{judge.name} judges on this machine: nothing is sent and nothing is paid")
         return
     expected = asyncio.run(estimate(rows, protocol, options, standing_in(judge, prompts), total))
-    endpoints = {one.name: getattr(one, "endpoint", None) for one in paid}
-    prices = {name: getattr(endpoint, "price", None) for name, endpoint in endpoints.items()}
-    listed = dating({getattr(one, "model", ""): getattr(one, "price", None) for one in endpoints.values()}, today())
-    _print(expected, prices, listed)
+    listed = dating({one.model: one.price for one in paid}, today())
+    _print(expected, {one.name: one.price for one in paid}, listed)
 
 
 def _print(expected: Estimate, prices: dict[str, Price | None], listed: str) -> None:

@@ -31,12 +31,12 @@ def list_(
     from rich.markup import escape
     from rich.table import Table
 
-    from steelyard.config import Config
+    from steelyard.engine.runs import failure_of, state_of
     from steelyard.reports.blocks import one_line
-    from steelyard.runs import failure_of, state_of
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         found = [run._replace(state=state_of(run, opened)) for run in opened.runs()]
         rows = [(run, opened.judged(run.id)) for run in found]
         failures = {run.id: failure for run in found if (failure := failure_of(run, opened))}
@@ -71,11 +71,11 @@ def show(name: RunArgument = "last", config: ConfigOption = None, store: StoreOp
 
     Example:  steelyard runs show last
     """
-    from steelyard.config import Config
-    from steelyard.runs import state_of
+    from steelyard.engine.runs import state_of
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         run = opened.run(name)
         run = run._replace(state=state_of(run, opened))
         shown = {**run._asdict(), "samples": opened.judged(run.id), "bad_rows": len(opened.bad_rows(run.id))}
@@ -93,10 +93,10 @@ def delete(
 
     Example:  steelyard runs delete 3
     """
-    from steelyard.config import Config
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         run = opened.run(name)
         if not yes:
             if not sys.stdin.isatty():
@@ -122,10 +122,10 @@ def export(
     Example:  steelyard runs export last results.csv --items
     """
     from steelyard import exports
-    from steelyard.config import Config
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         count = exports.write(opened, opened.run(name), out, items=items, whole=whole)
     print(f"{count} lines in {out}", file=sys.stderr)
 
@@ -141,10 +141,10 @@ def import_(
     Example:  steelyard runs import run.jsonl
     """
     from steelyard import exports
-    from steelyard.config import Config
+    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Config.load(config).store_path(store)) as opened:
+    with Store.open(Settings.load(config).store_path(store)) as opened:
         run = exports.read(opened, file)
     print(f"imported {run.id} as number {run.number}", file=sys.stderr)
 

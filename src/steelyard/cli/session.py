@@ -14,21 +14,21 @@ from typing import Any, TypeVar
 import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
-from steelyard.config import Config
+from steelyard.engine.progress import Progress
+from steelyard.engine.runner import Budget, Tally, run_to_end
+from steelyard.engine.runs import Run, RunSettings, check_affordable
 from steelyard.errors import JudgeError, NoReadableRow, SteelyardError
+from steelyard.factory import JudgeFactory
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import voices_of
 from steelyard.judges.gate import Limits
-from steelyard.progress import Progress
 from steelyard.prompts import Prompts
 from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.blocks import one_line
 from steelyard.reports.model import RunFacts, self_judged_note
 from steelyard.reports.terminal import render
-from steelyard.runner import Budget, Tally, run_to_end
-from steelyard.runs import How, Run, check_affordable
 from steelyard.samples import count_lines
+from steelyard.settings import Settings
 
 T = TypeVar("T")
 GAPS = 3
@@ -40,7 +40,7 @@ class Session:
 
     def __init__(
         self,
-        config: Config,
+        config: Settings,
         *,
         concurrency: int | None,
         rpm: float | None,
@@ -52,8 +52,8 @@ class Session:
         store: Path | None,
     ) -> None:
         self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
-        self.language = language(lang) or config.settings.run.language
-        defaults = config.settings.run
+        self.language = language(lang) or config.run.language
+        defaults = config.run
         self.limits = Limits(
             concurrency=concurrency or defaults.concurrency,
             requests_per_minute=rpm or defaults.requests_per_minute,
@@ -65,15 +65,15 @@ class Session:
         choice = self.config.choose(spec)
         if choice.why:
             print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
-        made = self.config.judge(choice.name, prompts, self.gate, self.store, together)
+        made = JudgeFactory(self.config, prompts, self.gate, self.store).judge(choice.name, together)
         check_affordable(made, self.budget)
-        for caution in dict.fromkeys(getattr(voice.judge, "caution", "") for voice in voices_of(made)):
+        for caution in dict.fromkeys(voice.judge.caution for voice in made.voices()):
             if caution:
                 print(f"note: {caution}", file=sys.stderr)
         return made
 
-    def how(self, *, fresh: bool = False, record: Path | None = None) -> How:
-        return How(self.limits.samples_at_once, self.budget, fresh, self.gate, record)
+    def run_settings(self, *, fresh: bool = False, record: Path | None = None) -> RunSettings:
+        return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.gate, record)
 
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
@@ -82,7 +82,7 @@ class Session:
         builder = ReportBuilder(run.protocol.name, self.language)
         try:
             with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
-                tally = run_to_end(_drive(run, builder, shown.tick, retrying=retrying))
+                tally = run_to_end(_judged(run, builder, shown.tick, retrying=retrying))
         except NoReadableRow:
             raise
         except BaseException:
@@ -139,15 +139,15 @@ def _kept(run: Run) -> str:
     return f"{kept}; go on with: steelyard resume {run.row.id}"
 
 
-async def _drive(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
+async def _judged(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
     work = run.drive(lambda sample, verdict: builder.add(verdict, sample), builder.add_bad_row, retry=retrying)
     try:
-        return await driven(work, run.tally, run.runner.stop, tick)
+        return await interruptible(work, run.tally, run.runner.stop, tick)
     finally:
         await run.aclose()
 
 
-async def driven(
+async def interruptible(
     work: Coroutine[Any, Any, T], tally: Tally, stop: Callable[[str], None], tick: Callable[[], None]
 ) -> T:
     """Work with a heartbeat for the progress line and two stages of Ctrl-C."""

@@ -34,12 +34,12 @@ def view(
 
     Example:  steelyard view
     """
-    from steelyard.config import Config
+    from steelyard.settings import Settings
     from steelyard.store import Store
     from steelyard.web.serving import Server, listen
     from steelyard.web.viewer import LOOPBACK, Viewer
 
-    settings = Config.load(config)
+    settings = Settings.load(config)
     token = token or settings.token
     if host not in LOOPBACK and not token:
         raise ConfigError(f"listening on {host or 'every address'} needs a token: --token, or STEELYARD_TOKEN")
@@ -49,7 +49,7 @@ def view(
     viewer = Viewer(
         settings,
         path,
-        language=language(lang) or settings.settings.run.language,
+        language=language(lang) or settings.run.language,
         token=token,
         # Behind a wildcard there is no telling what it is called; the token has to do.
         hosts=frozenset() if host in WILDCARDS else LOOPBACK | {host},

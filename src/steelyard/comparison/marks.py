@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.comparison.rows import Judged, Row
+from steelyard.engine.manifest import differing
 from steelyard.errors import NotComparable
 from steelyard.reports.model import SCALES
-from steelyard.runs import differing
 
 Mark = tuple[str, str]
 """A code of the wording (`compare.mark.*`) and a detail: names, ids or numbers."""

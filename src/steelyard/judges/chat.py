@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import SecretStr
 
 from steelyard.errors import JudgeError
+from steelyard.judges.base import Judge
 from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
-from steelyard.judges.endpoint import Endpoint, Mode
+from steelyard.judges.endpoint import Endpoint, Mode, Price
 from steelyard.judges.gate import Gate
 from steelyard.judges.logprobs import SpelledToken, tokens_of, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
@@ -43,7 +44,7 @@ CORRECTION = {
 SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match this JSON schema: "}
 
 
-class Prompts(Protocol):
+class Wordings(Protocol):
     """Whoever turns an ask into the conversation to send."""
 
     def messages(self, ask: Ask) -> Messages: ...
@@ -61,7 +62,7 @@ class Said(NamedTuple):
     tokens: Sequence[SpelledToken] = ()
 
 
-class ChatJudge:
+class ChatJudge(Judge):
     """Asks an LLM over HTTP. An unusable reply is asked for again, with what was wrong.
 
     A reply that was cut off (`finish_reason` "length") is not asked for again: the limit on tokens is the
@@ -72,12 +73,12 @@ class ChatJudge:
     def __init__(
         self,
         endpoint: Endpoint,
-        prompts: Prompts,
+        prompts: Wordings,
         *,
         key: SecretStr | None = None,
         gate: Gate | None = None,
     ) -> None:
-        self.endpoint = endpoint
+        self.endpoint, self.name = endpoint, f"{endpoint.name}:{endpoint.model}"
         self._prompts = prompts
         self._wire = Wire(endpoint, gate or Gate(DEFAULT_CALLS_IN_FLIGHT), key)
         shaping = {"base_url", "model", "body", "structured"}
@@ -91,8 +92,12 @@ class ChatJudge:
         self._settings: dict[tuple[str, type, Terms], bytes] = {}
 
     @property
-    def name(self) -> str:
-        return f"{self.endpoint.name}:{self.endpoint.model}"
+    def model(self) -> str:
+        return self.endpoint.model
+
+    @property
+    def price(self) -> Price | None:
+        return self.endpoint.price
 
     @property
     def structured(self) -> Mode | None:

@@ -148,7 +148,7 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
     return Qualification(
         judge=judge.name,
         reachable=reachable,
-        structured=getattr(judge, "structured", None),
+        structured=judge.structured,
         obeys_ids=obeys,
         labels_as_expected=labels,
         latency_seconds=median(seconds) if reachable else None,

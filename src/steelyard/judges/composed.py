@@ -1,59 +1,40 @@
-"""Judges made of judges: how to reach those who really answer, and how to exchange them."""
+"""Judges made of judges."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+import hashlib
+from abc import abstractmethod
+from collections.abc import Awaitable, Iterable, Sequence
 
-from steelyard.judges.base import Judge
+from steelyard.judges.base import Judge, Replacing, Voice
 from steelyard.judges.gate import Stopped
-from steelyard.records import Reply, Unjudged
+from steelyard.records import Ask, Reply, Unjudged
 
 
-class Voice(NamedTuple):
-    """Somebody who answers by himself; `repeat` counts how often the same one was asked before."""
-
-    judge: Judge
-    repeat: int = 0
-
-
-Exchange = Callable[[Voice], Judge]
-
-
-@runtime_checkable
-class Composed(Judge, Protocol):
+class ComposedJudge(Judge):
     """A judge that answers by asking others."""
 
-    def voices(self) -> Iterator[Voice]:
-        """Those who answer, each once, always in the same order."""
-        ...
+    @abstractmethod
+    def parts(self) -> Sequence[Judge]:
+        """Those it asks, always in the same order."""
 
-    def exchanged(self, exchange: Exchange) -> Self:
-        """The same judge with each voice replaced, in that order."""
-        ...
+    @abstractmethod
+    def exchanged(self, replace: Replacing) -> ComposedJudge: ...
 
-    def describe(self) -> dict[str, Any]: ...
+    def voices(self) -> Sequence[Voice]:
+        return [voice for part in self.parts() for voice in part.voices()]
 
-
-def voices_of(judge: Judge) -> list[Voice]:
-    """Those who really answer: the voices of a composed judge, or the judge itself."""
-    return list(judge.voices()) if isinstance(judge, Composed) else [Voice(judge)]
-
-
-def exchanged(judge: Judge, exchange: Exchange) -> Judge:
-    return judge.exchanged(exchange) if isinstance(judge, Composed) else exchange(Voice(judge))
+    async def aclose(self) -> None:
+        """Close each part once, however often it is asked."""
+        for judge in {id(judge): judge for judge in self.parts()}.values():
+            await judge.aclose()
 
 
-def described(judge: Judge) -> dict[str, Any]:
-    """What a manifest says of a judge."""
-    describe: Callable[[], Mapping[str, Any]] = getattr(judge, "describe", dict)
-    return {"name": judge.name, **describe()}
-
-
-def fingerprint_of(judge: Judge, ask: Any) -> str:
-    fingerprint = getattr(judge, "fingerprint", None)
-    return str(fingerprint(ask)) if fingerprint else f"{judge.name} {ask.key}"
+def joint_fingerprint(judges: Iterable[Judge], ask: Ask, *settings: object) -> str:
+    """Changes whenever one of the answers might, or what is made of them."""
+    parts = [f"{judge.fingerprint(ask)} {ask.key}" for judge in judges]
+    return hashlib.sha256("\x00".join([*parts, *map(str, settings)]).encode()).hexdigest()[:32]
 
 
 async def all_of(answers: Iterable[Awaitable[Reply | Unjudged]]) -> list[Reply | Unjudged]:
@@ -64,9 +45,3 @@ async def all_of(answers: Iterable[Awaitable[Reply | Unjudged]]) -> list[Reply |
         # What went wrong is news; that the others were stopped because of it is not.
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
     return [result for result in results if not isinstance(result, BaseException)]
-
-
-async def close_all(judges: Iterable[Judge]) -> None:
-    """Close each once, however often it is asked."""
-    for judge in {id(judge): judge for judge in judges}.values():
-        await judge.aclose()

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, invalid_field
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import Composed, described
+from steelyard.judges.composed import ComposedJudge
 from steelyard.judges.panel import Member, PanelJudge
 from steelyard.judges.routed import SAMPLE, SURE, Lists, RoutedJudge, Sure
 from steelyard.judges.verifying import Unconfirmed, VerifyingJudge
@@ -77,7 +77,7 @@ class Jury(Record):
             raise ConfigError("escalate needs a panel or repeats: a single voice is never split")
         if self.verify is None:
             return judge
-        if self.verify == ITSELF and described(judge).get("offline"):
+        if self.verify == ITSELF and judge.offline:
             raise ConfigError(f"{judge.name} always answers the same; let another judge verify it")
         verifier = None if self.verify == ITSELF else named(self.verify, None)
         return VerifyingJudge(judge, verifier, unconfirmed=self.unconfirmed)
@@ -94,10 +94,10 @@ class Jury(Record):
     def _member(self, seat: Seat, named: Named) -> Member:
         warm = self.temperature if self.repeats == 1 else self.temperature or TEMPERATURE
         judge = named(seat.judge, warm)
-        if isinstance(judge, Composed):
+        if isinstance(judge, ComposedJudge):
             raise ConfigError(f"{seat.judge} is made of several judges and cannot be a member; name its members")
         replayed = seat.judge.startswith("recorded:") or judge.name.startswith("recorded:")
-        if self.repeats > 1 and (described(judge).get("offline") or replayed):
+        if self.repeats > 1 and (judge.offline or replayed):
             raise ConfigError(f"{seat.judge} always answers the same, so repeats would add nothing")
         return Member(judge, seat.weight)
 
@@ -149,7 +149,7 @@ def thresholds_for(judge: str, file: Path) -> dict[str, float | None]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
     except ValidationError as error:
-        raise ConfigError(f"{file}: is no file of thresholds: {error.errors()[0]['msg']}") from None
+        raise ConfigError(f"{file}: is no file of thresholds: {invalid_field(error)}") from None
     if judge not in known.judges:
         whose = ", ".join(known.judges) or "nobody"
         raise ConfigError(f"{file} holds thresholds for {whose}, not for {judge}; calibrate a run of {judge}")

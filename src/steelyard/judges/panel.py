@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from steelyard.errors import ConfigError
-from steelyard.judges.base import Judge
-from steelyard.judges.composed import (
-    Exchange,
-    Voice,
-    all_of,
-    close_all,
-    described,
-    exchanged,
-    fingerprint_of,
-    voices_of,
-)
+from steelyard.judges.base import Judge, JudgeLike, Replacing, Voice, as_judge
+from steelyard.judges.composed import ComposedJudge, all_of, joint_fingerprint
 from steelyard.judges.voting import Ballot, Bar, Merged, label_fields, merge, settle
 from steelyard.records import Ask, Reply, Unjudged, Usage
 
@@ -34,7 +24,7 @@ class Member(NamedTuple):
     repeat: int = 0
 
 
-class PanelJudge:
+class PanelJudge(ComposedJudge):
     """Asks every member and takes each label by vote: more than half of the weight, and at least `min_agreement`.
 
         PanelJudge([one, two, three])
@@ -48,14 +38,17 @@ class PanelJudge:
 
     def __init__(
         self,
-        members: Iterable[Judge | Member],
+        members: Iterable[JudgeLike | Member],
         *,
         repeats: int = 1,
         min_agreement: float = 0.5,
         quorum: int | None = None,
-        escalate: Judge | None = None,
+        escalate: JudgeLike | None = None,
     ) -> None:
-        given = [member if isinstance(member, Member) else Member(member) for member in members]
+        given = [
+            member._replace(judge=as_judge(member.judge)) if isinstance(member, Member) else Member(as_judge(member))
+            for member in members
+        ]
         if not given:
             raise ConfigError("a panel needs at least one member")
         if repeats < 1:
@@ -68,11 +61,11 @@ class PanelJudge:
         if quorum is not None and not 1 <= quorum <= len(self.members):
             raise ConfigError(f"quorum must be from 1 to the {len(self.members)} members, not {quorum}")
         self.quorum = quorum or len(self.members) // 2 + 1
-        self.min_agreement, self.escalate = min_agreement, escalate
+        self.min_agreement, self.escalate = min_agreement, as_judge(escalate) if escalate else None
         self._bar = Bar(_exact(min_agreement), self.quorum)
+        self.name = self._name()
 
-    @property
-    def name(self) -> str:
+    def _name(self) -> str:
         seats = Counter((member.judge.name, member.weight) for member in self.members)
         parts = [
             name + (f" ×{times}" if times > 1 else "") + (f" (weight {weight:g})" if weight != 1 else "")
@@ -90,42 +83,38 @@ class PanelJudge:
         """For a run's manifest; `from_description` makes the same panel of it."""
         return {
             "kind": "panel",
-            "members": [{**described(m.judge), "weight": m.weight, "repeat": m.repeat} for m in self.members],
+            "members": [{**m.judge.described(), "weight": m.weight, "repeat": m.repeat} for m in self.members],
             "min_agreement": self.min_agreement,
             "quorum": self.quorum,
             "ties": self.ties,
-            "escalate": described(self.escalate) if self.escalate else None,
+            "escalate": self.escalate.described() if self.escalate else None,
         }
 
     def fingerprint(self, ask: Ask) -> str:
         """Changes whenever a member's answer might, or the way their votes are counted."""
-        parts = [f"{fingerprint_of(m.judge, ask)} {m.weight} {m.repeat}" for m in self.members]
-        parts += [f"{self.min_agreement} {self.quorum}", fingerprint_of(self.escalate, ask) if self.escalate else ""]
-        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+        seats = [(m.weight, m.repeat) for m in self.members]
+        return joint_fingerprint(self.parts(), ask, seats, self.min_agreement, self.quorum)
 
-    def voices(self) -> Iterator[Voice]:
-        for member in self.members:
-            for voice in voices_of(member.judge):
-                yield Voice(voice.judge, voice.repeat + member.repeat)
-        if self.escalate:
-            yield from voices_of(self.escalate)
+    def parts(self) -> Sequence[Judge]:
+        return [*(m.judge for m in self.members), *([self.escalate] if self.escalate else [])]
 
-    def exchanged(self, exchange: Exchange) -> PanelJudge:
+    def voices(self) -> Sequence[Voice]:
+        members = [Voice(v.judge, v.repeat + m.repeat) for m in self.members for v in m.judge.voices()]
+        return [*members, *(self.escalate.voices() if self.escalate else ())]
+
+    def exchanged(self, replace: Replacing) -> PanelJudge:
         def seat(member: Member) -> Member:
-            made = exchanged(member.judge, lambda v: exchange(Voice(v.judge, v.repeat + member.repeat)))
+            made = member.judge.exchanged(lambda v: replace(Voice(v.judge, v.repeat + member.repeat)))
             return member._replace(judge=made)
 
         members = [seat(member) for member in self.members]
-        further = exchanged(self.escalate, exchange) if self.escalate else None
+        further = self.escalate.exchanged(replace) if self.escalate else None
         return PanelJudge(members, min_agreement=self.min_agreement, quorum=self.quorum, escalate=further)
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if ask.data.items() or label_fields(ask.reply):
             return await self._voted(ask)
         return await self._first_to_answer(ask)
-
-    async def aclose(self) -> None:
-        await close_all([*(m.judge for m in self.members), *([self.escalate] if self.escalate else [])])
 
     async def _first_to_answer(self, ask: Ask) -> Reply | Unjudged:
         usage = Usage()

@@ -17,23 +17,20 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from steelyard.errors import InputError
-from steelyard.judges.base import Judge
+from steelyard.errors import InputError, invalid_field
+from steelyard.judges.base import Judge, JudgeLike
 from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, Unjudged
 
 
-class RecordedJudge:
+class RecordedJudge(Judge):
     """Answers from a file of recorded replies; a replay costs nothing, so its usage is empty."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
         # Lines stay text until they are asked for: parsed, a large recording takes several times the memory.
         self._lines = {entry["key"]: (number, line) for number, line, entry in _entries(self._path)}
-
-    @property
-    def name(self) -> str:
-        return f"recorded:{self._path.stem}"
+        self.name = f"recorded:{self._path.stem}"
 
     def fingerprint(self, ask: Ask) -> str:
         """What the file says: another file of the same name, or another edition of it, is another judge."""
@@ -65,26 +62,19 @@ class RecordedJudge:
                 }
             )
         except ValidationError as error:
-            return Unjudged(reason="invalid_reply", detail=f"{self._path.name}:{number}: {error}")
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
+            return Unjudged(reason="invalid_reply", detail=f"{self._path.name}:{number}: {invalid_field(error)}")
 
 
-class Recorder:
+class Recorder(Judge):
     """Passes asks on to a judge and appends each reply to a file as it comes. Each key is written once."""
 
-    def __init__(self, judge: Judge, path: Path | str) -> None:
-        self._judge = judge
+    def __init__(self, judge: JudgeLike, path: Path | str) -> None:
+        self._judge, self.name = judge, judge.name
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         _drop_torn_line(self._path)
         self._recorded = {entry["key"] for *_, entry in _entries(self._path)} if self._path.exists() else set()
         self._file: BinaryIO | None = None
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         reply = await self._judge.answer(ask)

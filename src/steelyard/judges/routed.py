@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from steelyard.errors import ConfigError
-from steelyard.judges.base import Judge
-from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
+from steelyard.judges.base import Judge, JudgeLike, Replacing, as_judge
+from steelyard.judges.composed import ComposedJudge, joint_fingerprint
 from steelyard.judges.voting import label_fields, labels_by_id, leading, meaning
 from steelyard.records import Ask, Mark, Numbered, Reply, ReplyData, SecondOpinion, Tolerance, Unjudged
 
@@ -32,7 +32,7 @@ KINDS = {
 }
 
 
-class RoutedJudge:
+class RoutedJudge(ComposedJudge):
     """Asks `first`; items whose label it gives with enough confidence keep it, all others are asked of `then`.
 
         RoutedJudge(verifier, model)
@@ -45,7 +45,7 @@ class RoutedJudge:
     """
 
     def __init__(
-        self, first: Judge, then: Judge, *, sure: Sure = SURE, sample: float = SAMPLE, lists: Lists = "then"
+        self, first: JudgeLike, then: JudgeLike, *, sure: Sure = SURE, sample: float = SAMPLE, lists: Lists = "then"
     ) -> None:
         self.sure: dict[str, float | None] = dict(sure) if isinstance(sure, Mapping) else {DEFAULT: float(sure)}
         for name, least in self.sure.items():
@@ -53,12 +53,9 @@ class RoutedJudge:
                 raise ConfigError(f"sure is a confidence from 0 to 1, not {least:g} ({name})")
         if not 0 <= sample <= 1:
             raise ConfigError(f"sample is a share from 0 to 1, not {sample:g}")
-        self.first, self.then, self.sample, self.lists = first, then, sample, lists
-
-    @property
-    def name(self) -> str:
+        self.first, self.then, self.sample, self.lists = as_judge(first), as_judge(then), sample, lists
         how = "" if self.sure == {DEFAULT: SURE} else f" (sure {self._told_sure})"
-        return f"{NAME}{self.first.name.removeprefix(NAME)} > {self.then.name.removeprefix(NAME)}{how}"
+        self.name = f"{NAME}{first.name.removeprefix(NAME)} > {then.name.removeprefix(NAME)}{how}"
 
     @property
     def _told_sure(self) -> str:
@@ -71,8 +68,8 @@ class RoutedJudge:
         """For a run's manifest."""
         return {
             "kind": "routed",
-            "first": described(self.first),
-            "then": described(self.then),
+            "first": self.first.described(),
+            "then": self.then.described(),
             "sure": dict(self.sure),
             "sample": self.sample,
             "lists": self.lists,
@@ -80,24 +77,14 @@ class RoutedJudge:
 
     def fingerprint(self, ask: Ask) -> str:
         """Changes whenever one of the answers might, or who is believed."""
-        parts = (
-            fingerprint_of(self.first, ask),
-            fingerprint_of(self.then, ask),
-            str(sorted(self.sure.items())),
-            f"{self.sample} {self.lists}",
-        )
-        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+        return joint_fingerprint(self.parts(), ask, sorted(self.sure.items()), self.sample, self.lists)
 
-    def voices(self) -> Iterator[Voice]:
-        yield from voices_of(self.first)
-        yield from voices_of(self.then)
+    def parts(self) -> Sequence[Judge]:
+        return self.first, self.then
 
-    def exchanged(self, exchange: Exchange) -> RoutedJudge:
-        first, then = exchanged(self.first, exchange), exchanged(self.then, exchange)
+    def exchanged(self, replace: Replacing) -> RoutedJudge:
+        first, then = self.first.exchanged(replace), self.then.exchanged(replace)
         return RoutedJudge(first, then, sure=self.sure, sample=self.sample, lists=self.lists)
-
-    async def aclose(self) -> None:
-        await close_all([self.first, self.then])
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if not ask.data.items():

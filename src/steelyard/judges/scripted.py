@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from steelyard.errors import invalid_field
+from steelyard.judges.base import Judge
 from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
 
 Line = Mapping[str, Any] | ReplyData | Unjudged
@@ -17,7 +19,7 @@ Part = Line | Callable[[Ask], Line | None] | Sequence[Line | Callable[[Ask], Lin
 Script = Mapping[str, Part] | Callable[[Ask], Line | None]
 
 
-class ScriptedJudge:
+class ScriptedJudge(Judge):
     """Answers by task: always the same, by a function of the ask, or from a list, one after the other.
 
     judge = ScriptedJudge({"atomic.split": {"atoms": [{"id": 1, "text": "…"}]}, "atomic.judge": by_function})
@@ -43,10 +45,7 @@ class ScriptedJudge:
         try:
             return Reply(data=ask.reply.model_validate(data), usage=Usage(calls=1))
         except ValidationError as error:
-            return Unjudged(reason="invalid_reply", detail=f"the script's reply for {ask.task}: {error}")
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
+            return Unjudged(reason="invalid_reply", detail=f"the script's reply for {ask.task}: {invalid_field(error)}")
 
     def _line(self, ask: Ask) -> Line | None:
         part = self._script if callable(self._script) else self._script.get(ask.task)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from steelyard.judges.base import Judge
-from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
+from steelyard.judges.base import Judge, JudgeLike, Replacing, as_judge
+from steelyard.judges.composed import ComposedJudge, joint_fingerprint
 from steelyard.judges.voting import labels_by_id, leading, meaning
 from steelyard.records import Ask, Mark, Reply, ReplyData, Tolerance, Unjudged
 
@@ -22,43 +21,40 @@ AMISS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-class VerifyingJudge:
+class VerifyingJudge(ComposedJudge):
     """Asks `judge`; what it finds amiss is asked once more, of `verifier` or of the same judge, with only those items.
 
     A finding that is not found again gives way to the second label and is flagged `not_confirmed`; with
     `unconfirmed="undetermined"` it is left open instead. Where the second look fails, the first label stands.
     """
 
-    def __init__(self, judge: Judge, verifier: Judge | None = None, *, unconfirmed: Unconfirmed = "second") -> None:
-        self.judge, self.verifier, self.unconfirmed = judge, verifier or judge, unconfirmed
-
-    @property
-    def name(self) -> str:
+    def __init__(
+        self, judge: JudgeLike, verifier: JudgeLike | None = None, *, unconfirmed: Unconfirmed = "second"
+    ) -> None:
+        self.judge, self.unconfirmed = as_judge(judge), unconfirmed
+        self.verifier = self.judge if verifier is None or verifier is judge else as_judge(verifier)
         by = "itself" if self.verifier is self.judge else self.verifier.name
         left_open = ", unconfirmed left open" if self.unconfirmed == "undetermined" else ""
-        return f"{self.judge.name}, verified by {by}{left_open}"
+        self.name = f"{judge.name}, verified by {by}{left_open}"
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest; a null `verifier` is the judge itself."""
         return {
             "kind": "verifying",
-            "judge": described(self.judge),
-            "verifier": None if self.verifier is self.judge else described(self.verifier),
+            "judge": self.judge.described(),
+            "verifier": None if self.verifier is self.judge else self.verifier.described(),
             "unconfirmed": self.unconfirmed,
         }
 
     def fingerprint(self, ask: Ask) -> str:
-        parts = (fingerprint_of(self.judge, ask), fingerprint_of(self.verifier, ask), self.unconfirmed)
-        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+        return joint_fingerprint((self.judge, self.verifier), ask, self.unconfirmed)
 
-    def voices(self) -> Iterator[Voice]:
-        yield from voices_of(self.judge)
-        if self.verifier is not self.judge:
-            yield from voices_of(self.verifier)
+    def parts(self) -> Sequence[Judge]:
+        return (self.judge,) if self.verifier is self.judge else (self.judge, self.verifier)
 
-    def exchanged(self, exchange: Exchange) -> VerifyingJudge:
-        judge = exchanged(self.judge, exchange)
-        verifier = None if self.verifier is self.judge else exchanged(self.verifier, exchange)
+    def exchanged(self, replace: Replacing) -> VerifyingJudge:
+        judge = self.judge.exchanged(replace)
+        verifier = None if self.verifier is self.judge else self.verifier.exchanged(replace)
         return VerifyingJudge(judge, verifier, unconfirmed=self.unconfirmed)
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
@@ -90,9 +86,6 @@ class VerifyingJudge:
             return first.model_copy(update={"usage": usage})
         data, marks = self._weighed(first, second, found, ask.tolerance)
         return first.model_copy(update={"data": data, "marks": marks, "usage": usage})
-
-    async def aclose(self) -> None:
-        await close_all([self.judge, self.verifier])
 
     def _weighed(
         self,

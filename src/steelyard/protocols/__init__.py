@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, invalid_field
 from steelyard.protocols.common import Options
 from steelyard.records import Rounds
 
@@ -36,12 +36,11 @@ class Protocol:
         try:
             return self.options.model_validate(nested(given))
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
+            name, problem, kind = invalid_field(error)
             known = ", ".join(sorted(self.options.model_fields))
-            if first["type"] == "extra_forbidden":
+            if kind == "extra_forbidden":
                 raise ConfigError(f"{self.name} has no option {name!r}; it has {known}") from None
-            raise ConfigError(f"option {name} of {self.name}: {first['msg']}") from None
+            raise ConfigError(f"option {name} of {self.name}: {problem}") from None
 
 
 def nested(given: Mapping[str, Any]) -> dict[str, Any]:

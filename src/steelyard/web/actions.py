@@ -9,10 +9,13 @@ from typing import Any
 
 from pydantic import Field
 
-from steelyard import runs
-from steelyard.config import Config
+from steelyard import factory
+from steelyard.engine import runs
+from steelyard.engine.inputs import Input
+from steelyard.engine.runner import Budget
 from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated
+from steelyard.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Limits
 from steelyard.models import Shelf
@@ -20,8 +23,8 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Record
-from steelyard.runner import Budget
 from steelyard.samples import count_lines
+from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
@@ -30,7 +33,7 @@ from steelyard.web.viewer import Viewer
 BY_HAND = "stopped in the viewer"
 
 
-class How(Record):
+class RunRequest(Record):
     """How samples are to be judged."""
 
     protocol: str = Field(description="atomic, grounded, scorecard, dialogue, or one that is installed")
@@ -47,17 +50,17 @@ class Spending(Record):
     max_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-def judge_names(config: Config) -> list[str]:
+def judge_names(config: Settings) -> list[str]:
     """The judges that may be named over HTTP: the default, the user's own, installed ones and the offline ones.
 
     Nothing that names a file or a model of the caller's choice.
     """
     can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
     offline = ["embedded", *(["local"] if can_be_local else [])]
-    return list(dict.fromkeys([config.choose(None).name, *config.judge_names(), *offline]))
+    return list(dict.fromkeys([config.choose(None).name, *factory.judge_names(config), *offline]))
 
 
-def judge_name(config: Config, name: str | None) -> str:
+def judge_name(config: Settings, name: str | None) -> str:
     """The judge to take; one that is not offered is refused."""
     known = judge_names(config)
     if name and name not in known:
@@ -65,10 +68,10 @@ def judge_name(config: Config, name: str | None) -> str:
     return name or known[0]
 
 
-def prepared(viewer: Viewer, how: How) -> tuple[Protocol, Options]:
+def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
     """The protocol with its options: those of the settings file, then the given ones, with today's date."""
     protocol = get_protocol(how.protocol)
-    from_file = viewer.config.settings.options.get(protocol.name, {})
+    from_file = viewer.config.options.get(protocol.name, {})
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
 
@@ -76,14 +79,15 @@ def judge_and_gate(
     viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
 ) -> tuple[Judge, Gate, Limits, Prompts]:
     """The judge with what its calls go through; `together` is how a run said that several judge."""
-    settings = viewer.config.settings.run
+    settings = viewer.config.run
     limits = Limits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
     gate, prompts = limits.gate(), viewer.config.prompts.with_texts(protocol.prompts)
-    return viewer.config.judge(name, prompts, gate, viewer.store_path, together), gate, limits, prompts
+    made = JudgeFactory(viewer.config, prompts, gate, viewer.store_path)
+    return made.judge(name, together), gate, limits, prompts
 
 
 # --- starting and going on -------------------------------------------------------------------------
@@ -91,7 +95,7 @@ def judge_and_gate(
 
 def start(
     viewer: Viewer,
-    how: How,
+    how: RunRequest,
     path: Path,
     *,
     spending: Spending | None = None,
@@ -108,14 +112,14 @@ def start(
     def making(store: Store) -> tuple[runs.Run, Gate]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
-        data = runs.Input([str(path)], how.fields, encoding, format)
+        data = Input([str(path)], how.fields, encoding, format)
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
         judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name)
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
-        conduct = runs.How(limits.samples_at_once, budget, gate=gate, keeps_unreadable=True)
+        conduct = runs.RunSettings(limits.samples_at_once, budget, gate=gate, keeps_unreadable=True)
         return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), gate
 
     try:
@@ -136,13 +140,13 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
         protocol = get_protocol(row.protocol)
         name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
         judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name, together)
-        conduct = runs.How(limits.samples_at_once, gate=gate)
+        conduct = runs.RunSettings(limits.samples_at_once, gate=gate)
         return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), gate
 
     return viewer.jobs.begin(making, retry=retry)
 
 
-def _judge_of(config: Config, row: RunRow) -> str:
+def _judge_of(config: Settings, row: RunRow) -> str:
     """The judge that a run began with. A run may come from another machine, so what it names is not taken on trust."""
     name = str(row.manifest.get("judge_spec") or "")
     if name.startswith("openai:") or name in judge_names(config):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -132,16 +132,14 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 async def on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError | ValidationError)
-    first = error.errors()[0]
-    return problem_response(request, 422, first["msg"], field=dotted(first["loc"]))
+    found = errors.invalid_field(error)
+    return problem_response(request, 422, found.problem, field=_without_place(found.field))
 
 
-def dotted(loc: Sequence[str | int]) -> str | None:
-    """`("body", "samples", 3, "answer")` as `samples.3.answer`; where a request has a field matters to nobody."""
-    parts = [str(part) for part in loc]
-    if parts and parts[0] in ("body", "query", "path", "header", "cookie"):
-        parts = parts[1:]
-    return ".".join(parts) or None
+def _without_place(field: str) -> str | None:
+    """`body.samples.3.answer` as `samples.3.answer`: which part of a request has a field matters to nobody."""
+    place, _, rest = field.partition(".")
+    return (rest if place in ("body", "query", "path", "header", "cookie") else field) or None
 
 
 def unexpected(request: Request) -> Response:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from steelyard.runs import state_of
+from steelyard.engine.runs import state_of
 from steelyard.web.actions import progress_of
 from steelyard.web.jobs import RunProgress
 from steelyard.web.viewer import Viewer

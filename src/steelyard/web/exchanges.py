@@ -1,4 +1,4 @@
-"""What a judge was asked about one sample and what it said, in order: the protocol is driven again over the stored
+"""What a judge was asked about one sample and what it said, in order: the protocol is replayed over the stored
 replies, and each ask is worded as it was then."""
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steelyard.engine.journal import StoredJudge, judge_of_run, marks_in
+from steelyard.engine.runner import replay
 from steelyard.errors import PromptError
-from steelyard.journal import StoredJudge, judge_of_run, marks_in
+from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
@@ -57,21 +59,15 @@ def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> li
     teller = _Teller(row, prompts.with_texts(protocol.prompts))
     judge = judge_of_run(store, row, lambda voice, described: _Voice(voice, "base_url" in described, teller))
 
-    async def drive() -> None:
-        rounds = protocol.rounds(sample, options)
-        try:
-            asks = next(rounds)
-            while True:
-                teller.round += 1
-                asks = rounds.send([await judge.answer(ask) for ask in asks])
-        except StopIteration:
-            pass
+    async def answer(asks: list[Ask]) -> list[Reply | Unjudged]:
+        teller.round += 1
+        return [await judge.answer(ask) for ask in asks]
 
-    asyncio.run(drive())
+    asyncio.run(replay(protocol, sample, answer, options))
     return teller.found
 
 
-class _Voice:
+class _Voice(Judge):
     """A judge of the run whose stored replies are written down as they are used."""
 
     def __init__(self, judge: StoredJudge, worded: bool, teller: _Teller) -> None:
@@ -85,9 +81,6 @@ class _Voice:
         if known is None:
             return Unjudged(reason="not_recorded")
         return Reply(data=known[1], raw=known[0].raw, usage=known[0].usage, marks=marks_in(known[0]))
-
-    async def aclose(self) -> None:
-        """Nothing to give back: the store is the caller's."""
 
 
 class _Teller:

@@ -15,11 +15,11 @@ from anyio import CapacityLimiter, to_thread
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from steelyard.engine.progress import snapshot
+from steelyard.engine.runs import Run
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.gate import Gate
-from steelyard.progress import snapshot
 from steelyard.records import Record
-from steelyard.runs import Run
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
@@ -62,7 +62,7 @@ class RunProgress(Record):
 
 
 class Job:
-    """One run being driven. What happens to it is said in `progress()`."""
+    """One run at work. What happens to it is said in `progress()`."""
 
     def __init__(self, run: Run, gate: Gate) -> None:
         self.id, self._run, self._gate = run.row.id, run, gate
@@ -90,7 +90,7 @@ class Job:
 
 
 class Jobs:
-    """All runs that this viewer drives, and what became of those that failed."""
+    """All runs at work in this viewer, and what became of those that failed."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
@@ -107,7 +107,7 @@ class Jobs:
         started: Future[str] = Future()
         # Not waited for at exit: whoever presses Ctrl-C twice means it, and a killed run can be resumed.
         thread = threading.Thread(
-            target=lambda: asyncio.run(self._drive(making, started, retry)), name="steelyard-job", daemon=True
+            target=lambda: asyncio.run(self._work(making, started, retry)), name="steelyard-job", daemon=True
         )
         thread.start()
         id = started.result()
@@ -115,7 +115,7 @@ class Jobs:
             self._threads[id] = thread
         return id
 
-    async def _drive(self, making: Making, started: Future[str], retry: bool) -> None:
+    async def _work(self, making: Making, started: Future[str], retry: bool) -> None:
         try:
             with self._open_store() as store:
                 run, gate = making(store)

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from steelyard import __version__
+from steelyard.engine.runs import state_of
 from steelyard.listing import catch_up, keep, statuses, worked_out
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report, RunFacts
-from steelyard.runs import state_of
 from steelyard.store import RunRow, Store
 
 Value = TypeVar("Value")

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 from starlette.exceptions import HTTPException
 
+from steelyard.engine.inputs import Input
 from steelyard.errors import InputError
 from steelyard.protocols import Protocol
-from steelyard.runs import Input
 from steelyard.store import RunRow, Store
 
 POSTED = "samples.jsonl"

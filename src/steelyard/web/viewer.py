@@ -7,8 +7,8 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
-from steelyard.config import Config
 from steelyard.records import Language
+from steelyard.settings import Settings
 from steelyard.store import Store
 from steelyard.web.jobs import Evaluations, Jobs
 from steelyard.web.known import Known
@@ -31,7 +31,7 @@ class Sizes:
 class Viewer:
     """One viewer over one store. `hosts` are the names it may be called by; empty means any, which needs a token."""
 
-    config: Config
+    config: Settings
     store_path: Path
     language: Language | None = None
     token: str | None = field(default=None, repr=False)

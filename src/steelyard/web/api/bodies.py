@@ -7,10 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, invalid_field
 from steelyard.protocols import get_protocol
-from steelyard.web.actions import How, Spending
-from steelyard.web.errors import dotted
+from steelyard.web.actions import RunRequest, Spending
 
 MOST_AT_ONCE = 1000
 
@@ -51,14 +50,14 @@ class Judging(Body):
     fields: dict[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
 
     @property
-    def how(self) -> How:
+    def how(self) -> RunRequest:
         """The same for the rest of the tool, the options checked as strictly as the request."""
         try:
             get_protocol(self.protocol).options.model_validate_json(json.dumps(self.options), strict=True)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(first["msg"], field=f"options.{dotted(first['loc'])}") from None
-        return How(protocol=self.protocol, judge=self.judge, options=self.options, fields=self.fields)
+            field, problem, _ = invalid_field(error)
+            raise InputError(problem, field=f"options.{field}") from None
+        return RunRequest(protocol=self.protocol, judge=self.judge, options=self.options, fields=self.fields)
 
 
 class EvaluateBody(Judging):

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from steelyard.engine.manifest import now
 from steelyard.errors import InputError
 from steelyard.labels import HumanLabel, allowed, canonical, digest
-from steelyard.manifest import now
 from steelyard.records import Record
 from steelyard.slots import slots_of
 from steelyard.store import Store

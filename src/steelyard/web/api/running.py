@@ -100,7 +100,7 @@ def _from_file(viewer: Viewer, form: FormData) -> str:
     if not isinstance(file, UploadFile):
         raise InputError("a file of samples is needed", field="file")
     body = UploadBody.model_validate({name: value for name, value in form.multi_items() if name != "file"})
-    how = actions.How(protocol=body.protocol, judge=body.judge)
+    how = actions.RunRequest(protocol=body.protocol, judge=body.judge)
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     return actions.start(viewer, how, path, encoding=body.encoding, format=body.format, choosy=False)
 

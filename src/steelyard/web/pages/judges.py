@@ -11,15 +11,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steelyard.agreement import Summary, summary
-from steelyard.config import Config
 from steelyard.errors import SteelyardError
+from steelyard.factory import JudgeFactory, judge_names
 from steelyard.judges.check import Qualification, check_each
 from steelyard.judges.endpoint import Price
+from steelyard.judges.prices import shipped
 from steelyard.models import Shelf, known_models
 from steelyard.models.catalogue import DEFAULT
 from steelyard.models.shelf import in_words
-from steelyard.prices import shipped
 from steelyard.records import Record
+from steelyard.settings import Settings
 from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
 
@@ -63,7 +64,7 @@ def judges(request: Request) -> Response:
     return page(request, "judges.html", listed(viewer_of(request).config))
 
 
-def listed(config: Config, checked: Qualification | None = None) -> JudgesPage:
+def listed(config: Settings, checked: Qualification | None = None) -> JudgesPage:
     choice = config.choose(None)
     return JudgesPage(
         judges=tuple(_judges(config, choice.name)),
@@ -75,30 +76,30 @@ def listed(config: Config, checked: Qualification | None = None) -> JudgesPage:
     )
 
 
-def _judges(config: Config, default: str) -> Iterator[JudgeInfo]:
+def _judges(config: Settings, default: str) -> Iterator[JudgeInfo]:
     found = [JudgeInfo(name="embedded", kind="embedded", agreement=summary("embedded"))]
     local = summary(f"local:{known_models()[DEFAULT].full_title}")
     found.append(JudgeInfo(name="local", kind="local", agreement=local, can_be_checked=_has_model(config)))
-    found += [_own(config, name) for name in config.settings.judges]
+    found += [_own(config, name) for name in config.judges]
     if default.startswith("openai:"):
         _, _, model = default.partition(":")
         found.append(_over_http(config, default, model))
-    found += [JudgeInfo(name=name, kind="installed") for name in config.judge_names()[len(config.settings.judges) :]]
+    found += [JudgeInfo(name=name, kind="installed") for name in judge_names(config)[len(config.judges) :]]
     for judge in found:
         yield judge.model_copy(update={"is_default": judge.name == default})
 
 
-def _own(config: Config, name: str) -> JudgeInfo:
-    table = config.settings.judges[name]
+def _own(config: Settings, name: str) -> JudgeInfo:
+    table = config.judges[name]
     kind, model = str(table.get("kind", "openai")), str(table.get("model", ""))
     info = JudgeInfo(name=name, kind=kind, model=model, agreement=summary(f"{name}:{model}"))
     return info if kind != "openai" else _over_http(config, name, model)
 
 
-def _over_http(config: Config, name: str, model: str) -> JudgeInfo:
+def _over_http(config: Settings, name: str, model: str) -> JudgeInfo:
     info = JudgeInfo(name=name, kind="openai", model=model, agreement=summary(f"{name}:{model}"))
     try:
-        endpoint = config.endpoint(name)
+        endpoint = JudgeFactory(config).endpoint(name)
     except SteelyardError as error:
         return info.model_copy(update={"problem": str(error), "can_be_checked": False})
     if endpoint is None:
@@ -115,11 +116,11 @@ def _over_http(config: Config, name: str, model: str) -> JudgeInfo:
     )
 
 
-def _has_model(config: Config) -> bool:
+def _has_model(config: Settings) -> bool:
     return bool(Shelf.of_user(config.environment).records())
 
 
-def _models(config: Config) -> Iterator[ModelInfo]:
+def _models(config: Settings) -> Iterator[ModelInfo]:
     here = {record.name: record for record in Shelf.of_user(config.environment).records()}
     for name, known in known_models().items():
         title = f"{known.title} {known.quantisation}"
@@ -139,7 +140,7 @@ async def health(request: Request) -> Response:
     if name not in [judge.name for judge in known.judges if judge.can_be_checked]:
         raise HTTPException(404, f"there is no judge {name!r} to check")
     language = language_of(request)
-    judge = viewer.config.judge(name, viewer.config.prompts, None, viewer.store_path)
+    judge = JudgeFactory(viewer.config, store=viewer.store_path).judge(name)
     try:
         each = await check_each(judge, "en" if language == "en" else "zh")
         # Of two judges in a row, the one that is not fit is the news.

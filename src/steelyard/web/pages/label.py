@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from steelyard.engine.manifest import now
+from steelyard.engine.runs import state_of
 from steelyard.errors import InputError, RunInUse
 from steelyard.labelling import labels_in
 from steelyard.labels import HumanLabel, canonical, digest, label_line
-from steelyard.manifest import now
 from steelyard.records import Record
-from steelyard.runs import state_of
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.known import PATIENCE

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from steelyard.engine.runs import failure_of, state_of
 from steelyard.errors import InputError
 from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.protocols import protocol_names
@@ -25,7 +26,6 @@ from steelyard.reports.html import charts
 from steelyard.reports.html.words import MAIN
 from steelyard.reports.model import SCALES, RunFailure, named
 from steelyard.reports.tally import BANDED
-from steelyard.runs import failure_of, state_of
 from steelyard.store import RunRow, Store
 from steelyard.web import actions
 from steelyard.web.events import all_events
@@ -212,7 +212,7 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
     given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge") if form.get(name)}
-    how = actions.How.model_validate(given)
+    how = actions.RunRequest.model_validate(given)
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     actions.start(viewer, how, path, encoding=encoding)

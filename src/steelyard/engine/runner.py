@@ -1,18 +1,19 @@
-"""Drives protocols: many samples at once, each asking its own rounds, until all are judged or the budget is spent."""
+"""Protocols at work: one sample (`replay`), or many at once until all are judged or the budget is spent (`Runner`)."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from steelyard.errors import InputError, StoreError, Surface
 from steelyard.families import judges_itself
-from steelyard.judges.base import Judge
+from steelyard.judges.base import JudgeLike
+from steelyard.judges.composed import all_of
 from steelyard.judges.gate import Gate, Stopped
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
@@ -21,11 +22,33 @@ from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
 Row = tuple[int, Sample | InputError]
 """The place in the input, and what stood there."""
 
+Answering = Callable[[list[Ask]], Awaitable[list[Reply | Unjudged]]]
+"""What answers one round of a protocol: a reply, or why there is none, to each ask in its order."""
+
 T = TypeVar("T")
 
 RECORDS_BETWEEN_COLLECTIONS = 20_000, 20, 20
 # While the first calls are on their way, the next samples are read and put into words.
 STARTED_TOGETHER = 8
+
+
+async def replay(protocol: Protocol, sample: Sample, answer: Answering, options: Options) -> Verdict:
+    """The verdict on one sample, whoever answers: a judge, the journal, a batch file, stored replies.
+
+    Protocols are pure: the same answers lead to the same asks and the same verdict. What `answer` raises ends it.
+    """
+    rounds = protocol.rounds(sample, options)
+    usage = Usage()
+    try:
+        asks = next(rounds)
+        while True:
+            replies = await answer(asks)
+            for reply in replies:
+                usage += reply.usage
+            asks = rounds.send(replies)
+    except StopIteration as finished:
+        verdict: Verdict = finished.value
+        return verdict.model_copy(update={"usage": usage})
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
@@ -109,7 +132,7 @@ class Runner:
         self,
         protocol: Protocol,
         options: Options,
-        judge: Judge,
+        judge: JudgeLike,
         *,
         workers: int = 32,
         budget: Budget | None = None,
@@ -169,7 +192,8 @@ class Runner:
                     queue.settle(place, None)
                     continue
                 try:
-                    verdict = await self._judge(sample)
+                    verdict = await replay(self.protocol, sample, self._answers, self.options)
+                    verdict = signed(verdict, sample, self.judge.name)
                     self.tally.count(verdict)
                     queue.settle(place, (seq, sample, verdict))
                 except Stopped:
@@ -201,22 +225,10 @@ class Runner:
             self.tally.stopped = None  # it came too late to leave anything out
         return self.tally
 
-    async def _judge(self, sample: Sample) -> Verdict:
-        """One sample, round by round."""
-        rounds = self.protocol.rounds(sample, self.options)
-        usage = Usage()
-        try:
-            asks = next(rounds)
-            while True:
-                if len(asks) == 1:
-                    replies = [await self._answer(asks[0])]
-                else:
-                    replies = await _all(self._answer(ask) for ask in asks)
-                for reply in replies:
-                    usage += reply.usage
-                asks = rounds.send(replies)
-        except StopIteration as finished:
-            return signed(finished.value, sample, self.judge, usage)
+    async def _answers(self, asks: list[Ask]) -> list[Reply | Unjudged]:
+        if len(asks) == 1:
+            return [await self._answer(asks[0])]
+        return await all_of(map(self._answer, asks))
 
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
         self._mind_budget()
@@ -253,20 +265,10 @@ class Runner:
         return asyncio.get_running_loop().call_later(seconds, self.stop, reason)
 
 
-def signed(verdict: Verdict, sample: Sample, judge: Judge, usage: Usage) -> Verdict:
-    """The verdict with who gave it and for how much; flagged where that was one of the answer's own kind."""
-    flags = (*verdict.flags, "self_judged") if judges_itself(judge.name, sample.model) else verdict.flags
-    return verdict.model_copy(update={"judge": judge.name, "usage": usage, "flags": flags})
-
-
-async def _all(answers: Iterable[asyncio.Future[Reply | Unjudged] | object]) -> list[Reply | Unjudged]:
-    """All answers in order. When one says stop, the others are still awaited, so that what they paid for is kept."""
-    results = await asyncio.gather(*answers, return_exceptions=True)  # type: ignore[arg-type]
-    errors = [result for result in results if isinstance(result, BaseException)]
-    if errors:
-        # What went wrong is news; that the others were stopped because of it is not.
-        raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
-    return results  # type: ignore[return-value]
+def signed(verdict: Verdict, sample: Sample, judge: str) -> Verdict:
+    """The verdict with who gave it; flagged where that was one of the answer's own kind."""
+    flags = (*verdict.flags, "self_judged") if judges_itself(judge, sample.model) else verdict.flags
+    return verdict.model_copy(update={"judge": judge, "flags": flags})
 
 
 class _AsTheyCome:

@@ -10,6 +10,7 @@ What the provider failed to answer stays open.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,15 +19,15 @@ from typing import Any
 
 from pydantic import Field
 
+from steelyard.engine.inputs import Input
+from steelyard.engine.journal import JournalledJudge
+from steelyard.engine.manifest import now
+from steelyard.engine.runner import replay, run_to_end, signed
 from steelyard.errors import InputError
-from steelyard.journal import JournalledJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.payload import one_line, parse_json
-from steelyard.manifest import now
 from steelyard.protocols import get_protocol
-from steelyard.records import Ask, Record, Reply, Sample, Unjudged, Usage, Verdict
-from steelyard.runner import signed
-from steelyard.runs import Input
+from steelyard.records import Ask, Record, Reply, Unjudged, Usage
 from steelyard.store import RunRow, Store
 
 URL = "/v1/chat/completions"
@@ -56,7 +57,7 @@ def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) 
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
         walker = _Walker(store, row, judge, {})
-        walker.walk(data, write)
+        run_to_end(walker.walk(data, write))
     return walker.result(len(written))
 
 
@@ -72,7 +73,7 @@ def take_in(store: Store, row: RunRow, judge: ChatJudge, data: Input, output: Pa
             answers[id] = body
     open_keys: set[str] = set()
     walker = _Walker(store, row, judge, answers)
-    walker.walk(data, lambda key, ask: open_keys.add(key))
+    run_to_end(walker.walk(data, lambda key, ask: open_keys.add(key)))
     unknown = sum(1 for key in answers if not walker.knows(key))
     if answers and unknown == len(answers):
         raise InputError(f"answers nothing that run {row.id} asked; is it another run's file?", file=str(output))
@@ -112,8 +113,16 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
         raise InputError(f"cannot be read: {error}", file=str(path)) from None
 
 
+class _Unanswered(Exception):
+    """A round with asks that nobody has answered yet."""
+
+    def __init__(self, asks: list[Ask]) -> None:
+        super().__init__()
+        self.asks = asks
+
+
 class _Walker:
-    """Drives every unfinished sample of a run as far as the journal and the new answers carry it."""
+    """Takes every unfinished sample of a run as far as the journal and the new answers carry it."""
 
     def __init__(self, store: Store, row: RunRow, judge: ChatJudge, answers: Mapping[str, Mapping[str, Any]]) -> None:
         self._store, self._row, self._judge, self._answers = store, row, judge, answers
@@ -124,7 +133,7 @@ class _Walker:
         self._paid: set[str] = set()
         self._taken = self._unusable = self._finished = 0
 
-    def walk(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
+    async def walk(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
         done = self._store.finished(self._row.id)
         self._finished = sum(done)
         waiting, rows = False, 0
@@ -136,14 +145,15 @@ class _Walker:
                 continue
             if seq < len(done) and done[seq]:
                 continue
-            outcome = self._through(sample)
-            if isinstance(outcome, Verdict):
-                self._store.add_verdict(self._row.id, seq, sample, outcome)
+            await asyncio.sleep(0)  # where Ctrl-C is heard
+            try:
+                verdict = await replay(self._protocol, sample, self._answers_to, self._options)
+                self._store.add_verdict(self._row.id, seq, sample, signed(verdict, sample, self._judge.name))
                 self._finished += 1
-                continue
-            waiting = True
-            for ask in outcome:
-                on_open(self._journal.key(ask), ask)
+            except _Unanswered as round:
+                waiting = True
+                for ask in round.asks:
+                    on_open(self._journal.key(ask), ask)
         is_complete = not (waiting or self._store.unaccounted(self._row.id, rows))
         manifest = {**self._row.manifest, "rows": rows} if is_complete else self._row.manifest
         state = "complete" if is_complete else "stopped"
@@ -156,21 +166,11 @@ class _Walker:
         """Whether this was ever an ask of this run."""
         return self._store.reply(key) is not None or self._store.unusable(self._row.id, key) is not None
 
-    def _through(self, sample: Sample) -> Verdict | list[Ask]:
-        """The sample's verdict, or the asks that nobody has answered yet."""
-        rounds = self._protocol.rounds(sample, self._options)
-        usage = Usage()
-        try:
-            asks = next(rounds)
-            while True:
-                replies = [self._answer(ask) for ask in asks]
-                known = [reply for reply in replies if reply is not None]
-                if len(known) < len(asks):
-                    return [ask for ask, reply in zip(asks, replies, strict=True) if reply is None]
-                usage = sum((reply.usage for reply in known), start=usage)
-                asks = rounds.send(known)
-        except StopIteration as end:
-            return signed(end.value, sample, self._judge, usage)
+    async def _answers_to(self, asks: list[Ask]) -> list[Reply | Unjudged]:
+        replies = [self._answer(ask) for ask in asks]
+        if unanswered := [ask for ask, reply in zip(asks, replies, strict=True) if reply is None]:
+            raise _Unanswered(unanswered)
+        return [reply for reply in replies if reply is not None]
 
     def _answer(self, ask: Ask) -> Reply | Unjudged | None:
         key = self._journal.key(ask)

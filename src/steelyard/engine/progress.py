@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Self, TextIO
 
-from steelyard.runner import Tally
+from steelyard.engine.runner import Tally
 
 Style = Literal["auto", "live", "plain", "json", "quiet"]
 SECONDS_BETWEEN = {"live": 0.1, "plain": 5.0, "json": 1.0}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, invalid_field
 from steelyard.judges.endpoint import Price
 
 # A price that was listed longer ago is marked as old.
@@ -32,7 +32,7 @@ class ListedPrice(NamedTuple):
 @cache
 def shipped() -> dict[str, ListedPrice]:
     """The list, by model."""
-    table = tomllib.loads((files("steelyard") / "prices.toml").read_text("utf-8"))
+    table = tomllib.loads((files("steelyard.judges") / "prices.toml").read_text("utf-8"))
     return {
         model: ListedPrice(Price.model_validate({k: v for k, v in listed.items() if k != "as_of"}), listed["as_of"])
         for model, listed in table["models"].items()
@@ -45,9 +45,7 @@ def price_of(model: str, own: Mapping[str, Mapping[str, Any]]) -> Price | None:
         try:
             return Price.model_validate(own[model])
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"]))
-            raise ConfigError(f"prices.{model!r}.{where}: {problem['msg']}") from None
+            raise ConfigError(f"prices.{model!r}.{invalid_field(error)}") from None
     found = listed_price(model)
     return found.price if found else None
 

@@ -3,109 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steelyard.engine.inputs import BAD_ROWS_KEPT, Input, input_of
+from steelyard.engine.journal import Memory, judge_of_run
+from steelyard.engine.manifest import check_unchanged, make_manifest, now
+from steelyard.engine.runner import Budget, Row, Runner, Tally
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, StoreError, Surface
-from steelyard.journal import Memory, judge_of_run
 from steelyard.judges.base import Judge
-from steelyard.judges.composed import described, voices_of
 from steelyard.judges.gate import Gate
-from steelyard.judges.masking import shown_body, shown_url
 from steelyard.judges.recorded import Recorder
 from steelyard.judges.routed import RoutedJudge
-from steelyard.manifest import data_file, file_sha256, make_manifest, now
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import main_reason
 from steelyard.reports.model import UNUSABLE, RunFailure, remedy
-from steelyard.runner import Budget, Row, Runner, Tally
-from steelyard.samples import read_samples
 from steelyard.store import RunRow, Store, Wording
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
-# How a manifest calls samples that were not in a file but given in Python.
-IN_MEMORY = "(in memory)"
-# Of an input without a readable row, so many bad ones are kept for the error.
-BAD_ROWS_KEPT = 1000
-# What a judge says of itself that shapes its answers; time limits and prices do not.
-SHAPING = ("base_url", "model", "body", "structured", "logprobs")
-SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
-TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed", "sure", "sample", "lists")
-PARTS = ("members", "escalate", "judge", "verifier", "first", "then")
 
 
 @dataclass(frozen=True)
-class Input:
-    """Where samples come from and how to read them; `given` are those that were read already."""
-
-    sources: Sequence[str]
-    fields: Mapping[str, str] = field(default_factory=dict)
-    encoding: str = "utf-8"
-    format: str | None = None
-    surface: Surface = Surface.flags
-    on_note: Callable[[str], None] = lambda note: None
-    given: Iterable[Sample | InputError] | None = None
-
-    def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
-        if self.given is not None:
-            return enumerate(self.given)
-        samples = read_samples(
-            self.sources,
-            protocol.kind,
-            fields=self.fields,
-            encoding=self.encoding,
-            format=self.format,
-            on_note=(lambda note: None) if quietly else self.on_note,
-            surface=self.surface,
-            needs_question=protocol.needs_question,
-        )
-        return enumerate(samples)
-
-    @cached_property
-    def described(self) -> list[dict[str, Any]]:
-        """What the manifest says of the data: each file with its hash, or what was given with its own."""
-        if self.given is None:
-            return [data_file(source) for source in self.sources]
-        digest, count = hashlib.sha256(), 0
-        for row in self.given:
-            count += 1
-            digest.update((str(row) if isinstance(row, InputError) else row.model_dump_json()).encode() + b"\n")
-        return [{"path": IN_MEMORY, "samples": count, "sha256": digest.hexdigest()}]
-
-    def check_readable(self, protocol: Protocol) -> None:
-        """A run needs a row that can be read. Standard input can be read only once, so it is not looked at here."""
-        if "-" in self.sources:
-            return
-        bad: list[InputError] = []
-        count = 0
-        for _, row in self.rows(protocol, quietly=True):
-            if not isinstance(row, InputError):
-                return
-            count += 1
-            if len(bad) < BAD_ROWS_KEPT:
-                bad.append(row)
-        raise NoReadableRow(bad, count, file=", ".join(self.sources))
-
-    def check(self, protocol: Protocol) -> None:
-        """A field, format or encoding that does not exist is an error before anything is made or paid for."""
-        self.rows(protocol)
-
-
-@dataclass(frozen=True)
-class How:
+class RunSettings:
     """How hard to drive the judge and when to stop by itself."""
 
     workers: int = 32
@@ -136,25 +66,25 @@ class Run:
         options: Options,
         judge: Judge,
         data: Input,
-        how: How,
+        settings: RunSettings,
         *,
         continued: bool = False,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
-        self._keeps_unreadable = continued or how.keeps_unreadable
-        self.memory = Memory(judge, store, row.id, fresh=how.fresh, continued=continued)
+        self._keeps_unreadable = continued or settings.keeps_unreadable
+        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, continued=continued)
         self.judge = self.memory.judge
         self.runner = Runner(
             protocol,
             options,
             # Outside the journal: a recording holds all that the run was told, also what was known before.
-            Recorder(self.judge, how.record) if how.record else self.judge,
-            workers=how.workers,
-            budget=how.budget,
+            Recorder(self.judge, settings.record) if settings.record else self.judge,
+            workers=settings.workers,
+            budget=settings.budget,
             # What the journal answers was paid for before; it must not use up the budget a second time.
             spent=lambda: self.memory.spent,
             silent=lambda: self.memory.silent,
-            gate=how.gate,
+            gate=settings.gate,
             in_order=False,
         )
         self.tally = self.runner.tally
@@ -166,7 +96,7 @@ class Run:
     ) -> Tally:
         """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
         with self.store.alone_with(self.row.id):
-            tally = await self._drive(on_verdict, on_bad_row, retry)
+            tally = await self._judge_open_rows(on_verdict, on_bad_row, retry)
         if not (tally.done or tally.skipped or tally.stopped or self._keeps_unreadable):
             bad = self.store.bad_rows(self.row.id)
             self.store.delete_run(self.row.id)
@@ -176,7 +106,9 @@ class Run:
     async def aclose(self) -> None:
         await self.runner.judge.aclose()
 
-    async def _drive(self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], retry: bool) -> Tally:
+    async def _judge_open_rows(
+        self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], retry: bool
+    ) -> Tally:
         self.store.update_run(self.row.id, state="running", finished=None, manifest=self.row.manifest)
         self.memory.retry(retry)
         done = self.store.finished(self.row.id, retry=retry)
@@ -230,7 +162,7 @@ class Run:
                 spent = self.store.spent_by_judge(self.row.id)
                 manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
             if isinstance(self.judge, RoutedJudge):
-                manifest["routing"] = self.memory.saved(len(voices_of(self.judge.first)))
+                manifest["routing"] = self.memory.saved(len(self.judge.first.voices()))
             self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
 
     def _failure(self, state: str, refusal: str) -> dict[str, Any] | None:
@@ -341,16 +273,16 @@ def start(
     judge_spec: str,
     prompts: Prompts,
     data: Input,
-    how: How,
+    settings: RunSettings,
     together: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
     same judge again when it is resumed; `name` is what the user calls the run."""
-    if not how.keeps_unreadable:
+    if not settings.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
-    manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": how.fresh}
+    manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
     if name:
         manifest["name"] = name
     if together:
@@ -361,7 +293,7 @@ def start(
         for prompt in prompts
         if prompt.id in manifest["prompts"]
     )
-    return Run(row, store, protocol, options, judge, data, how)
+    return Run(row, store, protocol, options, judge, data, settings)
 
 
 def earlier_date(store: Store, protocol: Protocol, judge: str, data: Input) -> tuple[str, str] | None:
@@ -384,7 +316,7 @@ def check_affordable(judge: Judge, budget: Budget) -> None:
     """A limit on money means nothing where nobody knows what a token costs."""
     limit, other = (budget.surface.setting(name).rstrip("=") for name in ("max_cost", "max_tokens"))
     instead = f", or use {other}" if budget.surface is Surface.flags else ""
-    for known in (described(voice.judge) for voice in voices_of(judge)):
+    for known in (voice.judge.described() for voice in judge.voices()):
         if budget.max_cost is not None and "price" in known and known["price"] is None:
             raise ConfigError(
                 f"{limit} needs the prices of {known['name']}: set "
@@ -393,73 +325,14 @@ def check_affordable(judge: Judge, budget: Budget) -> None:
             )
 
 
-def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:
+def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings: RunSettings) -> Run:
     """An earlier run, to be finished over the same data, by the same judge, in the same words."""
     row = store.run(name)
     check_unchanged(row, judge, prompts)
     protocol = get_protocol(row.protocol)
     options = protocol.parse_options(row.manifest["options"])
-    how = replace(how, fresh=bool(row.manifest.get("fresh")))
-    return Run(row, store, protocol, options, judge, input_of(row), how, continued=True)
-
-
-def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
-    """One run is one way of judging: with another model, parameter or prompt its numbers would mean nothing."""
-    if judge.name != row.judge:
-        raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
-    if not hasattr(judge, "fingerprint"):
-        return
-    then, today = row.manifest.get("judge", {}), described(judge)
-    words = {prompt.id: prompt.sha256 for prompt in prompts}
-    changed = differing(then, today)
-    changed += [
-        f"the prompt {id}"
-        for id, prompt in row.manifest.get("prompts", {}).items()
-        if words.get(id) != prompt["sha256"]
-    ]
-    if changed:
-        raise ConfigError(
-            f"{changed[0]} is not what it was when run {row.id} began; "
-            "put it back (--prompts, steelyard.toml, OPENAI_BASE_URL), or start a new run"
-        )
-
-
-def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
-    """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
-    # Earlier versions kept parameters as they were, secrets included.
-    then = {name: SHOWN[name](value) if name in SHOWN and value else value for name, value in then.items()}
-    found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]
-    for name in PARTS:
-        before, after = (_listed(side.get(name)) for side in (then, today))
-        if len(before) != len(after):
-            found.append(name)
-        for one, other in zip(before, after, strict=False):
-            found += [f"{part} of {one.get('name', name)}" for part in differing(one, other)]
-    return found
-
-
-def _listed(part: Any) -> list[Mapping[str, Any]]:
-    return list(part) if isinstance(part, list | tuple) else [part] if part else []
-
-
-def input_of(row: RunRow) -> Input:
-    """The input of an earlier run; refused where it has changed or cannot be read a second time."""
-    for data in row.manifest["data"]:
-        path = Path(data["path"])
-        if data["path"] == "-":
-            raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
-        if data["path"] == IN_MEMORY:
-            raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
-        if not path.is_file():
-            raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
-        if "sha256" in data and file_sha256(path) != data["sha256"]:
-            raise StoreError(f"{path} has changed since run {row.id}; start a new run")
-    return Input(
-        [data["path"] for data in row.manifest["data"]],
-        row.manifest["fields"],
-        row.manifest["encoding"],
-        row.manifest.get("format"),
-    )
+    settings = replace(settings, fresh=bool(row.manifest.get("fresh")))
+    return Run(row, store, protocol, options, judge, input_of(row), settings, continued=True)
 
 
 async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdict: OnVerdict) -> Tally:

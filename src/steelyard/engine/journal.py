@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from steelyard.errors import StoreError
-from steelyard.judges.base import Judge
-from steelyard.judges.composed import Voice, exchanged, fingerprint_of, voices_of
+from steelyard.judges.base import Judge, Voice
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
@@ -27,16 +26,15 @@ PROBE = Ask(task="atomic.split", language="en", data=SplitData(question="", answ
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
-    """Says exactly what was asked of whom: the judge's own fingerprint (prompt, model, parameters) where it
-    has one, else its name and the ask. A run that wants fresh replies has its own: those of others stay as they are."""
-    fingerprint = getattr(judge, "fingerprint", None)
-    parts = [fingerprint(ask) if fingerprint else judge.name, ask.key, str(repeat)]
+    """Says exactly what was asked of whom: the judge's fingerprint (prompt, model, parameters) and the ask. A run
+    that wants fresh replies has its own keys: those of others stay as they are."""
+    parts = [judge.fingerprint(ask), ask.key, str(repeat)]
     if fresh_in is not None:
         parts.append(fresh_in)
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:40]
 
 
-class JournalledJudge:
+class JournalledJudge(Judge):
     """Answers from the store where it can, else from the judge, and keeps the answer.
 
     `repeat` counts how often the same judge is asked the same, `place` the voices of the run: a panel has several.
@@ -56,7 +54,7 @@ class JournalledJudge:
         continued: bool = False,
         place: int | None = None,
     ) -> None:
-        self.judge, self.store, self.run, self.repeat = judge, store, run, repeat
+        self.judge, self.name, self.store, self.run, self.repeat = judge, judge.name, store, run, repeat
         self.place = repeat if place is None else place
         self.fresh, self.continued = fresh, continued
         self.retrying = False
@@ -65,10 +63,6 @@ class JournalledJudge:
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
         self._unwritten: list[tuple[str, StoredReply]] = []
         self._arrived: list[asyncio.Future[None]] = []
-
-    @property
-    def name(self) -> str:
-        return self.judge.name
 
     def key(self, ask: Ask) -> str:
         return reply_key(self.judge, ask, self.repeat, self.run if self.fresh else None)
@@ -183,7 +177,7 @@ class Memory:
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
-        repeats = told_apart(voices_of(judge))
+        repeats = told_apart(judge.voices())
         before = time * (1 + max(repeats))
 
         def remembering(voice: Voice) -> Judge:
@@ -194,7 +188,7 @@ class Memory:
             )
             return self.voices[-1]
 
-        self.judge = exchanged(judge, remembering)
+        self.judge = judge.exchanged(remembering)
 
     @property
     def spent(self) -> Usage:
@@ -249,7 +243,7 @@ def told_apart(voices: Sequence[Voice]) -> list[int]:
     taken: list[tuple[str, int]] = []
     for voice in voices:
         # One voice is never mistaken for another; its judge need not be asked who it is.
-        who = fingerprint_of(voice.judge, PROBE) if len(voices) > 1 else ""
+        who = voice.judge.fingerprint(PROBE) if len(voices) > 1 else ""
         taken.append((who, next(n for n in count(voice.repeat) if (who, n) not in taken)))
     return [repeat for _, repeat in taken]
 
@@ -266,16 +260,12 @@ def _leaves_out(ask: Ask, data: ReplyData) -> bool:
     return any((name, item.id) not in answered for name, items in ask.data.items().items() for item in items)
 
 
-class StoredJudge:
+class StoredJudge(Judge):
     """The replies that an earlier run used, and nothing else: what was not asked then is not answered now."""
 
     def __init__(self, store: Store, judge: str, run: str, place: int = 0, model: str | None = None) -> None:
-        self._store, self._judge, self._run, self._place, self._model = store, judge, run, place, model
+        self.name, self._store, self._run, self._place, self._model = judge, store, run, place, model
         self._exact = next(store.used_replies(run), None) is not None
-
-    @property
-    def name(self) -> str:
-        return self._judge
 
     def describe(self) -> dict[str, Any]:
         """Which model it was that replied, where the run says so."""
@@ -284,7 +274,7 @@ class StoredJudge:
     def fingerprint(self, ask: Ask) -> str:
         """What the run was told: another run of the same judge may have been told something else."""
         told = "\x00".join(stored.reply for stored in self._candidates(ask))
-        return f"{self._judge} {hashlib.sha256(told.encode()).hexdigest()}"
+        return f"{self.name} {hashlib.sha256(told.encode()).hexdigest()}"
 
     def recall(self, ask: Ask) -> tuple[StoredReply, ReplyData] | None:
         """The reply that the run used, as it was stored and as it is read."""
@@ -306,7 +296,7 @@ class StoredJudge:
         if self._exact:
             return []
         # A run of the first schema did not note what it used; what it paid for itself comes first.
-        found = [stored for stored in self._store.replies_to(ask.key) if stored.judge == self._judge]
+        found = [stored for stored in self._store.replies_to(ask.key) if stored.judge == self.name]
         return sorted(found, key=lambda stored: stored.run != self._run)
 
     async def aclose(self) -> None:
@@ -322,10 +312,10 @@ def judge_of_run(
     then: Mapping[str, Any] = {"name": row.judge, **row.manifest.get("judge", {})}
 
     def stored(voice: Voice) -> Judge:
-        described = getattr(voice.judge, "described", {})
+        described = voice.judge.describe()
         return around(StoredJudge(store, voice.judge.name, row.id, next(places), described.get("model")), described)
 
-    return exchanged(rebuilt(then, _Gone), stored)
+    return rebuilt(then, _Gone).exchanged(stored)
 
 
 def judge_of_stored_run(run: str, path: Path) -> Judge:
@@ -338,14 +328,14 @@ def judge_of_stored_run(run: str, path: Path) -> Judge:
         raise
 
 
-class _Gone:
+class _Gone(Judge):
     """A judge of an earlier run: who it was is known, but it cannot be asked any more."""
 
     def __init__(self, described: Mapping[str, Any]) -> None:
-        self.name, self.described = str(described["name"]), described
+        self.name, self._described = str(described["name"]), described
+
+    def describe(self) -> dict[str, Any]:
+        return dict(self._described)
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         return Unjudged(reason="not_recorded", detail=f"{self.name} judged an earlier run")
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""

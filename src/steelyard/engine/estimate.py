@@ -8,9 +8,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field
 
+from steelyard.engine.runner import Row, Runner
 from steelyard.errors import InputError
-from steelyard.judges.base import Judge
-from steelyard.judges.composed import Voice, described, exchanged, voices_of
+from steelyard.judges.base import Judge, Voice
 from steelyard.judges.endpoint import Price
 from steelyard.judges.panel import PanelJudge
 from steelyard.judges.routed import RoutedJudge
@@ -19,7 +19,6 @@ from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Data, Record, Reply, ReplyData, Usage
-from steelyard.runner import Row, Runner
 from steelyard.text import HAN, sentences
 
 TYPICAL_REASON = "a short sentence that says why this label fits"
@@ -48,7 +47,7 @@ class Estimate(Record):
     further_cost: float | None = Field(default=None, description="the same in US dollars")
 
 
-class StandIn:
+class StandIn(Judge):
     """A judge that sends nothing: it weighs the prompt and answers something of the right shape.
 
     One that stands in for a judge on this machine (`offline`) has nothing to send.
@@ -57,9 +56,13 @@ class StandIn:
     name = "estimate"
 
     def __init__(self, prompts: Prompts, price: Price | None, *, offline: bool = False) -> None:
-        self._prompts, self._price, self.offline = prompts, price, offline
+        self._prompts, self._price, self._offline = prompts, price, offline
         self.labelled, self.on_items = 0, Usage()
         self.on_labelled: Callable[[Ask], None] = lambda ask: None
+
+    @property
+    def offline(self) -> bool:
+        return self._offline
 
     async def answer(self, ask: Ask) -> Reply:
         if ask.data.items():
@@ -83,18 +86,14 @@ class StandIn:
             usage = usage.model_copy(update={"cost": self._price.of(usage)})
         return usage
 
-    async def aclose(self) -> None:
-        """Nothing to give back."""
-
 
 def standing_in(judge: Judge, prompts: Prompts) -> Judge:
     """The judge with a stand-in for each of its voices: a panel of three takes three times the calls."""
 
     def stand_in(voice: Voice) -> Judge:
-        price = getattr(getattr(voice.judge, "endpoint", None), "price", None)
-        return StandIn(prompts, price, offline=bool(described(voice.judge).get("offline")))
+        return StandIn(prompts, voice.judge.price, offline=voice.judge.offline)
 
-    return exchanged(judge, stand_in)
+    return judge.exchanged(stand_in)
 
 
 async def estimate(
@@ -139,7 +138,7 @@ async def estimate(
 def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
     """What a routed judge would pass on if its first judge were sure of nothing, beyond what was asked already; to be
     told when all asks have been answered."""
-    passed_to = [voice.judge for voice in voices_of(judge.then)] if isinstance(judge, RoutedJudge) else []
+    passed_to = [voice.judge for voice in judge.then.voices()] if isinstance(judge, RoutedJudge) else []
     stand_ins = [one for one in passed_to if isinstance(one, StandIn)]
     total = Usage()
 
@@ -156,7 +155,7 @@ def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
             cost=None if total.cost is None else max(0.0, total.cost - (asked.cost or 0)),
         )
 
-    first = voices_of(judge)[0].judge
+    first = judge.voices()[0].judge
     if isinstance(first, StandIn):
         first.on_labelled = weigh
     return told
@@ -175,7 +174,7 @@ def _sure(data: ReplyData, ask: Ask) -> ReplyData:
 
 def _further(judge: Judge) -> int:
     """How many more calls it would be if every ask that labels items had a split and a finding in it."""
-    first = voices_of(judge)[0].judge
+    first = judge.voices()[0].judge
     labelled = first.labelled if isinstance(first, StandIn) else 0
     calls = 0
     if isinstance(judge, VerifyingJudge):
@@ -186,7 +185,7 @@ def _further(judge: Judge) -> int:
 
 
 def _paid_voices(judge: Judge) -> int:
-    return sum(not getattr(voice.judge, "offline", False) for voice in voices_of(judge))
+    return sum(not voice.judge.offline for voice in judge.voices())
 
 
 def example(ask: Ask) -> dict[str, Any]:

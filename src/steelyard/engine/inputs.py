@@ -1,0 +1,112 @@
+"""Where the samples of a run come from, and how they are read again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from steelyard.engine.runner import Row
+from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
+from steelyard.protocols import Protocol
+from steelyard.records import Sample
+from steelyard.samples import read_samples
+from steelyard.store import RunRow
+
+# How a manifest calls samples that were not in a file but given in Python.
+IN_MEMORY = "(in memory)"
+# Of an input without a readable row, so many bad ones are kept for the error.
+BAD_ROWS_KEPT = 1000
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where samples come from and how to read them; `given` are those that were read already."""
+
+    sources: Sequence[str]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = "utf-8"
+    format: str | None = None
+    surface: Surface = Surface.flags
+    on_note: Callable[[str], None] = lambda note: None
+    given: Iterable[Sample | InputError] | None = None
+
+    def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
+        if self.given is not None:
+            return enumerate(self.given)
+        samples = read_samples(
+            self.sources,
+            protocol.kind,
+            fields=self.fields,
+            encoding=self.encoding,
+            format=self.format,
+            on_note=(lambda note: None) if quietly else self.on_note,
+            surface=self.surface,
+            needs_question=protocol.needs_question,
+        )
+        return enumerate(samples)
+
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
+        """What the manifest says of the data: each file with its hash, or what was given with its own."""
+        if self.given is None:
+            return [data_file(source) for source in self.sources]
+        digest, count = hashlib.sha256(), 0
+        for row in self.given:
+            count += 1
+            digest.update((str(row) if isinstance(row, InputError) else row.model_dump_json()).encode() + b"\n")
+        return [{"path": IN_MEMORY, "samples": count, "sha256": digest.hexdigest()}]
+
+    def check_readable(self, protocol: Protocol) -> None:
+        """A run needs a row that can be read. Standard input can be read only once, so it is not looked at here."""
+        if "-" in self.sources:
+            return
+        bad: list[InputError] = []
+        count = 0
+        for _, row in self.rows(protocol, quietly=True):
+            if not isinstance(row, InputError):
+                return
+            count += 1
+            if len(bad) < BAD_ROWS_KEPT:
+                bad.append(row)
+        raise NoReadableRow(bad, count, file=", ".join(self.sources))
+
+    def check(self, protocol: Protocol) -> None:
+        """A field, format or encoding that does not exist is an error before anything is made or paid for."""
+        self.rows(protocol)
+
+
+def input_of(row: RunRow) -> Input:
+    """The input of an earlier run; refused where it has changed or cannot be read a second time."""
+    for data in row.manifest["data"]:
+        path = Path(data["path"])
+        if data["path"] == "-":
+            raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
+        if data["path"] == IN_MEMORY:
+            raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
+        if not path.is_file():
+            raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
+        if "sha256" in data and file_sha256(path) != data["sha256"]:
+            raise StoreError(f"{path} has changed since run {row.id}; start a new run")
+    return Input(
+        [data["path"] for data in row.manifest["data"]],
+        row.manifest["fields"],
+        row.manifest["encoding"],
+        row.manifest.get("format"),
+    )
+
+
+def data_file(source: str) -> dict[str, Any]:
+    """What a manifest says of a file of samples."""
+    path = Path(source)
+    if source == "-" or not path.is_file():
+        return {"path": source}
+    return {"path": source, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,117 @@
+"""How a run came about: enough to say why two runs differ, to do one again, and to see that it is still the same."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from steelyard.engine.journal import PROBE
+from steelyard.errors import ConfigError
+from steelyard.judges.base import Judge
+from steelyard.judges.masking import shown_body, shown_url
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol
+from steelyard.protocols.common import Options
+from steelyard.store import RunRow
+
+PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
+# What a judge says of itself that shapes its answers; time limits and prices do not.
+SHAPING = ("base_url", "model", "body", "structured", "logprobs")
+SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
+TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed", "sure", "sample", "lists")
+PARTS = ("members", "escalate", "judge", "verifier", "first", "then")
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def make_manifest(
+    protocol: Protocol,
+    options: Options,
+    judge: Judge,
+    prompts: Prompts,
+    data: Sequence[Mapping[str, Any]],
+    fields: Mapping[str, str],
+    encoding: str,
+) -> dict[str, Any]:
+    described = judge.described()
+    is_verified = described.get("kind") == "verifying"
+    return {
+        "protocol": {"name": protocol.name, "version": protocol.version},
+        "options": options.model_dump(mode="json"),
+        "prompts": {
+            prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
+            for prompt in prompts
+            if prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
+            or (prompt.task == "verify" and is_verified)
+            or (protocol.name == "scorecard" and prompt.task == "atomic.split")
+        },
+        "judge": described,
+        "data": list(data),
+        "fields": dict(fields),
+        "encoding": encoding,
+        "packages": dict(_versions(PACKAGES)),
+        "python": platform.python_version(),
+        "commit": _commit(),
+    }
+
+
+def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
+    """One run is one way of judging: with another model, parameter or prompt its numbers would mean nothing."""
+    if judge.name != row.judge:
+        raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
+    if judge.fingerprint(PROBE) == judge.name:
+        return  # it does not say what its answers depend on
+    then, today = row.manifest.get("judge", {}), judge.described()
+    words = {prompt.id: prompt.sha256 for prompt in prompts}
+    changed = differing(then, today)
+    changed += [
+        f"the prompt {id}"
+        for id, prompt in row.manifest.get("prompts", {}).items()
+        if words.get(id) != prompt["sha256"]
+    ]
+    if changed:
+        raise ConfigError(
+            f"{changed[0]} is not what it was when run {row.id} began; "
+            "put it back (--prompts, steelyard.toml, OPENAI_BASE_URL), or start a new run"
+        )
+
+
+def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
+    """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
+    # Earlier versions kept parameters as they were, secrets included.
+    then = {name: SHOWN[name](value) if name in SHOWN and value else value for name, value in then.items()}
+    found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]
+    for name in PARTS:
+        before, after = (_listed(side.get(name)) for side in (then, today))
+        if len(before) != len(after):
+            found.append(name)
+        for one, other in zip(before, after, strict=False):
+            found += [f"{part} of {one.get('name', name)}" for part in differing(one, other)]
+    return found
+
+
+def _listed(part: Any) -> list[Mapping[str, Any]]:
+    return list(part) if isinstance(part, list | tuple) else [part] if part else []
+
+
+def _versions(names: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for name in names:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
+
+
+def _commit() -> str | None:
+    """The commit of the folder the user works in, where it is a git checkout."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

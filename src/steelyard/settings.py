@@ -1,0 +1,122 @@
+"""What the user asked for: steelyard.toml and the environment, read here only; flags are laid over them by the CLI."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from steelyard.errors import ConfigError, Surface, invalid_field
+from steelyard.prompts import Prompts
+
+FILE = "steelyard.toml"
+STORE = Path(".steelyard") / "store.db"
+DEFAULT_MODEL = "gpt-4o-mini"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunDefaults(Strict):
+    """The [run] table: what flags would otherwise say each time."""
+
+    judge: str | None = None
+    language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
+    store: Path | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    prompts: tuple[Path, ...] = ()
+
+
+class SettingsFile(Strict):
+    """A whole steelyard.toml."""
+
+    run: RunDefaults = RunDefaults()
+    judges: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+
+
+class JudgeChoice(NamedTuple):
+    """Which judge a user gets, and why this one; no reason is needed where it was named on the spot."""
+
+    name: str
+    why: str = ""
+
+
+class Settings:
+    """One file with one environment; `source` is the file's path, `surface` where the user is."""
+
+    def __init__(
+        self, file: SettingsFile, environment: Mapping[str, str], source: str, surface: Surface = Surface.flags
+    ) -> None:
+        self.environment, self.source, self.surface = environment, source, surface
+        self.run, self.judges, self.options, self.prices = file.run, file.judges, file.options, file.prices
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        surface: Surface = Surface.flags,
+    ) -> Settings:
+        """From the named file, else from steelyard.toml here, else the defaults."""
+        environment = os.environ if environment is None else environment
+        named = path or environment.get("STEELYARD_CONFIG")
+        file = Path(named or FILE)
+        if not named and not file.exists():
+            return cls(SettingsFile(), environment, FILE, surface)
+        try:
+            settings = SettingsFile.model_validate(tomllib.loads(file.read_text("utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: cannot be read: {error}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{file}: not valid TOML: {error}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{file}: {invalid_field(error)}") from error
+        return cls(settings, environment, str(file), surface)
+
+    @property
+    def folder(self) -> Path:
+        """What paths in the file are relative to."""
+        return Path(self.source).parent
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The shipped prompts with the user's own laid over them."""
+        return Prompts.shipped().with_files(self.folder / path for path in self.run.prompts)
+
+    def store_path(self, given: Path | None = None) -> Path:
+        """Where runs are kept: as named, else as the environment says, else as the file does, beside it."""
+        if named := given or self.environment.get("STEELYARD_STORE"):
+            return Path(named)
+        return self.folder / self.run.store if self.run.store else STORE
+
+    @property
+    def token(self) -> str | None:
+        """What the viewer asks of every request, where the environment says so."""
+        return self.environment.get("STEELYARD_TOKEN") or None
+
+    def choose(self, name: str | None) -> JudgeChoice:
+        """The judge by the name given here, else in the environment, in the file, by a key, else `embedded`."""
+        if name:
+            return JudgeChoice(name)
+        if by_variable := self.environment.get("STEELYARD_JUDGE"):
+            return JudgeChoice(by_variable, "STEELYARD_JUDGE names it")
+        if self.run.judge:
+            return JudgeChoice(self.run.judge, f"run.judge in {self.source} names it")
+        if not self.environment.get("OPENAI_API_KEY"):
+            return JudgeChoice("embedded", "no judge is named and OPENAI_API_KEY is not set")
+        elsewhere = self.environment.get("OPENAI_BASE_URL")
+        model = self.environment.get("OPENAI_MODEL") or (None if elsewhere else DEFAULT_MODEL)
+        if model:
+            return JudgeChoice(f"openai:{model}", "no judge is named and OPENAI_API_KEY is set")
+        why = "no judge is named, and OPENAI_MODEL does not say what to ask at OPENAI_BASE_URL"
+        return JudgeChoice("embedded", why)
