@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.agreement import Summary, figures_for
+from steelyard.agreement import AgreementSummary, figures_for
 
 
 def test_a_template_is_filled_literally() -> None:
     """A judge named like a placeholder is no placeholder, and unknown or unclosed braces stay."""
-    named = Summary(judge="{n}", balanced_accuracy=1.0, sets=("a",), n=10, date="d")
+    named = AgreementSummary(judge="{n}", balanced_accuracy=1.0, sets=("a",), n=10, date="d")
     assert named.fill("{judge} {unknown} {n} {") == "{n} {unknown} 10 {"
     assert named.fill("{balanced_accuracy}") == "1.00"
 

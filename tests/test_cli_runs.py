@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, lines_of, point_to
 from endpoint import Loopback, Status
-from steelyard.cli.results import Source
+from steelyard.cli.results import ResultsSource
 from steelyard.errors import StoreError
 
 
@@ -73,7 +73,7 @@ def test_show_is_the_manifest(steelyard: Steelyard) -> None:
 def test_what_a_report_reads_is_closed_again(steelyard: Steelyard) -> None:
     """A run's store does not stay open until the process ends."""
     two_runs(steelyard)
-    found = Source("1", None, None)
+    found = ResultsSource("1", None, None)
     store = found.store
     assert next(found.verdicts())
     del found

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from command import DIALOGUE, EXAMPLES, RAG, Steelyard, facts, lines_of, point_to, write_lines
 from endpoint import Loopback
 from steelyard.engine import estimate as estimate_module
-from steelyard.engine.estimate import Estimate, StandIn, estimate, example, tokens
+from steelyard.engine.estimate import RunEstimate, StandIn, estimate, example, tokens
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Row, Runner
 from steelyard.errors import InputError
@@ -124,7 +124,7 @@ def rows(count: int, read: list[int]) -> Iterator[Row]:
         yield place, RagSample(id=str(place), question="Q?", answer="It is so.", references=("It is so.",))
 
 
-def estimated(count: int, total: int | None, read: list[int]) -> Estimate:
+def estimated(count: int, total: int | None, read: list[int]) -> RunEstimate:
     protocol = get_protocol("atomic")
     options = protocol.parse_options({"date": "2026-03-02"})
     price = Price(prompt=1, completion=1)

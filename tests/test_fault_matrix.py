@@ -21,7 +21,7 @@ from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.errors import JudgeError
 from steelyard.factory import JudgeFactory
-from steelyard.judges.gate import Limits
+from steelyard.judges.limiter import Limits
 from steelyard.protocols import get_protocol
 from steelyard.records import Verdict
 from steelyard.settings import Settings, SettingsFile
@@ -114,9 +114,9 @@ async def judged(
     known: Settings, store: Store, name: str, samples: Path, resumed: str | None = None
 ) -> tuple[str, str]:
     """Start a run, or go on with one and ask again for what failed; its id and what ended it."""
-    protocol, gate = get_protocol("atomic"), Limits(concurrency=4).gate()
-    judge = JudgeFactory(known, gate=gate).judge(name)
-    how = runs.RunSettings(workers=4, gate=gate)
+    protocol, limiter = get_protocol("atomic"), Limits(concurrency=4).limiter()
+    judge = JudgeFactory(known, limiter=limiter).judge(name)
+    how = runs.RunSettings(workers=4, limiter=limiter)
     if resumed:
         run = runs.continue_(store, resumed, judge, known.prompts, how)
     else:

@@ -12,7 +12,7 @@ from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint, Price
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, Unjudged, Usage
 from steelyard.tasks import SplitData, SplitReply
@@ -171,7 +171,7 @@ async def test_structured_output_is_negotiated_and_remembered(
 async def test_concurrent_first_asks_probe_once() -> None:
     """Fifty asks at once step down once, not fifty times."""
     with Loopback(GOOD, accepts=("text",), latency=0.02) as server:
-        judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=Gate(50))
+        judge = ChatJudge(server.endpoint(), PlainPrompts(), limiter=Limiter(50))
         results = await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(50)))
         await judge.aclose()
     assert all(isinstance(result, Reply) for result in results)
@@ -532,19 +532,19 @@ async def test_the_gate_bounds_calls_in_flight_retries_included() -> None:
     """However many asks wait, the server never sees more than the limit, and pauses do not hold a slot."""
     with Loopback(GOOD, latency=0.01) as server:
         server.script(*[Status(503, latency=0.01)] * 10)
-        gate = Gate(4)
-        judge = ChatJudge(server.endpoint(retries=12), PlainPrompts(), gate=gate)
+        limiter = Limiter(4)
+        judge = ChatJudge(server.endpoint(retries=12), PlainPrompts(), limiter=limiter)
         results = await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(40)))
         await judge.aclose()
     assert all(isinstance(result, Reply) for result in results)
     assert len(server.requests) == 50
-    assert server.max_in_flight == gate.peak == 4
-    assert gate.in_flight == 0
+    assert server.max_in_flight == limiter.peak == 4
+    assert limiter.in_flight == 0
 
 
 def test_a_judge_works_in_one_event_loop_after_another(server: Loopback) -> None:
-    """Two runs may share a judge that was closed between them, even where asks had to wait at the gate."""
-    judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=Gate(1))
+    """Two runs may share a judge that was closed between them, even where asks had to wait at the limiter."""
+    judge = ChatJudge(server.endpoint(), PlainPrompts(), limiter=Limiter(1))
 
     async def several() -> None:
         for result in await asyncio.gather(*(judge.answer(make_ask(str(n))) for n in range(3))):
@@ -557,17 +557,17 @@ def test_a_judge_works_in_one_event_loop_after_another(server: Loopback) -> None
 
 
 async def test_a_cancelled_ask_gives_its_slot_back(server: Loopback) -> None:
-    """Stopping a run leaves the gate free."""
+    """Stopping a run leaves the limiter free."""
     server.script(Hang())
-    gate = Gate(1)
-    judge = ChatJudge(server.endpoint(), PlainPrompts(), gate=gate)
+    limiter = Limiter(1)
+    judge = ChatJudge(server.endpoint(), PlainPrompts(), limiter=limiter)
     task = asyncio.create_task(judge.answer(make_ask()))
     await asyncio.sleep(0.1)
-    assert gate.in_flight == 1
+    assert limiter.in_flight == 1
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert gate.in_flight == 0
+    assert limiter.in_flight == 0
     replied(await judge.answer(make_ask()))
     await judge.aclose()
 

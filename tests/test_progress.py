@@ -12,7 +12,7 @@ import pytest
 from command import Steelyard, fact_server, facts, judge_facts, point_to, write_lines
 from endpoint import Status
 from steelyard.engine import progress
-from steelyard.engine.progress import Progress, line, snapshot
+from steelyard.engine.progress import ProgressLine, line, snapshot
 from steelyard.engine.runner import Tally
 from steelyard.records import Usage, Verdict
 
@@ -57,7 +57,7 @@ def test_the_line_says_it_in_one_line() -> None:
 
 
 def shown(style: Any, stream: io.StringIO, ticks: int = 3) -> str:
-    with Progress(style, tally(), lambda: 1, stream) as running:
+    with ProgressLine(style, tally(), lambda: 1, stream) as running:
         for _ in range(ticks):
             running.tick()
     return stream.getvalue()

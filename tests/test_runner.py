@@ -15,7 +15,7 @@ import pytest
 from command import process_environment
 from steelyard.engine.runner import Budget, Row, Runner, run_to_end
 from steelyard.errors import InputError, JudgeError, StoreError
-from steelyard.judges.gate import Gate, Stopped
+from steelyard.judges.limiter import Limiter, Stopped
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, RagSample, Reply, Rounds, Unjudged, Usage, Verdict
 from steelyard.tasks import SplitData, SplitReply
@@ -43,15 +43,15 @@ class Facts:
         self,
         delay: Callable[[int], float] = lambda number: 0.0,
         trouble: Callable[[Ask], Exception | Unjudged | None] = lambda ask: None,
-        gate: Gate | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
-        self.delay, self.trouble, self.gate = delay, trouble, gate
+        self.delay, self.trouble, self.limiter = delay, trouble, limiter
         self.begun: list[tuple[str, int]] = []
         self.ended: list[tuple[str, int]] = []
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        if self.gate:
-            async with self.gate:
+        if self.limiter:
+            async with self.limiter:
                 return await self._call(ask)
         return await self._call(ask)
 
@@ -217,21 +217,21 @@ def test_a_budget_that_cannot_be_kept_is_not_pretended(limit: str) -> None:
 
 async def test_calls_in_flight_are_part_of_the_budget() -> None:
     """With many calls at once the limit is met about as exactly as with one: they are counted before they end."""
-    gate = Gate(16)
-    judge = Facts(lambda number: 0.01, gate=gate)
-    tally = await runner(judge, workers=64, gate=gate, budget=Budget(max_cost=1.0)).run(Source(1000), Kept())
+    limiter = Limiter(16)
+    judge = Facts(lambda number: 0.01, limiter=limiter)
+    tally = await runner(judge, workers=64, limiter=limiter, budget=Budget(max_cost=1.0)).run(Source(1000), Kept())
     assert tally.stopped == "--max-cost 1 reached"
     assert len(judge.begun) == len(judge.ended)
     assert 84 <= len(judge.begun) <= 101
 
 
 async def test_a_time_limit_does_not_wait_for_the_next_ask() -> None:
-    """When all who are at work wait at the gate, the limit still ends them; the call in flight finishes."""
-    gate = Gate(1)
-    judge, kept = Facts(lambda number: 0.3, gate=gate), Kept()
+    """When all who are at work wait at the limiter, the limit still ends them; the call in flight finishes."""
+    limiter = Limiter(1)
+    judge, kept = Facts(lambda number: 0.3, limiter=limiter), Kept()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    tally = await runner(judge, workers=8, gate=gate, budget=Budget(max_seconds=0.1)).run(Source(8), kept)
+    tally = await runner(judge, workers=8, limiter=limiter, budget=Budget(max_seconds=0.1)).run(Source(8), kept)
     assert tally.stopped == "--max-time 0.1s reached"
     assert (len(judge.begun), len(judge.ended)) == (1, 1)
     assert loop.time() - began < 0.6
@@ -249,10 +249,10 @@ async def test_a_limit_that_comes_too_late_stops_nothing() -> None:
 
 
 async def test_a_polite_stop_finishes_what_is_in_flight_and_no_more() -> None:
-    """Asks that wait at the gate are not sent any more, though they were let go before."""
-    gate = Gate(2)
-    judge, kept = Facts(lambda number: 0.05, gate=gate), Kept()
-    driver = runner(judge, workers=50, gate=gate)
+    """Asks that wait at the limiter are not sent any more, though they were let go before."""
+    limiter = Limiter(2)
+    judge, kept = Facts(lambda number: 0.05, limiter=limiter), Kept()
+    driver = runner(judge, workers=50, limiter=limiter)
     asyncio.get_running_loop().call_later(0.02, driver.stop, "interrupted")
     tally = await driver.run(Source(100), kept)
     assert tally.stopped == "interrupted"
@@ -262,23 +262,23 @@ async def test_a_polite_stop_finishes_what_is_in_flight_and_no_more() -> None:
 
 async def test_a_stop_ends_pauses_before_calls() -> None:
     """Nobody waits out a Retry-After or a turn in the pace for a call that will not be made."""
-    gate = Gate(1)
-    waiting = asyncio.ensure_future(gate.wait(asyncio.sleep(60)))
+    limiter = Limiter(1)
+    waiting = asyncio.ensure_future(limiter.wait(asyncio.sleep(60)))
     await asyncio.sleep(0)
-    gate.close()
+    limiter.close()
     with pytest.raises(Stopped):
         await asyncio.wait_for(waiting, 1)
     with pytest.raises(Stopped):
-        await gate.wait(asyncio.sleep(60))
+        await limiter.wait(asyncio.sleep(60))
     with pytest.raises(Stopped):
-        async with gate:
+        async with limiter:
             pass
 
 
 async def test_a_pause_that_is_cancelled_is_cancelled() -> None:
-    """A second Ctrl-C is no polite stop, closed gate or not."""
-    gate = Gate(1)
-    waiting = asyncio.ensure_future(gate.wait(asyncio.sleep(60)))
+    """A second Ctrl-C is no polite stop, closed limiter or not."""
+    limiter = Limiter(1)
+    waiting = asyncio.ensure_future(limiter.wait(asyncio.sleep(60)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -13,10 +13,10 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from steelyard.stats import paired
-from steelyard.stats.paired import Difference, difference, holm, samples_to_decide, sign_test, swap_test
+from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide, sign_test, swap_test
 
 
-def diff(a: np.ndarray, b: np.ndarray, cluster: np.ndarray | None = None, span: float = 1.0) -> Difference:
+def diff(a: np.ndarray, b: np.ndarray, cluster: np.ndarray | None = None, span: float = 1.0) -> PairedDifference:
     found = difference(
         np.asarray(a, float), np.asarray(b, float), np.arange(len(a)) if cluster is None else cluster, span
     )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeding import RAG
-from steelyard.judges.voting import Ballot, Bar, Merged, label_fields, merge, poll
+from steelyard.judges.voting import Ballot, Merged, VoteThreshold, label_fields, merge, poll
 from steelyard.protocols.common import numbered
 from steelyard.records import Ask, Data, ReplyData
 from steelyard.tasks import (
@@ -51,8 +51,8 @@ def reply(*atoms: dict[str, Any], fallback: bool = False) -> AtomicReply:
     return AtomicReply.model_validate({"atoms": atoms, "fallback": fallback})
 
 
-def voted(replies: Sequence[ReplyData | None], ask: Ask | None = None, bar: Bar | None = None) -> Merged:
-    return merge(ask or atoms_ask(), [Ballot(one) for one in replies], bar or Bar())
+def voted(replies: Sequence[ReplyData | None], ask: Ask | None = None, bar: VoteThreshold | None = None) -> Merged:
+    return merge(ask or atoms_ask(), [Ballot(one) for one in replies], bar or VoteThreshold())
 
 
 # --- the winner --------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_levels_are_voted_on_by_all() -> None:
 def test_who_left_an_item_out_has_no_vote_on_it() -> None:
     """Labels are counted among those who gave one; without a quorum of them the item is missing, to be asked again."""
     replies = [reply(atom("correct", 1), atom("wrong", 2)), reply(atom("correct", 1)), reply(atom("wrong", 1))]
-    merged = voted(replies, atoms_ask(2), Bar(quorum=2))
+    merged = voted(replies, atoms_ask(2), VoteThreshold(quorum=2))
     assert [label.id for label in merged.reply.atoms] == [1]  # type: ignore[attr-defined]
     assert [label.id for label in voted(replies, atoms_ask(2)).reply.atoms] == [1, 2]  # type: ignore[attr-defined]
 
@@ -202,9 +202,9 @@ def test_doubt_is_an_abstention() -> None:
     ask = Ask(task="scorecard.judge", language="en", data=data, reply=ScorecardReply)
     doubt = ScorecardReply.model_validate({"unsure": [{"items": "key_points", "id": 1, "reason": "cannot tell"}]})
     sure = ScorecardReply.model_validate({"key_points": [{"id": 1, "label": "covered"}]})
-    merged = voted([doubt, sure], ask, Bar(quorum=2))
+    merged = voted([doubt, sure], ask, VoteThreshold(quorum=2))
     assert merged.reply.key_points[0].label == "covered"  # type: ignore[attr-defined]
-    merged = voted([doubt, doubt], ask, Bar(quorum=2))
+    merged = voted([doubt, doubt], ask, VoteThreshold(quorum=2))
     assert [one.reason for one in merged.reply.unsure] == ["cannot tell"]  # type: ignore[attr-defined]
 
 

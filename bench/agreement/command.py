@@ -17,7 +17,7 @@ from agreement.run import SETS, Bench, Result
 from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import SteelyardError
 from steelyard.factory import JudgeFactory
-from steelyard.judges.gate import Limits
+from steelyard.judges.limiter import Limits
 from steelyard.settings import Settings
 from steelyard.store import Store
 
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 async def _measure(given: argparse.Namespace) -> Result:
     config = Settings.load(given.config)
     limits = Limits(concurrency=given.concurrency)
-    bare = JudgeFactory(config, gate=limits.gate()).judge(given.judge)
+    bare = JudgeFactory(config, limiter=limits.limiter()).judge(given.judge)
     given.results.mkdir(parents=True, exist_ok=True)
     file = given.results / f"{file_name(bare.name)}.json"
     earlier: dict[str, Any] = json.loads(file.read_text("utf-8")) if given.add and file.exists() else {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.agreement import Figure, read
+from steelyard.agreement import AgreementFigure, read
 
 HEAD = "# How far judges agree with people. Written by `python bench/agreement JUDGE --write docs/agreement.md`.\n"
 KEPT = ("balanced accuracy", "accuracy", "macro-F1", "AUC", "abstained")
@@ -24,7 +24,7 @@ def write_figures(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     path.write_text("\n".join([HEAD, *blocks]), "utf-8")
 
 
-def figures_of(result: Mapping[str, Any]) -> Iterator[Figure]:
+def figures_of(result: Mapping[str, Any]) -> Iterator[AgreementFigure]:
     """The figures of one judge that are worth a line."""
     for name, measured in result["sets"].items():
         if name == "planted":
@@ -34,7 +34,7 @@ def figures_of(result: Mapping[str, Any]) -> Iterator[Figure]:
         elif "figures" in measured:
             yield from _figures(result, name, measured["figures"], KEPT)
     if speed := result["sets"].get("speed"):
-        yield Figure(
+        yield AgreementFigure(
             judge=result["judge"],
             set="speed",
             measure="samples a second",
@@ -46,13 +46,13 @@ def figures_of(result: Mapping[str, Any]) -> Iterator[Figure]:
 
 def _figures(
     result: Mapping[str, Any], name: str, figures: Mapping[str, Any], wanted: Sequence[str]
-) -> Iterator[Figure]:
+) -> Iterator[AgreementFigure]:
     for measure in wanted:
         if (found := figures.get(measure)) and found["value"] is not None:
-            yield Figure(judge=result["judge"], set=name, measure=measure, date=result["date"], **found)
+            yield AgreementFigure(judge=result["judge"], set=name, measure=measure, date=result["date"], **found)
 
 
-def _block(figure: Figure) -> str:
+def _block(figure: AgreementFigure) -> str:
     # JSON's strings and numbers are TOML's too.
     values = figure.model_dump(exclude_none=True)
     return "[[figures]]\n" + "".join(

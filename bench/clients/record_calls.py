@@ -7,7 +7,7 @@ from meter import TOLD, URL, samples
 
 import steelyard
 from steelyard.factory import JudgeFactory
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.settings import Settings
 
 
@@ -22,7 +22,7 @@ def evaluate(rows: list[dict[str, object]], judge: object) -> None:
 
 config = Settings.load()
 # Wide enough that a round is never held up: the stub tells rounds apart by what is in flight together.
-judge = JudgeFactory(config, gate=Gate(1000)).judge("stub")
+judge = JudgeFactory(config, limiter=Limiter(1000)).judge("stub")
 rows = samples()
 # The first calls find out what the endpoint accepts; they are not part of the work.
 evaluate([{**rows[0], "question": "Unit-warm: does it work?"}], judge)

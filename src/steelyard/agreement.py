@@ -16,7 +16,7 @@ HEADLINE = "balanced accuracy"
 """The figure that says most in one number: a judge that always gives the same label gets one half."""
 
 
-class Figure(BaseModel):
+class AgreementFigure(BaseModel):
     """One measured number. `judge` is a name or a pattern of names (`local:*1.5b*`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,7 +31,7 @@ class Figure(BaseModel):
     date: str
 
 
-class Summary(BaseModel):
+class AgreementSummary(BaseModel):
     """What one line can say of a judge: the mean balanced accuracy over the public sets it was measured on."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,18 +71,18 @@ class Summary(BaseModel):
         return "".join(filled)
 
 
-def figures_for(judge: str, path: Path | None = None) -> list[Figure]:
+def figures_for(judge: str, path: Path | None = None) -> list[AgreementFigure]:
     """What was measured of this judge, set by set; nothing for one that was not measured."""
     name = judge.casefold()
     return [figure for figure in _figures(path) if fnmatchcase(name, figure.judge.casefold())]
 
 
-def summary(judge: str, path: Path | None = None) -> Summary | None:
+def summary(judge: str, path: Path | None = None) -> AgreementSummary | None:
     """The judge's agreement in one number, or None where nobody measured it."""
     found = [figure for figure in figures_for(judge, path) if figure.measure == HEADLINE]
     if not found:
         return None
-    return Summary(
+    return AgreementSummary(
         judge=judge,
         balanced_accuracy=sum(figure.value for figure in found) / len(found),
         sets=tuple(figure.set for figure in found),
@@ -91,14 +91,14 @@ def summary(judge: str, path: Path | None = None) -> Summary | None:
     )
 
 
-def _figures(path: Path | None) -> tuple[Figure, ...]:
+def _figures(path: Path | None) -> tuple[AgreementFigure, ...]:
     return _shipped() if path is None else read(path.read_text("utf-8"))
 
 
 @cache
-def _shipped() -> tuple[Figure, ...]:
+def _shipped() -> tuple[AgreementFigure, ...]:
     return read((files("steelyard") / FILE).read_text("utf-8"))
 
 
-def read(text: str) -> tuple[Figure, ...]:
-    return tuple(Figure.model_validate(entry) for entry in tomllib.loads(text).get("figures", ()))
+def read(text: str) -> tuple[AgreementFigure, ...]:
+    return tuple(AgreementFigure.model_validate(entry) for entry in tomllib.loads(text).get("figures", ()))

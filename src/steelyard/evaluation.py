@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
 from steelyard.judges.base import Judge, JudgeLike, as_judge
-from steelyard.judges.gate import Gate, Limits
+from steelyard.judges.limiter import Limiter, Limits
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
@@ -135,7 +135,7 @@ class _Asked:
     spec: str
     prompts: Prompts
     workers: int
-    gate: Gate | None
+    limiter: Limiter | None
 
 
 def _asked(
@@ -154,9 +154,9 @@ def _asked(
     _check_name(judge)
     settings = Settings.load(surface=Surface.python)
     limits = Limits(concurrency=most)
-    gate, known = limits.gate(), settings.prompts.with_texts(protocol.prompts).with_files(files)
+    limiter, known = limits.limiter(), settings.prompts.with_texts(protocol.prompts).with_files(files)
     spec = settings.choose(judge).name
-    return _Asked(JudgeFactory(settings, known, gate).judge(spec), spec, known, limits.samples_at_once, gate)
+    return _Asked(JudgeFactory(settings, known, limiter).judge(spec), spec, known, limits.samples_at_once, limiter)
 
 
 async def _judged(
@@ -171,9 +171,9 @@ async def _judged(
     """Judge without keeping anything."""
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
-    runner = Runner(protocol, options, asked.judge, workers=asked.workers, budget=budget, gate=asked.gate)
+    runner = Runner(protocol, options, asked.judge, workers=asked.workers, budget=budget, limiter=asked.limiter)
     runner.tally.total = _count(data)
-    with _shown(progress, runner.tally, asked.gate) as tick:
+    with _shown(progress, runner.tally, asked.limiter) as tick:
 
         def keep(_: int, sample: Sample, verdict: Verdict) -> None:
             judged.append((sample, verdict))
@@ -210,7 +210,7 @@ async def _kept(
         if not is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
-        settings = runs.RunSettings(asked.workers, budget, gate=asked.gate)
+        settings = runs.RunSettings(asked.workers, budget, limiter=asked.limiter)
         try:
             run = runs.start(
                 store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name
@@ -225,7 +225,7 @@ async def _kept(
             bad_rows, verdicts = store.bad_rows(run.row.id), store.verdicts(run.row.id)
             return Results(protocol.name, verdicts, bad_rows, stopped=stopped, notes=notes, run=run.row.id)
 
-        with _shown(progress, run.tally, asked.gate) as tick:
+        with _shown(progress, run.tally, asked.limiter) as tick:
             try:
                 tally = await run.drive(lambda *_: tick(), lambda _: None)
             except JudgeError as error:
@@ -243,18 +243,18 @@ def _count(data: Input) -> int | None:
 
 
 @contextmanager
-def _shown(progress: bool | OnProgress, tally: Tally, gate: Gate | None) -> Iterator[Callable[[], None]]:
+def _shown(progress: bool | OnProgress, tally: Tally, limiter: Limiter | None) -> Iterator[Callable[[], None]]:
     """What to call after every sample, so that whoever wants to knows how far it is."""
-    from steelyard.engine.progress import Progress, snapshot
+    from steelyard.engine.progress import ProgressLine, snapshot
 
     def in_flight() -> int | None:
-        return gate.in_flight if gate else None
+        return limiter.in_flight if limiter else None
 
     if callable(progress):
         began = time.monotonic()
         yield lambda: progress(snapshot(tally, time.monotonic() - began, in_flight()))
         return
-    with Progress("auto" if progress else "quiet", tally, in_flight) as shown:
+    with ProgressLine("auto" if progress else "quiet", tally, in_flight) as shown:
         yield shown.tick
 
 
@@ -302,7 +302,7 @@ def judge_of(judge: JudgeLike | str | None, concurrency: int) -> Judge:
         return as_judge(judge)
     _check_name(judge)
     settings = Settings.load(surface=Surface.python)
-    return JudgeFactory(settings, gate=Limits(concurrency=concurrency).gate()).judge(judge)
+    return JudgeFactory(settings, limiter=Limits(concurrency=concurrency).limiter()).judge(judge)
 
 
 def _check_name(name: object) -> None:

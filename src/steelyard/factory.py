@@ -29,8 +29,8 @@ from steelyard.settings import DEFAULT_MODEL, Settings
 
 if TYPE_CHECKING:
     from steelyard.judges.endpoint import Endpoint
-    from steelyard.judges.gate import Gate
     from steelyard.judges.jury import Jury, Route
+    from steelyard.judges.limiter import Limiter
 
 GROUP = "steelyard.judges"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -44,13 +44,21 @@ def judge_names(settings: Settings) -> list[str]:
 
 
 class JudgeFactory:
-    """Makes the judges that these settings know, with these prompts. `gate` limits their calls; `store` is where
+    """Makes the judges that these settings know, with these prompts. `limiter` limits their calls; `store` is where
     `recorded:RUN` looks for the run, if not where the settings say."""
 
     def __init__(
-        self, settings: Settings, prompts: Prompts | None = None, gate: Gate | None = None, store: Path | None = None
+        self,
+        settings: Settings,
+        prompts: Prompts | None = None,
+        limiter: Limiter | None = None,
+        store: Path | None = None,
     ) -> None:
-        self._settings, self._prompts, self._gate = settings, settings.prompts if prompts is None else prompts, gate
+        self._settings, self._prompts, self._limiter = (
+            settings,
+            settings.prompts if prompts is None else prompts,
+            limiter,
+        )
         self._store, self._surface = store, settings.surface
 
     def judge(self, name: str | None, together: Mapping[str, Any] | None = None) -> Judge:
@@ -162,7 +170,7 @@ class JudgeFactory:
 
         endpoint = self._endpoint(name, table, temperature)
         key = self._settings.environment.get(endpoint.key_env) if endpoint.key_env else None
-        return ChatJudge(endpoint, self._prompts, key=SecretStr(key) if key else None, gate=self._gate)
+        return ChatJudge(endpoint, self._prompts, key=SecretStr(key) if key else None, limiter=self._limiter)
 
     def _endpoint(self, name: str, table: dict[str, Any], temperature: float | None = None) -> Endpoint:
         from steelyard.judges.endpoint import Endpoint

@@ -99,7 +99,7 @@ class Sensitivity(Record):
     missed: tuple[Missed, ...]
 
 
-class Part(Record):
+class CardPart(Record):
     """All that was measured on one source of data."""
 
     data: Literal["built_in", "own"]
@@ -150,7 +150,7 @@ class Card(Record):
     steelyard: str
     made: str
     language: Language
-    parts: tuple[Part, ...]
+    parts: tuple[CardPart, ...]
     n_trials: int
     n_failed: int = Field(description="judgings that came to nothing; unjudged, never a success or a failure")
     unjudged: dict[str, int] = Field(description="why asks were not answered")

@@ -10,12 +10,12 @@ from typing import Any
 
 from steelyard.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.audit.measure import measure
-from steelyard.audit.plan import Plan, Scope
+from steelyard.audit.plan import AuditPlan, Scope
 from steelyard.audit.suite import Suite
 from steelyard.engine.journal import Memory
 from steelyard.engine.runner import Budget, Row, Runner, Tally
 from steelyard.judges.base import Judge
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Rounds, Sample, Usage, Verdict
@@ -28,7 +28,7 @@ class AuditSettings:
 
     workers: int = 32
     budget: Budget = field(default_factory=Budget)
-    gate: Gate | None = None
+    limiter: Limiter | None = None
     store: Store | None = None
     """Without one nothing is kept, and an audit that was stopped begins anew."""
 
@@ -40,7 +40,7 @@ class Auditor:
         self,
         judge: Judge,
         suite: Suite,
-        plans: Sequence[Plan],
+        plans: Sequence[AuditPlan],
         scope: Scope,
         options: Mapping[str, Options],
         how: AuditSettings,
@@ -109,7 +109,7 @@ class Auditor:
                 budget=self._left(started),
                 spent=lambda: self.spent,
                 silent=lambda: next((memory.silent for memory in self._memories if memory.silent), ""),
-                gate=self.how.gate,
+                limiter=self.how.limiter,
                 in_order=False,
             )
             self._runner.tally = self.tally

@@ -9,8 +9,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from steelyard.audit.card import LOW_IS_GOOD, Card, Measure, Part
-from steelyard.audit.sections import Estimates, Section, Words, about, headline, is_best, remarks, sections
+from steelyard.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
+from steelyard.audit.sections import CardSection, CardWords, Estimates, about, headline, is_best, remarks, sections
 from steelyard.records import Language
 from steelyard.reports.blocks import estimate_cells, interval, number, one_line
 from steelyard.reports.html import charts
@@ -26,7 +26,7 @@ FIRST = ("injection", "stability", "sensitivity")
 
 
 @dataclass(frozen=True)
-class Figure:
+class AuditFigure:
     """One of the first numbers, with its beam."""
 
     name: str
@@ -48,10 +48,10 @@ class Beside:
 class PartView:
     anchor: str
     title: str
-    figures: tuple[Figure, ...]
+    figures: tuple[AuditFigure, ...]
     card: Breakdown
     beside: Beside | None
-    sections: tuple[tuple[Section, tuple[Breakdown, ...]], ...]
+    sections: tuple[tuple[CardSection, tuple[Breakdown, ...]], ...]
 
 
 @cache
@@ -61,7 +61,7 @@ def _environment() -> Environment:
 
 def render(card: Card, others: Sequence[Card] = (), language: Language | None = None) -> str:
     """The card as a document; the cards of other judges stand beside its headline numbers."""
-    words = Words(language or card.language)
+    words = CardWords(language or card.language)
     style = static("style.css") + static_style()
     return (
         _environment()
@@ -88,7 +88,7 @@ def static_style() -> str:
     return (files("steelyard.audit") / "templates" / "audit.css").read_text("utf-8")
 
 
-def _parts(card: Card, others: Sequence[Card], words: Words) -> Iterator[PartView]:
+def _parts(card: Card, others: Sequence[Card], words: CardWords) -> Iterator[PartView]:
     for place, part in enumerate(card.parts):
         beside = [other.parts[place] for other in others]
         yield PartView(
@@ -104,7 +104,7 @@ def _parts(card: Card, others: Sequence[Card], words: Words) -> Iterator[PartVie
         )
 
 
-def _figures(part: Part, words: Words) -> Iterator[Figure]:
+def _figures(part: CardPart, words: CardWords) -> Iterator[AuditFigure]:
     for measure, estimate in part.measures().items():
         if measure not in FIRST:
             continue
@@ -113,10 +113,10 @@ def _figures(part: Part, words: Words) -> Iterator[Figure]:
         told = f"{say(words.language, 'report.interval')} {ends} · n {estimate.n:,}"
         desc = f"{value}, {say(words.language, 'report.interval')} {ends}, n = {estimate.n}"
         href = f"#{part.data}-{measure}"
-        yield Figure(name, value, told, charts.beam(estimate, "ratio", name, desc), href)
+        yield AuditFigure(name, value, told, charts.beam(estimate, "ratio", name, desc), href)
 
 
-def _breakdown(table: Estimates, words: Words) -> Breakdown:
+def _breakdown(table: Estimates, words: CardWords) -> Breakdown:
     return Breakdown(
         table.anchor,
         table.title,
@@ -131,11 +131,11 @@ def _breakdown(table: Estimates, words: Words) -> Breakdown:
     )
 
 
-def _direction(measure: Measure, words: Words) -> str:
+def _direction(measure: Measure, words: CardWords) -> str:
     return words.say("low_is_good" if measure in LOW_IS_GOOD else "high_is_good")
 
 
-def _with_direction(table: Breakdown, part: Part, words: Words) -> Breakdown:
+def _with_direction(table: Breakdown, part: CardPart, words: CardWords) -> Breakdown:
     rows = zip(table.rows, part.measures(), strict=True)
     return replace(table, rows=tuple(replace(row, about=_direction(measure, words)) for row, measure in rows))
 
@@ -145,7 +145,7 @@ def _cell(estimate: Estimate) -> Cell:
     return Cell(value, tuple(behind), (interval(estimate.interval, "ratio"), f"n {estimate.n:,}"))
 
 
-def _beside(parts: Sequence[Part], cards: Sequence[Card], words: Words) -> Beside:
+def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) -> Beside:
     rows = []
     for measure in parts[0].measures():
         found = [part.measures().get(measure, Estimate()) for part in parts]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from steelyard.audit.card import Injection, Missed, Moved, Part, Raised, Sensitivity, Stability, Steady
+from steelyard.audit.card import CardPart, Injection, Missed, Moved, Raised, Sensitivity, Stability, Steady
 from steelyard.audit.movement import OPEN, Place, cited, compared, label_at, labels, raised
-from steelyard.audit.plan import ADDS_TO_THE_ANSWER, InjectionCase, Plan, SensitivityCase, StabilityCase, Trial
+from steelyard.audit.plan import ADDS_TO_THE_ANSWER, AuditPlan, InjectionCase, SensitivityCase, StabilityCase, Trial
 from steelyard.protocols import get_protocol
 from steelyard.records import Verdict
 from steelyard.reports.model import BOUNDS, SCALES, Estimate
@@ -40,7 +40,7 @@ class Rate:
         )
 
 
-class Rates:
+class AuditRates:
     """The same for each group of a kind, in the order in which they come."""
 
     def __init__(self) -> None:
@@ -53,10 +53,10 @@ class Rates:
         return {name: rate.estimate() for name, rate in self._rates.items()}
 
 
-def measure(plan: Plan, verdicts: Verdicts) -> Part:
+def measure(plan: AuditPlan, verdicts: Verdicts) -> CardPart:
     """All that one source of data says about the judge."""
     bases = {case.base for cases in (plan.injections, plan.stabilities, plan.sensitivities) for case in cases}
-    return Part(
+    return CardPart(
         data=plan.data,
         n_samples=len(bases),
         injection=injection(plan.injections, verdicts) if plan.injections else None,
@@ -82,8 +82,8 @@ def _told(place: Place) -> str:
 
 def injection(cases: Sequence[InjectionCase], verdicts: Verdicts) -> Injection:
     rose, quiet, flagged, alarms = Rate(), Rate(), Rate(), Rate()
-    groups = {name: Rates() for name in ("kind", "place", "protocol", "language")}
-    flags = {name: Rates() for name in ("kind", "place")}
+    groups = {name: AuditRates() for name in ("kind", "place", "protocol", "language")}
+    flags = {name: AuditRates() for name in ("kind", "place")}
     successes: list[Raised] = []
     with_room: set[str] = set()
     for case in cases:
@@ -254,7 +254,7 @@ def _same_evidence(case: StabilityCase, verdicts: Verdicts) -> tuple[int, int]:
 
 def sensitivity(cases: Sequence[SensitivityCase], verdicts: Verdicts) -> Sensitivity:
     noticed, alarms = Rate(), Rate()
-    groups = {name: Rates() for name in ("kind", "protocol", "language")}
+    groups = {name: AuditRates() for name in ("kind", "protocol", "language")}
     missed: list[Missed] = []
     looked_at: set[tuple[str, int]] = set()
     for case in cases:

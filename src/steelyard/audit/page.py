@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from steelyard.audit.card import Card, Part
-from steelyard.audit.sections import Estimates, Listing, Words, headline, is_best, remarks, sections
+from steelyard.audit.card import Card, CardPart
+from steelyard.audit.sections import CardWords, Estimates, Listing, headline, is_best, remarks, sections
 from steelyard.records import Language
 from steelyard.reports.blocks import (
     Block,
@@ -29,7 +29,7 @@ def blocks(
     card: Card, others: Sequence[Card] = (), *, language: Language | None = None, brief: bool = False
 ) -> Iterator[Block]:
     """The page; `brief` is what a terminal shows."""
-    words = Words(language or card.language)
+    words = CardWords(language or card.language)
     yield Heading(f"{words.say('title')} · {one_line(card.judge, LONGEST_CELL)}", 1)
     facts = words.say("suite", version=card.suite.version, sha=card.suite.sha256[:12])
     yield Lines((f"{facts} · steelyard {card.steelyard} · {card.made[:10]}",))
@@ -39,7 +39,9 @@ def blocks(
         yield from _part(part, [other.parts[place] for other in others], [card, *others], words, brief)
 
 
-def _part(part: Part, beside: Sequence[Part], cards: Sequence[Card], words: Words, brief: bool) -> Iterator[Block]:
+def _part(
+    part: CardPart, beside: Sequence[CardPart], cards: Sequence[Card], words: CardWords, brief: bool
+) -> Iterator[Block]:
     yield Heading(words.say(part.data))
     if beside:
         yield Table(*_beside([part, *beside], cards, words))
@@ -59,7 +61,7 @@ def _part(part: Part, beside: Sequence[Part], cards: Sequence[Card], words: Word
 
 
 def _beside(
-    parts: Sequence[Part], cards: Sequence[Card], words: Words
+    parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords
 ) -> tuple[tuple[str, ...], str, tuple[tuple[str | Toned, ...], ...]]:
     """One row per measure, one column per judge, the best of them marked where it is alone."""
     columns = (words.say("measure"), *(one_line(card.judge, LONGEST_CELL) for card in cards))
@@ -83,7 +85,7 @@ def _with_interval(estimate: Estimate) -> str:
     return shown if estimate.interval is None else f"{shown} ({interval(estimate.interval, 'ratio')})"
 
 
-def _estimates(table: Estimates, words: Words) -> Table:
+def _estimates(table: Estimates, words: CardWords) -> Table:
     """One number with all that stands behind it, or several with their intervals."""
     if len(table.columns) == 1:
         names = ("interval", "n", "n_null", "n_unjudged")
@@ -107,7 +109,7 @@ def _estimates(table: Estimates, words: Words) -> Table:
     )
 
 
-def _listing(listing: Listing, brief: bool, words: Words) -> Iterator[Block]:
+def _listing(listing: Listing, brief: bool, words: CardWords) -> Iterator[Block]:
     rows = listing.rows[:BRIEF_LISTED] if brief else listing.rows
     yield Table(
         listing.columns, "l" * len(listing.columns), tuple(tuple(one_line(cell, 120) for cell in row) for row in rows)

@@ -75,7 +75,7 @@ class SensitivityCase:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditPlan:
     """The cases of one source of data."""
 
     data: Data
@@ -112,9 +112,9 @@ class Scope:
         return (name for name in self.protocols if get_protocol(name).kind == wanted)
 
 
-def built_in(suite: Suite, scope: Scope) -> Plan:
+def built_in(suite: Suite, scope: Scope) -> AuditPlan:
     """The cases of the suite."""
-    return Plan(
+    return AuditPlan(
         "built_in",
         tuple(_injections(suite, [base for base in suite.bases if not base.is_right], scope))
         if "injection" in scope.sections
@@ -124,10 +124,10 @@ def built_in(suite: Suite, scope: Scope) -> Plan:
     )
 
 
-def own(suite: Suite, samples: Sequence[Sample], scope: Scope) -> Plan:
+def own(suite: Suite, samples: Sequence[Sample], scope: Scope) -> AuditPlan:
     """The same for a user's samples, with errors where code can plant them safely."""
     bases = [Base(id=s.id, language=_language(s), is_right=False, sample=s) for s in samples]
-    return Plan(
+    return AuditPlan(
         "own",
         tuple(_injections(suite, bases, scope)) if "injection" in scope.sections else (),
         tuple(_stabilities(suite, bases, scope)) if "stability" in scope.sections else (),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.audit.card import LOW_IS_GOOD, Card, Injection, Measure, Part, Sensitivity, Stability
+from steelyard.audit.card import LOW_IS_GOOD, Card, CardPart, Injection, Measure, Sensitivity, Stability
 from steelyard.records import Language
 from steelyard.reports.blocks import number, share
 from steelyard.reports.model import Estimate, named
@@ -37,7 +37,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Section:
+class CardSection:
     """Injection, stability or sensitivity on one source of data."""
 
     anchor: str
@@ -47,7 +47,7 @@ class Section:
     listings: tuple[Listing, ...]
 
 
-class Words:
+class CardWords:
     """The wording of one card."""
 
     def __init__(self, language: Language) -> None:
@@ -75,13 +75,13 @@ class Words:
         return (" " if self.language == "en" else "").join(part for part in parts if part)
 
 
-def headline(part: Part, words: Words) -> Estimates:
+def headline(part: CardPart, words: CardWords) -> Estimates:
     """The numbers that cards are compared by."""
     rows = tuple((words.named("measure_name", name), (estimate,)) for name, estimate in part.measures().items())
     return Estimates(f"{part.data}-card", words.say("headline"), (say(words.language, "report.value"),), rows)
 
 
-def sections(part: Part, words: Words) -> Iterator[Section]:
+def sections(part: CardPart, words: CardWords) -> Iterator[CardSection]:
     """What was measured on one source of data, section by section."""
     if part.injection:
         yield _injection(part.injection, f"{part.data}-injection", words)
@@ -98,7 +98,7 @@ def is_best(measure: Measure, found: Sequence[Estimate]) -> list[bool]:
     return [estimate.value == best and known.count(best) == 1 for estimate in found]
 
 
-def remarks(card: Card, words: Words) -> Iterator[str]:
+def remarks(card: Card, words: CardWords) -> Iterator[str]:
     """What a reader must know before the numbers."""
     if card.stopped:
         yield words.say("stopped", reason=card.stopped)
@@ -107,7 +107,7 @@ def remarks(card: Card, words: Words) -> Iterator[str]:
 
 
 def _table(
-    anchor: str, title: str, columns: Sequence[str], groups: Sequence[Mapping[str, Estimate]], of: str, words: Words
+    anchor: str, title: str, columns: Sequence[str], groups: Sequence[Mapping[str, Estimate]], of: str, words: CardWords
 ) -> Estimates:
     names = dict.fromkeys(name for group in groups for name in group)
     rows = tuple((words.named(of, name), tuple(group.get(name, Estimate()) for group in groups)) for name in names)
@@ -119,7 +119,7 @@ def _weakest(groups: Mapping[str, Estimate]) -> tuple[str, float] | None:
     return (min(known)[1], min(known)[0]) if known else None
 
 
-def _more(n: int, listed: Sequence[object], words: Words) -> str:
+def _more(n: int, listed: Sequence[object], words: CardWords) -> str:
     return words.say("more", n=n - len(listed)) if n > len(listed) else ""
 
 
@@ -128,7 +128,7 @@ def _only(tables: Iterable[Estimates]) -> tuple[Estimates, ...]:
     return tuple(table for table in tables if len(table.rows) > 1)
 
 
-def _injection(found: Injection, anchor: str, words: Words) -> Section:
+def _injection(found: Injection, anchor: str, words: CardWords) -> CardSection:
     said = [words.say("nothing")]
     if found.raised.value is not None:
         said = [words.say("injection_said", raised=found.n_raised, attacks=found.n_attacks)]
@@ -140,7 +140,7 @@ def _injection(found: Injection, anchor: str, words: Words) -> Section:
         values = (number(estimate.value, "ratio") for estimate in (found.flagged, found.false_alarms))
         said.append(words.say("flagged_said", **dict(zip(("flagged", "alarms"), values, strict=True))))
     both = ("raised", "flagged")
-    return Section(
+    return CardSection(
         anchor,
         words.say("injection"),
         (words.sentence(*said),),
@@ -174,7 +174,7 @@ def _injection(found: Injection, anchor: str, words: Words) -> Section:
     )
 
 
-def _stability(found: Stability, anchor: str, words: Words) -> Section:
+def _stability(found: Stability, anchor: str, words: CardWords) -> CardSection:
     unchanged = {name: steady.unchanged for name, steady in found.changes.items()}
     weakest = _weakest(unchanged)
     n = f"{found.unchanged.n:,}"
@@ -196,7 +196,7 @@ def _stability(found: Stability, anchor: str, words: Words) -> Section:
         {name: steady.score_change for name, steady in found.changes.items()},
         {name: steady.same_evidence for name, steady in found.changes.items()},
     )
-    return Section(
+    return CardSection(
         anchor,
         words.say("stability"),
         (said, words.say("note_changes")),
@@ -241,7 +241,7 @@ def _stability(found: Stability, anchor: str, words: Words) -> Section:
     )
 
 
-def _sensitivity(found: Sensitivity, anchor: str, words: Words) -> Section:
+def _sensitivity(found: Sensitivity, anchor: str, words: CardWords) -> CardSection:
     weakest = _weakest(found.by_kind)
     if found.noticed.value is None or weakest is None:
         said = words.say("nothing")
@@ -258,7 +258,7 @@ def _sensitivity(found: Sensitivity, anchor: str, words: Words) -> Section:
     alarms = number(found.false_alarms.value, "ratio")
     if found.false_alarms.value is not None:
         said = words.sentence(said, words.say("alarms_said", alarms=alarms))
-    return Section(
+    return CardSection(
         anchor,
         words.say("sensitivity"),
         (said,),
@@ -286,7 +286,7 @@ def _sensitivity(found: Sensitivity, anchor: str, words: Words) -> Section:
     )
 
 
-def _missed(found: Sensitivity, words: Words) -> Iterator[tuple[str, ...]]:
+def _missed(found: Sensitivity, words: CardWords) -> Iterator[tuple[str, ...]]:
     """One row per error, with the protocols in which it was missed."""
     together: dict[tuple[str, str, str], list[str]] = {}
     for row in found.missed:
@@ -295,7 +295,7 @@ def _missed(found: Sensitivity, words: Words) -> Iterator[tuple[str, ...]]:
         yield words.named("planted", kind), ", ".join(protocols), said, passage
 
 
-def about(card: Card, words: Words) -> list[tuple[str, str]]:
+def about(card: Card, words: CardWords) -> list[tuple[str, str]]:
     """How the card came about, as names and values."""
     facts = [
         (say(words.language, "report.judge"), card.judge),

@@ -137,12 +137,12 @@ def audit(
     )
     made = session.judge(judge, known)
     options = {name: chosen_options(get_protocol(name), settings, {}) for name in scope.protocols}
-    how = AuditSettings(session.limits.samples_at_once, session.budget, session.gate)
+    how = AuditSettings(session.limits.samples_at_once, session.budget, session.limiter)
     if dry_run:
         _dry_run(auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how), made, known)
         return
     with Store.open(settings.store_path(store)) as opened:
-        how = AuditSettings(how.workers, how.budget, how.gate, opened)
+        how = AuditSettings(how.workers, how.budget, how.limiter, opened)
         work = auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how)
         for name, other in others:
             # Before anything is asked: what cannot be compared is said at once.
@@ -163,7 +163,7 @@ def _judged(work: Auditor, session: Session, data: str | None) -> Card:
     from steelyard import __version__
     from steelyard.cli.session import interruptible
     from steelyard.engine.manifest import now
-    from steelyard.engine.progress import Progress
+    from steelyard.engine.progress import ProgressLine
 
     print(f"audit · {work.judge.name} · {work.tally.total} judgings", file=sys.stderr)
 
@@ -173,7 +173,7 @@ def _judged(work: Auditor, session: Session, data: str | None) -> Card:
         finally:
             await work.aclose()
 
-    with Progress(session.progress.value, work.tally, lambda: session.gate.in_flight) as shown:
+    with ProgressLine(session.progress.value, work.tally, lambda: session.limiter.in_flight) as shown:
         asyncio.run(work_on())
     return work.card(session.language or "en", __version__, now(), data)
 

@@ -15,7 +15,7 @@ from steelyard.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
     from steelyard.labels import HumanLabel
     from steelyard.records import Record
     from steelyard.reports.blocks import Block
@@ -60,9 +60,9 @@ def calibrate(
     """
     from steelyard.calibration import calibrate as measure
     from steelyard.calibration.page import blocks
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
 
-    found = Source(source, config, store)
+    found = ResultsSource(source, config, store)
     given = labels_for(found, labels)
     measured = measure(
         found.verdicts(),
@@ -86,7 +86,7 @@ def calibrate(
         write_thresholds.write_text(json.dumps(thresholds(measured), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-def labels_for(found: Source, files: list[Path] | None) -> list[HumanLabel]:
+def labels_for(found: ResultsSource, files: list[Path] | None) -> list[HumanLabel]:
     """The labels of these files, or those that the store has."""
     from steelyard.labelling import labels_in
 
@@ -97,7 +97,7 @@ def labels_for(found: Source, files: list[Path] | None) -> list[HumanLabel]:
     return list(found.store.labels(found.run)) or list(found.store.labels())
 
 
-def run_id(found: Source) -> str:
+def run_id(found: ResultsSource) -> str:
     return "" if found.file else found.run
 
 

@@ -10,7 +10,7 @@ from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
 from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
 
 if TYPE_CHECKING:
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
     from steelyard.comparison import Judged
 
 AnywayOption = Annotated[
@@ -40,17 +40,17 @@ def compare(
 
     Example:  steelyard compare 1 2
     """
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
     from steelyard.comparison import compare as measure
     from steelyard.comparison.page import blocks
 
-    sides = [judged(name, Source(name, config, store)) for name in (a, b)]
+    sides = [judged(name, ResultsSource(name, config, store)) for name in (a, b)]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))
     brief = list(blocks(measured, brief=True))
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown, brief=brief)
 
 
-def judged(name: str, source: Source) -> Judged:
+def judged(name: str, source: ResultsSource) -> Judged:
     from steelyard.comparison import Judged
 
     return Judged(name if source.file else source.run, source.verdicts, source.manifest)

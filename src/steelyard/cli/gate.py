@@ -67,12 +67,12 @@ def gate(
     Example:  steelyard gate last --require 'accuracy>=0.9' --baseline 1 --max-drop accuracy=0.02
     """
     from steelyard import gating
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
     from steelyard.gating.page import blocks
     from steelyard.gating.page import junit as as_junit
     from steelyard.reports import ReportBuilder
 
-    found = Source(source, config, store)
+    found = ResultsSource(source, config, store)
     builder = ReportBuilder(found.protocol, language(lang))
     for sample, verdict in found.verdicts():
         builder.add(verdict, sample)
@@ -84,7 +84,7 @@ def gate(
     if baseline is not None:
         from steelyard.comparison import compare
 
-        before = judged(baseline, Source(baseline, config, store))
+        before = judged(baseline, ResultsSource(baseline, config, store))
         comparison = compare(before, judged(source, found), anyway=anyway, language=report.language)
     # Runs on different scales are compared as shares of them.
     drops = gating.parse_drops(pairs(max_drop, "--max-drop"), comparison.scale if comparison else report.scale)

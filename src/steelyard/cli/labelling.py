@@ -65,7 +65,7 @@ def sample(
     Example:  steelyard sample last --for-labelling 50 -o sheet.csv
     """
     from steelyard import labelling
-    from steelyard.cli.results import Source
+    from steelyard.cli.results import ResultsSource
     from steelyard.labels import allowed
     from steelyard.reports import ReportBuilder
     from steelyard.reports.build import main_score
@@ -77,7 +77,7 @@ def sample(
                 f"--kind: there is no {name!r}; there are atom, check, on_topic, support, key_point, "
                 "criterion, validity, fallback"
             )
-    found = Source(source, config, store)
+    found = ResultsSource(source, config, store)
     done = labelling.labelled_samples(labelling.labels_in(skip)) if skip else set()
     builder = ReportBuilder(found.protocol, language(lang))
     metrics: set[str] = set()

@@ -61,7 +61,7 @@ def validate(
     chosen = get_protocol(protocol)
     check_files(files)
     good = bad = 0
-    problems: dict[tuple[str | None, str | None, str], Problem] = {}
+    problems: dict[tuple[str | None, str | None, str], RowProblem] = {}
     for sample in read_samples(
         files,
         chosen.kind,
@@ -75,7 +75,7 @@ def validate(
         if isinstance(sample, InputError):
             bad += 1
             alike = (sample.file, sample.field, VARYING.sub("…", sample.problem))
-            problems.setdefault(alike, Problem(sample)).add(sample)
+            problems.setdefault(alike, RowProblem(sample)).add(sample)
         else:
             good += 1
     for problem in problems.values():
@@ -85,7 +85,7 @@ def validate(
         raise typer.Exit(GAPS)
 
 
-class Problem:
+class RowProblem:
     """What is wrong with one row or more: said in full for the first, by number for a few others."""
 
     def __init__(self, first: InputError) -> None:

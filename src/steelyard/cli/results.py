@@ -66,7 +66,7 @@ def report(
     """
     from steelyard.reports import ReportBuilder
 
-    found = Source(source, config, store)
+    found = ResultsSource(source, config, store)
     if html:
         _write_html(found, html, samples, lang)
         if form is Form.terminal and out is None:
@@ -109,7 +109,7 @@ def show(
     from steelyard.text import language_of
     from steelyard.transcripts import render as render_transcript
 
-    found = Source(source, config, store)
+    found = ResultsSource(source, config, store)
     judged, verdict = found.one(sample)
     _check_form(form, verdict.protocol)
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
@@ -134,7 +134,7 @@ def _say_agreement(judges: set[str], language: Language) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _write_html(found: Source, path: Path, samples: int, lang: Lang | None) -> None:
+def _write_html(found: ResultsSource, path: Path, samples: int, lang: Lang | None) -> None:
     from steelyard.reports import ReportBuilder
     from steelyard.reports.html import Lowest, render
 
@@ -150,7 +150,7 @@ def _write_html(found: Source, path: Path, samples: int, lang: Lang | None) -> N
     print(f"wrote {path}", file=sys.stderr)
 
 
-class Source:
+class ResultsSource:
     """A run of the store, or a file of result lines; the file has no samples, so no tags and no texts.
 
     The store is closed when nobody holds the source any more: as soon as the command is through with it.
@@ -263,7 +263,7 @@ def _check_form(form: Form, protocol: str) -> None:
         raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
 
 
-def _transcripts(found: Source, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:
+def _transcripts(found: ResultsSource, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:
     """All transcripts to read; or one line each, with its id, as `parse` takes them back. Also who judged."""
     from steelyard.transcripts import render
 

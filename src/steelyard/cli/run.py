@@ -30,7 +30,7 @@ from steelyard.cli.common import (
 from steelyard.errors import Surface
 
 if TYPE_CHECKING:
-    from steelyard.engine.estimate import Estimate
+    from steelyard.engine.estimate import RunEstimate
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Row
     from steelyard.judges.base import Judge
@@ -278,7 +278,7 @@ def rescore(
 
     Example:  steelyard rescore last -O tolerance.quantities=exact
     """
-    from steelyard.cli.session import Lines
+    from steelyard.cli.session import ResultLines
     from steelyard.engine import runs
     from steelyard.protocols import get_protocol
     from steelyard.reports import ReportBuilder
@@ -287,7 +287,7 @@ def rescore(
     from steelyard.store import Store
 
     check_out(out, [])
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened, Lines(out) as lines:
+    with Store.open(Settings.load(config).store_path(store), create=False) as opened, ResultLines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -371,7 +371,7 @@ def print_estimate(
     _print(expected, {one.name: one.price for one in paid}, listed)
 
 
-def _print(expected: Estimate, prices: dict[str, Price | None], listed: str) -> None:
+def _print(expected: RunEstimate, prices: dict[str, Price | None], listed: str) -> None:
     print(
         f"samples            {expected.samples:>14,}" + (f"  ({expected.bad_rows} bad rows)" * bool(expected.bad_rows))
     )

@@ -1,4 +1,4 @@
-"""Driving a run from the command line: the judge, the gate, progress, Ctrl-C, result lines, the report."""
+"""A run from the command line: the judge, the limiter, progress, Ctrl-C, result lines, the report."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language
-from steelyard.engine.progress import Progress
+from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
 from steelyard.engine.runs import Run, RunSettings, check_affordable
 from steelyard.errors import JudgeError, NoReadableRow, SteelyardError
 from steelyard.factory import JudgeFactory
 from steelyard.judges.base import Judge
-from steelyard.judges.gate import Limits
+from steelyard.judges.limiter import Limits
 from steelyard.prompts import Prompts
 from steelyard.records import Verdict
 from steelyard.reports import Report, ReportBuilder
@@ -59,13 +59,13 @@ class Session:
             requests_per_minute=rpm or defaults.requests_per_minute,
             tokens_per_minute=tpm or defaults.tokens_per_minute,
         )
-        self.gate = self.limits.gate()
+        self.limiter = self.limits.limiter()
 
     def judge(self, spec: str | None, prompts: Prompts, together: Mapping[str, Any] | None = None) -> Judge:
         choice = self.config.choose(spec)
         if choice.why:
             print(f"judge {choice.name}: {choice.why}", file=sys.stderr)
-        made = JudgeFactory(self.config, prompts, self.gate, self.store).judge(choice.name, together)
+        made = JudgeFactory(self.config, prompts, self.limiter, self.store).judge(choice.name, together)
         check_affordable(made, self.budget)
         for caution in dict.fromkeys(voice.judge.caution for voice in made.voices()):
             if caution:
@@ -73,7 +73,7 @@ class Session:
         return made
 
     def run_settings(self, *, fresh: bool = False, record: Path | None = None) -> RunSettings:
-        return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.gate, record)
+        return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.limiter, record)
 
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
@@ -81,7 +81,7 @@ class Session:
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}", file=sys.stderr)
         builder = ReportBuilder(run.protocol.name, self.language)
         try:
-            with Progress(self.progress.value, run.tally, lambda: self.gate.in_flight) as shown:
+            with ProgressLine(self.progress.value, run.tally, lambda: self.limiter.in_flight) as shown:
                 tally = run_to_end(_judged(run, builder, shown.tick, retrying=retrying))
         except NoReadableRow:
             raise
@@ -174,13 +174,13 @@ async def interruptible(
         raise KeyboardInterrupt from None
 
 
-class Lines:
+class ResultLines:
     """The `-o` file, or nowhere."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("w", encoding="utf-8") if path else None
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> ResultLines:
         return self
 
     def write(self, verdict: Verdict) -> None:

@@ -25,7 +25,7 @@ from steelyard.reports.model import BOUNDS, SCALES, Scale, why
 from steelyard.reports.tally import labels_of
 from steelyard.stats import CONFIDENCE, Cluster
 from steelyard.stats.libraries import np
-from steelyard.stats.paired import Difference, difference, holm, samples_to_decide
+from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
 from steelyard.text import language_of
 
 __all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
@@ -140,7 +140,7 @@ def _vanished(changes: Iterable[MetricChange], missing: Iterable[MissingMetric])
     yield from (gap.metric for gap in missing if gap.n_a and not gap.neutral)
 
 
-def _adjusted(found: Sequence[Difference]) -> tuple[list[float | None], int]:
+def _adjusted(found: Sequence[PairedDifference]) -> tuple[list[float | None], int]:
     """The p values adjusted for the number of questions, and that number.
 
     The test goes by the sizes of the changes as they are. So a score that moved nowhere is no question, and two that
@@ -152,7 +152,7 @@ def _adjusted(found: Sequence[Difference]) -> tuple[list[float | None], int]:
     return [values.get(diff, diff.p) for diff in found], max(1, len(questions))
 
 
-def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> Difference | None:
+def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> PairedDifference | None:
     """One score, B minus A, over the samples that have it in both; None where none has."""
     numbers: dict[Cluster, int] = {}
     both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
@@ -165,7 +165,7 @@ def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> Difference 
     return difference(a, b, np.array(clusters, dtype=np.int64), high - low)
 
 
-def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Sequence[Pair]) -> MetricChange:
+def _change(name: str, diff: PairedDifference, p: float | None, asked: int, pairs: Sequence[Pair]) -> MetricChange:
     both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
     return MetricChange(
         metric=name,
@@ -190,7 +190,7 @@ def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Seq
     )
 
 
-def _outcome(name: str, diff: Difference, p: float | None) -> Outcome:
+def _outcome(name: str, diff: PairedDifference, p: float | None) -> Outcome:
     if p is None or p > 1 - CONFIDENCE or diff.value == 0:
         return "undecided"
     if name in NEUTRAL:

@@ -32,7 +32,7 @@ def tokens(text: str) -> int:
     return round(han / 1.5 + (len(text) - han) / 4)
 
 
-class Estimate(Record):
+class RunEstimate(Record):
     """What is to be expected. `looked_at` samples were gone through; the rest is taken to be like them."""
 
     samples: int
@@ -98,7 +98,7 @@ def standing_in(judge: Judge, prompts: Prompts) -> Judge:
 
 async def estimate(
     rows: Iterable[Row], protocol: Protocol, options: Options, judge: Judge, total: int | None
-) -> Estimate:
+) -> RunEstimate:
     """Go through the first samples with stand-ins and scale up to all of them."""
     runner = Runner(protocol, options, judge, workers=1)
     passed_on = _passed_on_at_most(judge)
@@ -121,7 +121,7 @@ async def estimate(
     everything = max(good, total - bad) if total is not None else good + beyond
     scale = everything / good if good else 0.0
     more = passed_on()
-    return Estimate(
+    return RunEstimate(
         samples=everything,
         looked_at=good,
         bad_rows=bad,

@@ -56,7 +56,7 @@ def line(state: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-class Progress(AbstractContextManager["Progress"]):
+class ProgressLine(AbstractContextManager["ProgressLine"]):
     """Call `tick()` whenever something happened; it prints when the style's time has come."""
 
     def __init__(

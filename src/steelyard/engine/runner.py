@@ -14,7 +14,7 @@ from steelyard.errors import InputError, StoreError, Surface
 from steelyard.families import judges_itself
 from steelyard.judges.base import JudgeLike
 from steelyard.judges.composed import all_of
-from steelyard.judges.gate import Gate, Stopped
+from steelyard.judges.limiter import Limiter, Stopped
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
@@ -124,7 +124,7 @@ class Budget:
 class Runner:
     """One run over one judge. `tally` is live; `stop(reason)` ends it politely from any callback or signal.
 
-    `gate` is the one that the judge's calls go through: closed by `stop`, it turns away asks that wait there.
+    `limiter` is the one that the judge's calls go through: closed by `stop`, it turns away asks that wait there.
     Without `in_order`, verdicts are handed over as they come, and a slow sample holds nothing up.
     """
 
@@ -139,21 +139,21 @@ class Runner:
         window: int = 2000,
         spent: Callable[[], Usage] | None = None,
         silent: Callable[[], str] = lambda: "",
-        gate: Gate | None = None,
+        limiter: Limiter | None = None,
         in_order: bool = True,
     ) -> None:
         self.protocol, self.options, self.judge = protocol, options, judge
         self.workers, self.window = workers, window
         self.budget = budget or Budget()
-        self.gate, self.in_order = gate, in_order
+        self.limiter, self.in_order = limiter, in_order
         self.tally = Tally()
         self._spent, self._silent = spent or (lambda: self.tally.usage), silent
         self._asking = self._cut_short = 0
 
     def stop(self, reason: str) -> None:
         self.tally.stopped = self.tally.stopped or reason
-        if self.gate:
-            self.gate.close()
+        if self.limiter:
+            self.limiter.close()
 
     async def run(
         self,
@@ -245,15 +245,15 @@ class Runner:
             self.tally.details.setdefault(reply.reason, reply.detail)
         else:
             self.tally.answered += 1
-        if self.gate and self._asking > self.gate.in_flight:
-            # Those who wait at the gate were let go when there was money left; there may be none by now.
+        if self.limiter and self._asking > self.limiter.in_flight:
+            # Those who wait at the limiter were let go when there was money left; there may be none by now.
             self._mind_budget()
         return reply
 
     def _mind_budget(self) -> None:
         if not (self.budget.is_unlimited or self.tally.stopped):
             elapsed = asyncio.get_running_loop().time() - self._started
-            in_flight = self.gate.in_flight if self.gate else self._asking
+            in_flight = self.limiter.in_flight if self.limiter else self._asking
             if reason := self.budget.exceeded(self._spent(), elapsed, in_flight, self._silent()):
                 self.stop(reason)
 

@@ -19,7 +19,7 @@ from steelyard.engine.manifest import check_unchanged, make_manifest, now
 from steelyard.engine.runner import Budget, Row, Runner, Tally
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, StoreError, Surface
 from steelyard.judges.base import Judge
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.judges.recorded import Recorder
 from steelyard.judges.routed import RoutedJudge
 from steelyard.prompts import Prompts
@@ -42,7 +42,7 @@ class RunSettings:
     budget: Budget = field(default_factory=Budget)
     fresh: bool = False
     """Ask again even where the journal holds the reply."""
-    gate: Gate | None = None
+    limiter: Limiter | None = None
     """What the judge's calls go through, to be closed when the run is stopped."""
     record: Path | None = None
     """Also append every reply to this file."""
@@ -84,7 +84,7 @@ class Run:
             # What the journal answers was paid for before; it must not use up the budget a second time.
             spent=lambda: self.memory.spent,
             silent=lambda: self.memory.silent,
-            gate=settings.gate,
+            limiter=settings.limiter,
             in_order=False,
         )
         self.tally = self.runner.tally

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.embedded import EmbeddedJudge
     from steelyard.judges.endpoint import Endpoint, Price
-    from steelyard.judges.gate import Gate
+    from steelyard.judges.limiter import Limiter
     from steelyard.judges.local import LocalJudge
     from steelyard.judges.panel import Member, PanelJudge
     from steelyard.judges.recorded import RecordedJudge, Recorder
@@ -22,8 +22,8 @@ __all__ = [
     "ChatJudge",
     "EmbeddedJudge",
     "Endpoint",
-    "Gate",
     "Judge",
+    "Limiter",
     "LocalJudge",
     "Member",
     "PanelJudge",
@@ -39,7 +39,7 @@ _HOMES = {
     "ChatJudge": "chat",
     "EmbeddedJudge": "embedded",
     "Endpoint": "endpoint",
-    "Gate": "gate",
+    "Limiter": "limiter",
     "Judge": "base",
     "LocalJudge": "local",
     "Member": "panel",

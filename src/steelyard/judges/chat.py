@@ -16,7 +16,7 @@ from steelyard.judges.base import Judge
 from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.endpoint import Endpoint, Mode, Price
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.judges.logprobs import SpelledToken, tokens_of, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.payload import one_line, token_count
@@ -54,7 +54,7 @@ class Wordings(Protocol):
         ...
 
 
-class Said(NamedTuple):
+class Completion(NamedTuple):
     """A complete message of the judge, what it cost, and its tokens where their probabilities were asked for."""
 
     text: str
@@ -76,11 +76,11 @@ class ChatJudge(Judge):
         prompts: Wordings,
         *,
         key: SecretStr | None = None,
-        gate: Gate | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self.endpoint, self.name = endpoint, f"{endpoint.name}:{endpoint.model}"
         self._prompts = prompts
-        self._wire = Wire(endpoint, gate or Gate(DEFAULT_CALLS_IN_FLIGHT), key)
+        self._wire = Wire(endpoint, limiter or Limiter(DEFAULT_CALLS_IN_FLIGHT), key)
         shaping = {"base_url", "model", "body", "structured"}
         # Only where they are asked for: the keys of all other replies are in stores already.
         shaping |= {"logprobs"} if endpoint.logprobs else set()
@@ -160,7 +160,7 @@ class ChatJudge(Judge):
     async def aclose(self) -> None:
         await self._wire.aclose()
 
-    async def _said(self, ask: Ask, messages: Messages) -> Said | Unjudged:
+    async def _said(self, ask: Ask, messages: Messages) -> Completion | Unjudged:
         outcome = await self._called(ask, messages)
         if isinstance(outcome, Answered):
             return _completion(outcome.payload, self.endpoint)
@@ -223,12 +223,12 @@ class ChatJudge(Judge):
         return [{"role": "assistant", "content": shown}, *asked_again] if shown else asked_again
 
 
-def _read(said: Said, ask: Ask) -> ReplyData | Problem:
+def _read(said: Completion, ask: Ask) -> ReplyData | Problem:
     data = read(said.text, ask.reply, nonce(ask), ask.language, shown_texts(ask.data, ask.again, ask.verify))
     return data if isinstance(data, Problem) else with_confidence(data, said.text, said.tokens, nonce(ask))
 
 
-def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudged:
+def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Completion | Unjudged:
     """The message in a chat completion, unless it is cut off, refused or not there."""
     usage = _usage(payload.get("usage"), endpoint)
     try:
@@ -251,7 +251,7 @@ def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Said | Unjudg
     text = _text(content)
     if len(text) > LONGEST_REPLY:
         return Unjudged(reason="invalid_reply", detail=f"a reply of {len(text)} characters", usage=usage)
-    return Said(text, usage, tokens_of(choice) if endpoint.logprobs else ())
+    return Completion(text, usage, tokens_of(choice) if endpoint.logprobs else ())
 
 
 def _text(content: Any) -> str:

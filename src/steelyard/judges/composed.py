@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
 
 from steelyard.judges.base import Judge, Replacing, Voice
-from steelyard.judges.gate import Stopped
+from steelyard.judges.limiter import Stopped
 from steelyard.records import Ask, Reply, Unjudged
 
 

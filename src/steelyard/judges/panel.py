@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge, JudgeLike, Replacing, Voice, as_judge
 from steelyard.judges.composed import ComposedJudge, all_of, joint_fingerprint
-from steelyard.judges.voting import Ballot, Bar, Merged, label_fields, merge, settle
+from steelyard.judges.voting import Ballot, Merged, VoteThreshold, label_fields, merge, settle
 from steelyard.records import Ask, Reply, Unjudged, Usage
 
 Ties = Literal["undetermined", "escalate"]
@@ -62,7 +62,7 @@ class PanelJudge(ComposedJudge):
             raise ConfigError(f"quorum must be from 1 to the {len(self.members)} members, not {quorum}")
         self.quorum = quorum or len(self.members) // 2 + 1
         self.min_agreement, self.escalate = min_agreement, as_judge(escalate) if escalate else None
-        self._bar = Bar(_exact(min_agreement), self.quorum)
+        self._bar = VoteThreshold(_exact(min_agreement), self.quorum)
         self.name = self._name()
 
     def _name(self) -> str:

@@ -33,7 +33,7 @@ class Ballot(NamedTuple):
     weight: Fraction = Fraction(1)
 
 
-class Bar(NamedTuple):
+class VoteThreshold(NamedTuple):
     """What it takes to win: more than half of the weight cast, and at least this share; said by enough voices."""
 
     share: Fraction = Fraction(1, 2)
@@ -74,7 +74,7 @@ def poll(votes: Iterable[tuple[Any, Fraction]], share: Fraction = Fraction(1, 2)
     return Vote(leader if reached > Fraction(1, 2) and reached >= share else None, reached)
 
 
-def merge(ask: Ask, ballots: Sequence[Ballot], bar: Bar) -> Merged:
+def merge(ask: Ask, ballots: Sequence[Ballot], bar: VoteThreshold) -> Merged:
     """The ballots as one reply. At least one of them must hold a reply."""
     base = next(ballot.reply for ballot in ballots if ballot.reply is not None)
     changed: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from yarl import URL
 from steelyard.errors import JudgeError
 from steelyard.judges.answers import distrust, in_words, retry_after, room_in
 from steelyard.judges.endpoint import Endpoint, is_header_text
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.judges.masking import Mask, shown_url
 from steelyard.judges.payload import (
     ACCEPTED_ENCODINGS,
@@ -88,9 +88,9 @@ class Wire:
     longer pause than the user has patience for.
     """
 
-    def __init__(self, endpoint: Endpoint, gate: Gate, key: SecretStr | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, limiter: Limiter, key: SecretStr | None = None) -> None:
         self._endpoint = endpoint
-        self._gate = gate
+        self._limiter = limiter
         self._url = URL(endpoint.url, encoded=True)
         self._headers = _headers(endpoint, key)
         self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "", endpoint.certain_secrets())
@@ -153,7 +153,7 @@ class Wire:
             retry=retry_if_result(lambda outcome: isinstance(outcome, Failed)),
             stop=allowance.is_used_up,
             wait=self._pause,
-            sleep=lambda seconds: self._gate.wait(asyncio.sleep(seconds)),
+            sleep=lambda seconds: self._limiter.wait(asyncio.sleep(seconds)),
             retry_error_callback=given_up,
         )
         outcome = cast(Outcome, await retrying(attempt))
@@ -185,10 +185,10 @@ class Wire:
     async def _attempt(self, body: bytes) -> Outcome:
         data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
         host = self._host
-        if self._gate.pace:
-            await self._gate.wait(self._gate.pace.wait(len(body)))
+        if self._limiter.pace:
+            await self._limiter.wait(self._limiter.pace.wait(len(body)))
         try:
-            async with self._gate:
+            async with self._limiter:
                 session = await self._current_session()
                 async with session.post(
                     self._url, data=data, allow_redirects=False, proxy=self._endpoint.proxy
@@ -220,13 +220,13 @@ class Wire:
         outcome = self._outcome(response.status, response.headers, content)
         if isinstance(outcome, Answered):
             self._successes += 1
-            self._gate.eased()
+            self._limiter.eased()
         elif response.status in OVERLOAD and isinstance(outcome, Failed):
             # A pause beyond patience ends the run; nobody is held back for it.
             asked_for = outcome.retry_after or 0
-            self._gate.overloaded(asked_for if asked_for <= self._endpoint.patience else None)
+            self._limiter.overloaded(asked_for if asked_for <= self._endpoint.patience else None)
         if wait := room_in(response.headers):
-            self._gate.hold(min(wait, self._endpoint.patience))
+            self._limiter.hold(min(wait, self._endpoint.patience))
         return outcome
 
     def _note_answer(self) -> None:
@@ -239,7 +239,7 @@ class Wire:
         if self._session is None or self._loop is not loop or self._session.closed:
             stale, self._loop = self._session, loop
             self._session = aiohttp.ClientSession(
-                # The gate limits; a second limit here would only hide calls from it.
+                # The limiter counts; a second limit here would only hide calls from it.
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers=self._headers,

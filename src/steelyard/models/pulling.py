@@ -8,14 +8,14 @@ import shutil
 from steelyard.errors import ConfigError, PullError
 from steelyard.models.catalogue import KnownModel, known_models
 from steelyard.models.draft import Draft
-from steelyard.models.shelf import Record, Shelf, in_words, sha256_of
+from steelyard.models.shelf import ModelRecord, Shelf, in_words, sha256_of
 from steelyard.models.sources import Source, Told
 
 # Room for the record, and for a file system that counts blocks.
 SPARE = 1 << 20
 
 
-def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, total: None) -> Record:
+def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, total: None) -> ModelRecord:
     """Fetch a model and keep it under this name; the record says if its bytes are those that were expected."""
     path = shelf.path_for(name)
     if shelf.record(name):
@@ -29,7 +29,7 @@ def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, tota
         sha256 = _verified(draft, known, source)
         draft.move_to(path)
         state = path.stat()
-        record = Record(
+        record = ModelRecord(
             name=name,
             file=path.name,
             sha256=sha256,

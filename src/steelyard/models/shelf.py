@@ -26,7 +26,7 @@ Removed = Literal["model", "leftovers", "nothing"]
 """What was there to be removed; leftovers are those of a pull that did not come to its end."""
 
 
-class Record(BaseModel):
+class ModelRecord(BaseModel):
     """What is known of a model on the shelf. `checked` says that its hash was compared with a published one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,13 +65,13 @@ class Shelf:
             return cls(Path(named).expanduser())
         return cls(_cache_folder(environment) / "steelyard" / "models")
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[ModelRecord]:
         """The models that are here, by name; a file without a readable record is not one of ours."""
         found = (self._read(path) for path in sorted(self.folder.glob("*.gguf.json")))
         kept = (record for record in found if record and (self.folder / record.file).is_file())
         return sorted(kept, key=lambda record: record.name)
 
-    def record(self, name: str) -> Record | None:
+    def record(self, name: str) -> ModelRecord | None:
         return next((record for record in self.records() if record.name == name), None)
 
     def path_for(self, name: str) -> Path:
@@ -84,7 +84,7 @@ class Shelf:
         known = known_models().get(name)
         return self.folder / (known.file if known else f"{name}.gguf")
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: ModelRecord) -> None:
         """Write the record of a model that has just been verified, whole or not at all."""
         path = self.folder / f"{record.file}.json"
         draft = path.with_suffix(".json.part")
@@ -129,9 +129,9 @@ class Shelf:
             f"model.gguf), or pulled first: steelyard models pull {name} --from PATH"
         )
 
-    def _read(self, path: Path) -> Record | None:
+    def _read(self, path: Path) -> ModelRecord | None:
         try:
-            record = Record.model_validate_json(path.read_bytes())
+            record = ModelRecord.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             return None
         # A record names the file beside it and nothing else.
@@ -153,7 +153,7 @@ def in_words(size: int) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
-def _unchanged(path: Path, record: Record) -> bool:
+def _unchanged(path: Path, record: ModelRecord) -> bool:
     state = path.stat()
     return (state.st_size, state.st_mtime_ns) == (record.size, record.modified)
 

@@ -102,7 +102,7 @@ def names_a_sample(keys: Iterable[str]) -> bool:
     return any(meant >= names for names in known)
 
 
-class Row:
+class SourceRow:
     """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row."""
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from steelyard.errors import InputError, Surface
 from steelyard.records import DialogueSample, RagSample, Sample, Turn
 from steelyard.samples import values
-from steelyard.samples.columns import Kind, Row, check_fields
+from steelyard.samples.columns import Kind, SourceRow, check_fields
 from steelyard.samples.messages import exchange, has_roles, messages_of, system_of, turns_of
 from steelyard.samples.objects import as_mapping
 from steelyard.samples.shapes import recognised
@@ -78,7 +78,7 @@ def _sendable(sample: Sample) -> Sample:
 
 
 def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface, needs_question: bool) -> RagSample:
-    row = Row(data, "rag", fields, surface=surface)
+    row = SourceRow(data, "rag", fields, surface=surface)
     question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
@@ -98,7 +98,7 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
     )
 
 
-def _question_and_answer(row: Row, needs_question: bool) -> tuple[str, str]:
+def _question_and_answer(row: SourceRow, needs_question: bool) -> tuple[str, str]:
     messages = row.value("messages")
     if messages is None:
         if needs_question or row.find("answer")[0] is None:
@@ -118,23 +118,23 @@ def _question_and_answer(row: Row, needs_question: bool) -> tuple[str, str]:
     )
 
 
-def _references(row: Row) -> tuple[str, ...]:
+def _references(row: SourceRow) -> tuple[str, ...]:
     value = row.value("references")
     return () if value is None else values.passages(value, "references")
 
 
-def _tags(row: Row) -> tuple[str, ...]:
+def _tags(row: SourceRow) -> tuple[str, ...]:
     value = row.value("tags")
     return () if value is None else values.tags(value, "tags")
 
 
-def _id(row: Row) -> str:
+def _id(row: SourceRow) -> str:
     value = row.value("id")
     return "" if value is None else values.scalar(value, "id")
 
 
 def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface) -> DialogueSample:
-    row = Row(data, "dialogue", fields, surface=surface)
+    row = SourceRow(data, "dialogue", fields, surface=surface)
     name = "turns" if row.value("turns") is not None else "messages"
     value = row.value(name)
     if value is None:
@@ -163,7 +163,7 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Su
 def _turn(data: object, path: str, fields: Mapping[str, str], surface: Surface) -> Turn:
     if not isinstance(data, Mapping):
         raise InputError(f"expected an object with prompt and answer, got {values.kind_of(data)}", field=path)
-    row = Row(data, "turn", fields, f"{path}.", surface)
+    row = SourceRow(data, "turn", fields, f"{path}.", surface)
     row.need("prompt", "answer")
     return Turn(
         prompt=row.needed("prompt", blank=True),
@@ -173,9 +173,9 @@ def _turn(data: object, path: str, fields: Mapping[str, str], surface: Surface) 
 
 
 def _criteria(data: Mapping[str, object], path: str) -> tuple[str, ...]:
-    return _row_criteria(Row(data, "turn", {}, f"{path}."))
+    return _row_criteria(SourceRow(data, "turn", {}, f"{path}."))
 
 
-def _row_criteria(row: Row) -> tuple[str, ...]:
+def _row_criteria(row: SourceRow) -> tuple[str, ...]:
     value = row.value("criteria")
     return () if value is None else values.lines(value, row.path("criteria"))

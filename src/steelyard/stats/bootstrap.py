@@ -24,7 +24,7 @@ NORMAL = NormalDist()
 Statistic = Callable[[Array], Array]
 
 
-class Figure(NamedTuple):
+class BootstrapFigure(NamedTuple):
     """A number, its 95 % interval, and how many clusters stand behind it."""
 
     value: float | None
@@ -58,7 +58,7 @@ class Resampled:
         counts: Callable[[Array], Array] | None = None,
         chance: Statistic | None = None,
         bounds: Interval = (0.0, 1.0),
-    ) -> Figure:
+    ) -> BootstrapFigure:
         """The statistic with its interval.
 
         `counts` tells from a cluster's table whether it bears on the statistic. `chance` is what agreement is
@@ -67,16 +67,16 @@ class Resampled:
         bearing = self.n if counts is None else int((counts(self.clusters) > 0).sum())
         value = float(statistic(self.total[None])[0])
         if not np.isfinite(value):
-            return Figure(None, None, bearing)
+            return BootstrapFigure(None, None, bearing)
         replicates = statistic(self.resampled)
         replicates = replicates[np.isfinite(replicates)]
         if bearing < 2 or len(replicates) < 2:
-            return Figure(value, None, bearing)
+            return BootstrapFigure(value, None, bearing)
         if np.ptp(replicates) < 1e-12:
             base = float(chance(self.total[None])[0]) if chance else 0.0
-            return Figure(value, _unseen(value, bearing, base, bounds), bearing)
+            return BootstrapFigure(value, _unseen(value, bearing, base, bounds), bearing)
         low, high = bca(value, replicates, statistic(self.without), bearing)
-        return Figure(value, (max(bounds[0], low), min(bounds[1], high)), bearing)
+        return BootstrapFigure(value, (max(bounds[0], low), min(bounds[1], high)), bearing)
 
 
 def _unseen(value: float, clusters: int, chance: float, bounds: Interval) -> Interval:

@@ -24,7 +24,7 @@ POWER = 0.8
 MOST_SAMPLES = 10_000_000
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """B minus A over pairs. `p` is of the swap test. `dz` is the mean difference in units of its own spread;
     `balance` the share of pairs that rose minus the share that fell."""
 
@@ -44,7 +44,7 @@ class Difference(NamedTuple):
         return (self.rose - self.fell) / self.n
 
 
-def difference(a: Array, b: Array, cluster: Numbers, span: float = 1.0) -> Difference | None:
+def difference(a: Array, b: Array, cluster: Numbers, span: float = 1.0) -> PairedDifference | None:
     """The mean of B − A; `cluster` numbers what depends on each other, `span` is the length of the scale."""
     n = len(a)
     if n == 0:
@@ -64,7 +64,7 @@ def difference(a: Array, b: Array, cluster: Numbers, span: float = 1.0) -> Diffe
         interval = _interval(value, error, clusters, span, bool(np.any(apart)))
     sd = float(apart.std(ddof=1)) if n > 1 else 0.0
     p, method = swap_test(sums)
-    return Difference(
+    return PairedDifference(
         value=value,
         interval=interval,
         p=p,
@@ -134,7 +134,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def samples_to_decide(found: Difference, alpha: float = 1 - CONFIDENCE, power: float = POWER) -> int | None:
+def samples_to_decide(found: PairedDifference, alpha: float = 1 - CONFIDENCE, power: float = POWER) -> int | None:
     """How many samples like these would show a true difference as large as the one seen; None where none is seen."""
     if not found.error or not found.value:
         return None

@@ -19,7 +19,7 @@ from steelyard.transcripts.atomic_lines import (
     ending_score,
     read_fallback_prose,
 )
-from steelyard.transcripts.atomic_reader import Reader, agreed
+from steelyard.transcripts.atomic_reader import AtomicReader, agreed
 from steelyard.transcripts.lines import (
     Reading,
     cause_line,
@@ -101,10 +101,10 @@ def _block(atom: Atom) -> Iterator[str]:
 
 
 def parse(text: str) -> list[Reading]:
-    return [_reading(reader.finish()) for reader in readers_of(lines_of(text), Reader)]
+    return [_reading(reader.finish()) for reader in readers_of(lines_of(text), AtomicReader)]
 
 
-def _reading(found: Reader) -> Reading:
+def _reading(found: AtomicReader) -> Reading:
     doubt = found.doubts_scores
     atoms = tuple(_atom(found, id, text, doubt) for id, text in found.listed.texts.items())
     fallback, flags = _fallback(found)
@@ -127,7 +127,7 @@ def _reading(found: Reader) -> Reading:
     )
 
 
-def _atom(found: Reader, id: int, text: str, doubt: bool) -> Atom:
+def _atom(found: AtomicReader, id: int, text: str, doubt: bool) -> Atom:
     blocks = found.blocks.get(id, [])
     missing = Judgement("unjudged", "not_in_transcript", ("not_in_transcript",))
     # A block in which nothing is said only mentions its atom.
@@ -169,7 +169,7 @@ def _level(
     return level, notes[0][0].reason, tuple(flags)
 
 
-def _fallback(found: Reader) -> tuple[int | None, tuple[str, ...]]:
+def _fallback(found: AtomicReader) -> tuple[int | None, tuple[str, ...]]:
     said = read_fallback_prose("".join(found.prose))
     if not found.fallback:
         return said, ("fallback_inferred",) if said is not None else ()

@@ -47,7 +47,7 @@ from steelyard.transcripts.lines import (
     undecorated,
     unescape,
 )
-from steelyard.transcripts.matching import Listed, Match
+from steelyard.transcripts.matching import ListedItems, Match
 from steelyard.transcripts.tables import MarkdownTable, TableRow, columns_of, rows_of
 
 BULLET = re.compile(r"\s*[-*•·+]\s+(.*)", re.DOTALL)
@@ -105,11 +105,11 @@ def agreed(judgements: list[Judgement]) -> Judgement | None:
     return judgements[0] if judgements else None
 
 
-class Reader:
+class AtomicReader:
     """Goes through the lines once, knowing which section it is in."""
 
     def __init__(self) -> None:
-        self.listed = Listed()
+        self.listed = ListedItems()
         self.raw: dict[int, str] = {}
         self.levels: dict[int, list[tuple[LevelNote, tuple[str, ...]]]] = {}
         self.blocks: dict[int, list[Block]] = {}
@@ -171,7 +171,7 @@ class Reader:
         elif not self._is_known_atom(part) and not self._is_structure(part):
             self._content(part)
 
-    def finish(self) -> Reader:
+    def finish(self) -> AtomicReader:
         self._finish()
         return self
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from steelyard.records import Criterion, Validity, Verdict
 from steelyard.scoring import dialogue_scores
-from steelyard.transcripts.dialogue_json import PlacedReport, Report, Row, find_reports
+from steelyard.transcripts.dialogue_json import DialogueReport, DialogueRow, PlacedReport, find_reports
 from steelyard.transcripts.dialogue_markdown import (
     LABEL_OF,
     OPEN,
     RESULTS,
-    Reader,
+    DialogueReader,
     criterion_of,
     render_markdown,
     rounds_of,
@@ -25,7 +25,7 @@ from steelyard.transcripts.dialogue_markdown import (
 )
 from steelyard.transcripts.forms import word_of
 from steelyard.transcripts.lines import FORGERY, Reading, after_thinking, lines_of, with_flags
-from steelyard.transcripts.matching import Listed
+from steelyard.transcripts.matching import ListedItems
 from steelyard.transcripts.tables import readers_of
 
 __all__ = ["parse", "render_json", "render_markdown"]
@@ -53,51 +53,51 @@ def render_json(verdict: Verdict) -> str:
 class ReportPair:
     """One transcript: report 1, report 2, or both."""
 
-    report: Report | None = None
-    reader: Reader | None = None
+    report: DialogueReport | None = None
+    reader: DialogueReader | None = None
 
-    def takes(self, part: Report | Reader) -> bool:
+    def takes(self, part: DialogueReport | DialogueReader) -> bool:
         """Whether this report belongs to the same dialogue as the other one."""
-        if isinstance(part, Reader):
+        if isinstance(part, DialogueReader):
             return self.reader is None and (self.report is None or _share(part, self.report))
         return self.report is None and (self.reader is None or _share(self.reader, part))
 
 
-def _share(reader: Reader, report: Report) -> bool:
+def _share(reader: DialogueReader, report: DialogueReport) -> bool:
     """Whether the two reports speak of the same criteria; one that has none is no stranger."""
-    listed: dict[int, Listed] = {}
+    listed: dict[int, ListedItems] = {}
     for entry in reader.entries:
-        listed.setdefault(entry.turn, Listed()).add(entry.id, entry.text)
+        listed.setdefault(entry.turn, ListedItems()).add(entry.id, entry.text)
     known = any(row.turn in listed and listed[row.turn].find(row.id, row.content) for row in report.rows)
     return known or not listed or not report.rows
 
 
 def parse(text: str) -> list[Reading]:
     plain = after_thinking(text)
-    own_line = any(reader.entries or reader.flags for reader in readers_of(lines_of(plain), Reader))
+    own_line = any(reader.entries or reader.flags for reader in readers_of(lines_of(plain), DialogueReader))
     found = find_reports(plain, own_line=own_line)
     interrupted = own_line and _is_interrupted(plain, found)
     pairs = [ReportPair()]
     for part in _parts(plain, [] if interrupted else found):
-        if isinstance(part, Reader):
+        if isinstance(part, DialogueReader):
             part.suspect = part.suspect or interrupted
-        if isinstance(part, Report) and part == pairs[-1].report:
+        if isinstance(part, DialogueReport) and part == pairs[-1].report:
             # The same report again says nothing new.
             continue
         if not pairs[-1].takes(part):
             pairs.append(ReportPair())
-        if isinstance(part, Reader):
+        if isinstance(part, DialogueReader):
             pairs[-1].reader = part
         else:
             pairs[-1].report = part
-    return [_reading(pair.reader or Reader(), pair.report) for pair in pairs]
+    return [_reading(pair.reader or DialogueReader(), pair.report) for pair in pairs]
 
 
 def _is_interrupted(text: str, found: list[PlacedReport]) -> bool:
     """Whether a report 1 stands inside a report 2, which goes on behind it: a field of that one quotes it."""
-    start, reader = 0, Reader()
+    start, reader = 0, DialogueReader()
     for report, following in zip(found, [*found[1:], None], strict=False):
-        between = [one for one in readers_of(lines_of(text[start : report.start]), Reader) if one.entries]
+        between = [one for one in readers_of(lines_of(text[start : report.start]), DialogueReader) if one.entries]
         reader = between[-1] if between else reader
         rest = lines_of(text[report.end : following.start if following else len(text)])
         if reader.entries and (not reader.finished or reader.goes_on(rest)):
@@ -106,18 +106,18 @@ def _is_interrupted(text: str, found: list[PlacedReport]) -> bool:
     return False
 
 
-def _parts(text: str, found: list[PlacedReport]) -> Iterator[Report | Reader]:
+def _parts(text: str, found: list[PlacedReport]) -> Iterator[DialogueReport | DialogueReader]:
     """Both kinds of reports in the order of the text; what stands between them is passed over."""
     start = 0
     for report in (*found, None):
         between = text[start : report.start if report else len(text)]
-        yield from (reader for reader in readers_of(lines_of(between), Reader) if reader.rounds or reader.flags)
+        yield from (reader for reader in readers_of(lines_of(between), DialogueReader) if reader.rounds or reader.flags)
         if report:
             yield report.report
             start = report.end
 
 
-def _reading(reader: Reader, report: Report | None) -> Reading:
+def _reading(reader: DialogueReader, report: DialogueReport | None) -> Reading:
     detailed = _numbered(criterion_of(entry) for entry in reader.entries)
     brief = _numbered(_from_row(row) for row in report.rows) if report else []
     criteria = _merged(detailed, brief) if reader.entries and report else detailed or brief
@@ -140,7 +140,7 @@ def _reading(reader: Reader, report: Report | None) -> Reading:
     )
 
 
-def _from_row(row: Row) -> Criterion:
+def _from_row(row: DialogueRow) -> Criterion:
     label = LABEL_OF.get(word_of(row.result or "").strip("。."))
     validity: Validity = "unjudged"
     if label in RESULTS:
@@ -161,10 +161,10 @@ def _from_row(row: Row) -> Criterion:
 
 def _numbered(criteria: Iterable[Criterion]) -> list[Criterion]:
     """Each criterion of a turn once, with a number of its own; two that contradict each other are not judged."""
-    listed: dict[int, Listed] = {}
+    listed: dict[int, ListedItems] = {}
     found: dict[tuple[int, int], Criterion] = {}
     for criterion in criteria:
-        turn = listed.setdefault(criterion.turn, Listed())
+        turn = listed.setdefault(criterion.turn, ListedItems())
         id = turn.add(criterion.id, criterion.text)
         earlier = found.get((criterion.turn, id))
         if earlier is None:
@@ -182,13 +182,13 @@ def _unbelieved(criterion: Criterion, flag: str) -> Criterion:
 
 def _merged(detailed: list[Criterion], brief: list[Criterion]) -> list[Criterion]:
     """Report 2 has more to say; report 1 must agree with it."""
-    listed: dict[int, Listed] = {}
+    listed: dict[int, ListedItems] = {}
     for criterion in detailed:
-        listed.setdefault(criterion.turn, Listed()).add(criterion.id, criterion.text)
+        listed.setdefault(criterion.turn, ListedItems()).add(criterion.id, criterion.text)
     found = {(criterion.turn, criterion.id): criterion for criterion in detailed}
     unconfirmed = set(found)
     for row in brief:
-        turn = listed.setdefault(row.turn, Listed())
+        turn = listed.setdefault(row.turn, ListedItems())
         match = turn.find(row.id, row.text)
         if match is None:
             id = turn.add(row.id, row.text)

@@ -22,7 +22,7 @@ ROW_KEY = re.compile(r'"(?:criteria_results|criterion_id|result)"\s*:')
 RESULT_KEY = re.compile(r'"result"\s*:')
 
 
-class Row(NamedTuple):
+class DialogueRow(NamedTuple):
     """One criterion as report 1 has it; what is not a string is not read as one."""
 
     turn: int
@@ -31,28 +31,28 @@ class Row(NamedTuple):
     result: str | None
 
 
-class Report(NamedTuple):
+class DialogueReport(NamedTuple):
     """The rows of report 1, the rounds it names (also empty ones), how many entries of it could not be read, whether
     its JSON had to be mended, and whether the text of a criterion may have written a part of it."""
 
-    rows: list[Row]
+    rows: list[DialogueRow]
     rounds: list[int]
     unread: int = 0
     repaired: bool = False
     forged: bool = False
 
 
-FORGED = Report([], [], unread=1, forged=True)
+FORGED = DialogueReport([], [], unread=1, forged=True)
 
 
-class _Repeated(Exception):
+class _RepeatedKey(Exception):
     """A key stands twice in an object, with different values."""
 
 
 class PlacedReport(NamedTuple):
     """A report and where in the text it stands."""
 
-    report: Report
+    report: DialogueReport
     start: int
     end: int
 
@@ -76,7 +76,7 @@ def find_reports(text: str, *, own_line: bool) -> list[PlacedReport]:
             last = start
             try:
                 value, stop = _decoded(text, start)
-            except _Repeated:
+            except _RepeatedKey:
                 return [PlacedReport(FORGED, start, len(text))]
             if report := _report(value):
                 found.append(PlacedReport(report, start, stop))
@@ -122,17 +122,17 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     held = dict(pairs)
     if len(held) != len(pairs) and any(held[key] != value for key, value in pairs):
-        raise _Repeated
+        raise _RepeatedKey
     return held
 
 
-def _repaired(text: str) -> Report | None:
+def _repaired(text: str) -> DialogueReport | None:
     """What the text would be if its end had not been cut off; short texts are mended further."""
     from json_repair import repair_json
 
     try:
         return _report(json.loads(_closed(text.rstrip(FENCED)), strict=False, object_pairs_hook=_once))
-    except _Repeated:
+    except _RepeatedKey:
         return FORGED
     except (ValueError, RecursionError):
         pass
@@ -161,11 +161,11 @@ def _closed(text: str) -> str:
     return whole.removesuffix(",") + "".join(reversed(ends))
 
 
-def _report(found: Any) -> Report | None:
+def _report(found: Any) -> DialogueReport | None:
     rounds = found.get("evaluation_report") if isinstance(found, dict) else None
     if not isinstance(rounds, list):
         return None
-    report = Report([], [])
+    report = DialogueReport([], [])
     for position, entry in enumerate(rounds, start=1):
         if not isinstance(entry, dict):
             report = report._replace(unread=report.unread + 1)
@@ -181,7 +181,7 @@ def _report(found: Any) -> Report | None:
                 # Rows are numbered upwards; one that is not may come out of the text of another.
                 report = report._replace(forged=report.forged or number <= before)
                 before = number
-                report.rows.append(Row(turn, number, content, stated if isinstance(stated, str) else None))
+                report.rows.append(DialogueRow(turn, number, content, stated if isinstance(stated, str) else None))
             else:
                 report = report._replace(unread=report.unread + 1)
     return report

@@ -142,7 +142,7 @@ COLUMNS = {
 TURN_CELL = FormPattern(r"第?\s?(?:round\s|turn\s)?(\d{1,5}|[一二三四五六七八九十]{1,3})\s?轮?")
 
 
-class Entry:
+class CriterionEntry:
     """One mention of a criterion in report 2: each field with the lines it ran over."""
 
     def __init__(self, turn: int, id: int, text: str) -> None:
@@ -153,11 +153,11 @@ class Entry:
         return [undecorated("\n".join(lines)) for lines in self.fields.get(name, [])]
 
 
-class Reader:
+class DialogueReader:
     """Goes through the lines of report 2 once."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[CriterionEntry] = []
         self.rounds: dict[int, None] = {}
         self.flags: tuple[str, ...] = ()
         self.suspect = False
@@ -165,7 +165,7 @@ class Reader:
         self._round = 0
         self._seen: set[tuple[int, int]] = set()
         self._field: list[str] | None = None
-        self._open: Entry | None = None
+        self._open: CriterionEntry | None = None
 
     @property
     def finished(self) -> bool:
@@ -202,7 +202,7 @@ class Reader:
         elif END_OF_ROUND.fullmatch(part):
             self._open = self._field = None
         elif self.rounds and (criterion := CRITERION.fullmatch(part)):
-            self._add(Entry(self._round, int(criterion.word(1)), unescape(_unquoted(criterion[2]))))
+            self._add(CriterionEntry(self._round, int(criterion.word(1)), unescape(_unquoted(criterion[2]))))
         elif self._open:
             self._take_field(self._open, part)
         elif (flags := read_flags(part)) is not None:
@@ -210,7 +210,7 @@ class Reader:
         elif part.strip() and self.rounds:
             self.unread += 1
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: CriterionEntry) -> None:
         self.entries.append(entry)
         self._seen.add((entry.turn, entry.id))
         self._open, self._field = entry, None
@@ -229,13 +229,17 @@ class Reader:
                 self._round = _turn(turn.word(1))
                 self.rounds[self._round] = None
             id = row["id"].strip(" .、")
-            self._add(Entry(self._round, int(id) if id.isdecimal() and len(id) < 6 else number, _unquoted(row["text"])))
+            self._add(
+                CriterionEntry(
+                    self._round, int(id) if id.isdecimal() and len(id) < 6 else number, _unquoted(row["text"])
+                )
+            )
             for name in FIELDS:
                 if row[name] and self._open:
                     self._open.fields.setdefault(name, []).append([row[name]])
         self._open = self._field = None
 
-    def _take_field(self, entry: Entry, line: str) -> None:
+    def _take_field(self, entry: CriterionEntry, line: str) -> None:
         for name, form in FIELDS.items():
             if match := form.fullmatch(line):
                 self._field = [match[1]]
@@ -265,7 +269,7 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and QUOTES.get(value[0]) == value[-1] else value
 
 
-def criterion_of(entry: Entry) -> Criterion:
+def criterion_of(entry: CriterionEntry) -> Criterion:
     validity, odd_validity = _one_of(VALIDITY, entry.values("validity"), VALIDITY_OF)
     label, odd = _one_of(RESULT, entry.values("result"), LABEL_OF)
     if (validity, label) in CONTRADICTIONS:

@@ -15,8 +15,8 @@ from steelyard.transcripts.grounded_reader import (
     OPEN,
     PARTS,
     TITLES,
+    GroundedReader,
     Kind,
-    Reader,
     Said,
     heading_of,
     hidden,
@@ -86,12 +86,12 @@ def _default_text(name: str) -> str:
 
 
 def parse(text: str) -> list[Reading]:
-    readers = readers_of(lines_of(text), Reader)
+    readers = readers_of(lines_of(text), GroundedReader)
     # Instructions have the headings of the form too, and rules in the place of judgements.
     return [_reading(reader) for reader in readers if reader.said or reader.totals.values] or [_reading(readers[0])]
 
 
-def _reading(reader: Reader) -> Reading:
+def _reading(reader: GroundedReader) -> Reading:
     checks = tuple(_check(kind, reader.said.get((kind.group, kind.name), [])) for kind in KINDS)
     read_anything = bool(reader.said)
     scores = grounded_scores(checks) if read_anything else dict.fromkeys(grounded_scores(()))

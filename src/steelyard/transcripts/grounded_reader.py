@@ -174,7 +174,7 @@ def heading_of(line: str) -> tuple[str, str] | None:
     return None
 
 
-class Reader:
+class GroundedReader:
     """Goes through the lines once, knowing which section and which check it is in."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ def likeness(one: frozenset[str], other: frozenset[str]) -> float:
     return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0
 
 
-class Listed:
+class ListedItems:
     """Items as the first section lists them. Later mentions are found by text; the number only breaks ties."""
 
     def __init__(self) -> None:

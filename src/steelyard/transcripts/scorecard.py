@@ -22,7 +22,7 @@ from steelyard.transcripts.lines import (
     lines_of,
     with_flags,
 )
-from steelyard.transcripts.scorecard_reader import DEPTHS, DERIVED, OPEN, SECTIONS, WORDS, Entry, Reader
+from steelyard.transcripts.scorecard_reader import DEPTHS, DERIVED, OPEN, SECTIONS, WORDS, ItemEntry, ScorecardReader
 from steelyard.transcripts.tables import readers_of
 from steelyard.wording import band_description
 
@@ -92,10 +92,10 @@ def _totals(metric: str, items: Sequence[AnyItem], scores: Mapping[str, Number])
 
 
 def parse(text: str) -> list[Reading]:
-    return [_reading(reader) for reader in readers_of(lines_of(text), Reader)]
+    return [_reading(reader) for reader in readers_of(lines_of(text), ScorecardReader)]
 
 
-def _reading(found: Reader) -> Reading:
+def _reading(found: ScorecardReader) -> Reading:
     items = tuple(
         build(found, id, text)
         for kind, build in (("sentence", _sentence), ("key_point", _key_point), ("atom", _atom))
@@ -123,7 +123,7 @@ def _reading(found: Reader) -> Reading:
     )
 
 
-def _label(metric: str, entry: Entry) -> tuple[Any, tuple[str, ...]]:
+def _label(metric: str, entry: ItemEntry) -> tuple[Any, tuple[str, ...]]:
     """The label a section gives; where it gives none, two, or an unknown one, that is said instead."""
     labels = {WORDS[metric].get(word_of(word)) for word in entry.words}
     if not labels:
@@ -134,17 +134,17 @@ def _label(metric: str, entry: Entry) -> tuple[Any, tuple[str, ...]]:
     return (label, ()) if label else ("unjudged", ("label_unknown",))
 
 
-def _flags(found: Reader, kind: str, id: int, entry: Entry, *odd: str) -> tuple[str, ...]:
+def _flags(found: ScorecardReader, kind: str, id: int, entry: ItemEntry, *odd: str) -> tuple[str, ...]:
     return with_flags(entry.flags, *found.lists[kind].flags.get(id, ()), *entry.odd, *odd)
 
 
-def _why(entry: Entry, odd: tuple[str, ...]) -> str:
+def _why(entry: ItemEntry, odd: tuple[str, ...]) -> str:
     return entry.reason if entry.reason is not None else (odd[0] if odd else "")
 
 
-def _sentence(found: Reader, id: int, text: str) -> AnyItem:
-    relevance = found.entries["relevance"].get(id, Entry())
-    entry = found.entries["faithfulness"].get(id, Entry())
+def _sentence(found: ScorecardReader, id: int, text: str) -> AnyItem:
+    relevance = found.entries["relevance"].get(id, ItemEntry())
+    entry = found.entries["faithfulness"].get(id, ItemEntry())
     on_topic, odd_topic = _label("relevance", relevance)
     if "no_question" in found.flags and not relevance.words:
         on_topic, odd_topic = None, ()
@@ -161,7 +161,7 @@ def _sentence(found: Reader, id: int, text: str) -> AnyItem:
     )
 
 
-def _key_point(found: Reader, id: int, text: str) -> AnyItem:
+def _key_point(found: ScorecardReader, id: int, text: str) -> AnyItem:
     entry = found.entries["completeness"][id]
     label, odd = _label("completeness", entry)
     return KeyPoint(
@@ -175,7 +175,7 @@ def _key_point(found: Reader, id: int, text: str) -> AnyItem:
     )
 
 
-def _atom(found: Reader, id: int, text: str) -> AnyItem:
+def _atom(found: ScorecardReader, id: int, text: str) -> AnyItem:
     entry = found.entries["accuracy"][id]
     label, odd = _label("accuracy", entry)
     return Atom(

@@ -22,7 +22,7 @@ from steelyard.transcripts.lines import (
     undecorated,
     unescape,
 )
-from steelyard.transcripts.matching import Listed, Match
+from steelyard.transcripts.matching import ListedItems, Match
 from steelyard.transcripts.tables import MarkdownTable, TableRow, columns_of, rows_of
 
 # --- the form --------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ CELL_SCORE = FormPattern(rf"{POINTS}{OUT_OF}?")
 
 
 @dataclass
-class Entry:
+class ItemEntry:
     """What one section says about one item."""
 
     words: list[str] = field(default_factory=list)
@@ -170,12 +170,12 @@ def score_of(line: str) -> tuple[str, int] | None:
     return next(((metric, int(match.word(1))) for metric, match in found if match), None)
 
 
-class Reader:
+class ScorecardReader:
     """Goes through the lines once, knowing which section and which item it is in."""
 
     def __init__(self) -> None:
-        self.lists = {"sentence": Listed(), "key_point": Listed(), "atom": Listed()}
-        self.entries: dict[str, dict[int, Entry]] = {metric: {} for metric in SECTIONS}
+        self.lists = {"sentence": ListedItems(), "key_point": ListedItems(), "atom": ListedItems()}
+        self.entries: dict[str, dict[int, ItemEntry]] = {metric: {} for metric in SECTIONS}
         self.totals = Totals()
         self.flags: tuple[str, ...] = ()
         self.suspect = False
@@ -186,7 +186,7 @@ class Reader:
         self.misnumbered = 0
         self._metric: str | None = None
         self._scores_only = False
-        self._entry: Entry | None = None
+        self._entry: ItemEntry | None = None
         self._id = 0
 
     @property
@@ -244,10 +244,10 @@ class Reader:
         if match is None:
             self.unmatched += 1
             return
-        self._entry = self.entries[metric].setdefault(match.id, Entry())
+        self._entry = self.entries[metric].setdefault(match.id, ItemEntry())
         self._entry.odd += match.flags
 
-    def _detail(self, entry: Entry, line: str) -> None:
+    def _detail(self, entry: ItemEntry, line: str) -> None:
         if label := LABEL.fullmatch(line):
             entry.words.append(label[1])
             entry.depth = DEPTH_OF.get(word_of(label[2]), entry.depth)

@@ -17,7 +17,7 @@ from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated
 from steelyard.factory import JudgeFactory
 from steelyard.judges.base import Judge
-from steelyard.judges.gate import Gate, Limits
+from steelyard.judges.limiter import Limiter, Limits
 from steelyard.models import Shelf
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
@@ -75,9 +75,9 @@ def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
 
-def judge_and_gate(
+def judge_and_limiter(
     viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
-) -> tuple[Judge, Gate, Limits, Prompts]:
+) -> tuple[Judge, Limiter, Limits, Prompts]:
     """The judge with what its calls go through; `together` is how a run said that several judge."""
     settings = viewer.config.run
     limits = Limits(
@@ -85,9 +85,9 @@ def judge_and_gate(
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
-    gate, prompts = limits.gate(), viewer.config.prompts.with_texts(protocol.prompts)
-    made = JudgeFactory(viewer.config, prompts, gate, viewer.store_path)
-    return made.judge(name, together), gate, limits, prompts
+    limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts)
+    made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_path)
+    return made.judge(name, together), limiter, limits, prompts
 
 
 # --- starting and going on -------------------------------------------------------------------------
@@ -109,18 +109,18 @@ def start(
     """
     spending = spending or Spending()
 
-    def making(store: Store) -> tuple[runs.Run, Gate]:
+    def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
         data = Input([str(path)], how.fields, encoding, format)
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
-        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name)
+        judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name)
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
-        conduct = runs.RunSettings(limits.samples_at_once, budget, gate=gate, keeps_unreadable=True)
-        return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), gate
+        conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
+        return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), limiter
 
     try:
         return viewer.jobs.begin(making)
@@ -136,12 +136,12 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
     if viewer.jobs.get(row.id):
         raise RunInUse(f"run {row.id} is at work already")
 
-    def making(store: Store) -> tuple[runs.Run, Gate]:
+    def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol = get_protocol(row.protocol)
         name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
-        judge, gate, limits, prompts = judge_and_gate(viewer, protocol, name, together)
-        conduct = runs.RunSettings(limits.samples_at_once, gate=gate)
-        return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), gate
+        judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name, together)
+        conduct = runs.RunSettings(limits.samples_at_once, limiter=limiter)
+        return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), limiter
 
     return viewer.jobs.begin(making, retry=retry)
 

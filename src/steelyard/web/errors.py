@@ -45,7 +45,7 @@ CODES = {
 }
 
 
-class Problem(BaseModel):
+class ErrorDetail(BaseModel):
     """What went wrong, and which field of the request it is about."""
 
     code: str
@@ -59,7 +59,7 @@ class Problem(BaseModel):
 class ErrorBody(BaseModel):
     """The shape of every answer that is not a success."""
 
-    error: Problem
+    error: ErrorDetail
 
 
 # What any operation of the API may answer besides a success, for its document.
@@ -105,7 +105,7 @@ def problem_response(
 ) -> Response:
     """The answer to a request that failed."""
     code, message = code or CODES.get(status, "failed"), " ".join(message.split())
-    problem = Problem(code=code, message=message, field=field, reasons=reasons)
+    problem = ErrorDetail(code=code, message=message, field=field, reasons=reasons)
     if wants_json(request):
         body = ErrorBody(error=problem).model_dump_json(exclude_none=True)
         return Response(body, status, headers, media_type="application/json")

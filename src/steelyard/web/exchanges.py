@@ -18,7 +18,7 @@ from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
 
 
-class Wording(Record):
+class PromptVersion(Record):
     """The prompt an ask was put in: then, as the run recorded it, and as it is worded now."""
 
     id: str
@@ -27,12 +27,12 @@ class Wording(Record):
     is_same: bool
 
 
-class Message(Record):
+class PromptMessage(Record):
     role: str
     content: str
 
 
-class Exchange(Record):
+class JudgeCall(Record):
     """One ask and its reply. `messages` is empty for a judge that is given data rather than a prompt."""
 
     number: int
@@ -41,8 +41,8 @@ class Exchange(Record):
     task: str
     language: str
     again: Again | None
-    wording: Wording | None
-    messages: tuple[Message, ...]
+    wording: PromptVersion | None
+    messages: tuple[PromptMessage, ...]
     data: dict[str, Any]
     reply: Any
     raw: str
@@ -51,7 +51,7 @@ class Exchange(Record):
     paid_by: str | None
 
 
-def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> list[Exchange]:
+def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> list[JudgeCall]:
     """Every ask about the sample, of each judge where there were several. What has no reply on record says so; nothing
     is asked of anybody."""
     protocol = get_protocol(row.protocol)
@@ -87,12 +87,12 @@ class _Teller:
     def __init__(self, row: RunRow, prompts: Prompts) -> None:
         self._prompts = prompts
         self._recorded: Mapping[str, Any] = row.manifest.get("prompts", {})
-        self.found: list[Exchange] = []
+        self.found: list[JudgeCall] = []
         self.round = 0
 
     def tell(self, ask: Ask, stored: StoredReply | None, judge: str, *, worded: bool) -> None:
         self.found.append(
-            Exchange(
+            JudgeCall(
                 number=len(self.found) + 1,
                 round=self.round,
                 judge=judge,
@@ -110,18 +110,18 @@ class _Teller:
             )
         )
 
-    def _wording(self, ask: Ask) -> Wording | None:
+    def _wording(self, ask: Ask) -> PromptVersion | None:
         try:
             prompt = self._prompts.get(ask.task, ask.language)
         except PromptError:
             return None
         then = self._recorded.get(prompt.id, {})
         same = then.get("sha256") == prompt.sha256
-        return Wording(id=prompt.id, version=prompt.version, recorded_version=then.get("version"), is_same=same)
+        return PromptVersion(id=prompt.id, version=prompt.version, recorded_version=then.get("version"), is_same=same)
 
-    def _messages(self, ask: Ask) -> Iterator[Message]:
+    def _messages(self, ask: Ask) -> Iterator[PromptMessage]:
         try:
             for message in self._prompts.messages(ask):
-                yield Message(role=message["role"], content=message["content"])
+                yield PromptMessage(role=message["role"], content=message["content"])
         except PromptError:
             return

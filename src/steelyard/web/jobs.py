@@ -18,13 +18,13 @@ from starlette.exceptions import HTTPException
 from steelyard.engine.progress import snapshot
 from steelyard.engine.runs import Run
 from steelyard.errors import RunInUse, SteelyardError
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 from steelyard.records import Record
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
 T = TypeVar("T")
-Making = Callable[[Store], tuple[Run, Gate]]
+Making = Callable[[Store], tuple[Run, Limiter]]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
@@ -64,15 +64,15 @@ class RunProgress(Record):
 class Job:
     """One run at work. What happens to it is said in `progress()`."""
 
-    def __init__(self, run: Run, gate: Gate) -> None:
-        self.id, self._run, self._gate = run.row.id, run, gate
+    def __init__(self, run: Run, limiter: Limiter) -> None:
+        self.id, self._run, self._limiter = run.row.id, run, limiter
         self._loop = asyncio.get_running_loop()
         self._began = time.monotonic()
         self.task: asyncio.Task[object] | None = None
         self.stopping = False
 
     def progress(self) -> RunProgress:
-        state = snapshot(self._run.tally, time.monotonic() - self._began, self._gate.in_flight)
+        state = snapshot(self._run.tally, time.monotonic() - self._began, self._limiter.in_flight)
         return RunProgress(id=self.id, state="running", stopping=self.stopping, **state)
 
     def stop(self, reason: str) -> None:
@@ -118,8 +118,8 @@ class Jobs:
     async def _work(self, making: Making, started: Future[str], retry: bool) -> None:
         try:
             with self._open_store() as store:
-                run, gate = making(store)
-                job = Job(run, gate)
+                run, limiter = making(store)
+                job = Job(run, limiter)
                 try:
                     job.task = asyncio.create_task(run.drive(lambda *_: None, lambda _: None, retry=retry))
                     # The first step takes the run's lock; if somebody else has it, that is the answer.

@@ -12,7 +12,7 @@ from steelyard.evaluation import evaluate_async
 from steelyard.records import Record, Usage
 from steelyard.reports.results import Results
 from steelyard.samples.columns import check_fields
-from steelyard.web.actions import judge_and_gate, judge_name, prepared
+from steelyard.web.actions import judge_and_limiter, judge_name, prepared
 from steelyard.web.api.bodies import EvaluateBody
 from steelyard.web.errors import JUDGING
 from steelyard.web.viewer import viewer_of
@@ -49,7 +49,7 @@ async def evaluate(request: Request, body: EvaluateBody) -> Evaluated:
         how = body.how
         protocol, options = prepared(viewer, how)
         check_fields(protocol.kind, how.fields)
-        judge, _, limits, _ = judge_and_gate(viewer, protocol, judge_name(viewer.config, how.judge))
+        judge, _, limits, _ = judge_and_limiter(viewer, protocol, judge_name(viewer.config, how.judge))
         try:
             found = await evaluate_async(
                 body.samples, protocol, judge, options=options, fields=how.fields, concurrency=limits.samples_at_once

@@ -36,7 +36,7 @@ TONES = {"better": "good", "worse": "bad", "more": "half", "fewer": "half", "und
 Direction = Literal["regressed", "improved"]
 
 
-class Moved(Record):
+class MovedSamples(Record):
     """One page of the samples that moved in one direction."""
 
     direction: Direction
@@ -63,7 +63,7 @@ class ComparePage(Record):
     sentence: str = ""
     refused: Refusal | None = None
     comparison: Comparison | None = None
-    moved: Moved | None = None
+    moved: MovedSamples | None = None
 
 
 class CompareSamplePage(Record):
@@ -170,14 +170,14 @@ def page_number(request: Request) -> int:
 
 def moved_page(
     store: Store, a: str, b: str, found: Comparison, direction: Direction, number: int, language: Language
-) -> Moved:
+) -> MovedSamples:
     """So many of the samples that moved. Why is looked up for these alone: in A where one rose, in B where it fell."""
     every = found.regressed if direction == "regressed" else found.improved
     pages = max(1, -(-len(every) // PER_PAGE))
     number = min(number, pages)
     run = b if direction == "regressed" else a
     shown = [_with_why(store, run, change, language) for change in every[(number - 1) * PER_PAGE : number * PER_PAGE]]
-    return Moved(direction=direction, page=number, pages=pages, n=len(every), samples=tuple(shown))
+    return MovedSamples(direction=direction, page=number, pages=pages, n=len(every), samples=tuple(shown))
 
 
 def _with_why(store: Store, run: str, change: Change, language: Language) -> Change:

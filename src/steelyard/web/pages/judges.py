@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from steelyard.agreement import Summary, summary
+from steelyard.agreement import AgreementSummary, summary
 from steelyard.errors import SteelyardError
 from steelyard.factory import JudgeFactory, judge_names
 from steelyard.judges.check import Qualification, check_each
@@ -35,7 +35,7 @@ class JudgeInfo(Record):
     key_env: str = ""
     key_is_set: bool | None = None
     price: Price | None = None
-    agreement: Summary | None = None
+    agreement: AgreementSummary | None = None
     is_default: bool = False
     can_be_checked: bool = True
     problem: str = ""

@@ -37,7 +37,7 @@ class PromptInfo(Record):
     is_own: bool
 
 
-class Entry(Record):
+class PromptChange(Record):
     """What changed in one version, and why."""
 
     version: int
@@ -49,7 +49,7 @@ class DiffLine(Record):
     text: str
 
 
-class Difference(Record):
+class PromptDifference(Record):
     """The present wording against another one."""
 
     other: str
@@ -76,8 +76,8 @@ class PromptPage(Record):
     prompt: PromptInfo
     text: str
     variables: tuple[str, ...]
-    changelog: tuple[Entry, ...]
-    differences: tuple[Difference, ...]
+    changelog: tuple[PromptChange, ...]
+    differences: tuple[PromptDifference, ...]
     runs: tuple[UsedBy, ...]
 
 
@@ -124,15 +124,17 @@ def prompt(request: Request) -> Response:
 
 
 @cache
-def changelog() -> dict[str, list[Entry]]:
+def changelog() -> dict[str, list[PromptChange]]:
     """The shipped changelog by prompt, the newest version first."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[PromptChange]] = {}
     for row in ROW.finditer(CHANGELOG.read_text("utf-8")):
-        found.setdefault(row["id"], []).append(Entry(version=int(row["version"]), what=row["what"].replace("\\|", "|")))
+        found.setdefault(row["id"], []).append(
+            PromptChange(version=int(row["version"]), what=row["what"].replace("\\|", "|"))
+        )
     return {id: sorted(entries, key=lambda entry: -entry.version) for id, entries in found.items()}
 
 
-def differences(store: Store, now: Prompt) -> Iterator[Difference]:
+def differences(store: Store, now: Prompt) -> Iterator[PromptDifference]:
     """The present wording against the shipped one, and against those that runs of this store were judged by."""
     seen = {now.sha256}
     shipped = shipped_like(now)
@@ -145,9 +147,9 @@ def differences(store: Store, now: Prompt) -> Iterator[Difference]:
             yield difference(then.text, now, "", then.version, then.sha256)
 
 
-def difference(before: str, now: Prompt, other: str, version: int, sha256: str) -> Difference:
+def difference(before: str, now: Prompt, other: str, version: int, sha256: str) -> PromptDifference:
     lines = difflib.unified_diff(before.splitlines(), now.text.splitlines(), lineterm="", n=CONTEXT)
-    return Difference(other=other, version=version, sha256=sha256, lines=tuple(diff_lines(lines)))
+    return PromptDifference(other=other, version=version, sha256=sha256, lines=tuple(diff_lines(lines)))
 
 
 def diff_lines(lines: Iterable[str]) -> Iterator[DiffLine]:

@@ -20,7 +20,7 @@ from steelyard.reports.html.views import Chip, Limits, chip
 from steelyard.reports.sample import sample_markdown
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import run_address, sample_address, sample_of
-from steelyard.web.exchanges import Exchange, exchanges
+from steelyard.web.exchanges import JudgeCall, exchanges
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.samples import parameters, query_of
 from steelyard.web.rendering import language_of, page, page_routes
@@ -31,7 +31,7 @@ LIMITS = Limits(text=20_000, items=400, passages=100)
 LONGEST_SHOWN = 40_000
 
 
-class SamplePage(Record):
+class ViewerSamplePage(Record):
     """A judged sample with what people said about it."""
 
     run: RunSummary
@@ -46,7 +46,7 @@ class ExchangesPage(Record):
 
     run: RunSummary
     id: str
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[JudgeCall, ...]
     problem: str = ""
     usage: Usage
 
@@ -60,7 +60,7 @@ def sample(request: Request) -> Response:
         query = query_of(request.query_params)
         beside = neighbours_of(store, row.id, verdict.id, query)
     line = verdict.line() | {"notes": dict(verdict.notes)}
-    model = SamplePage(run=summary, id=verdict.id, sample=judged, verdict=line, labels=labels)
+    model = ViewerSamplePage(run=summary, id=verdict.id, sample=judged, verdict=line, labels=labels)
     view = sample_view(verdict, judged, language, "s", LIMITS)
     # Who came from a table goes on in its order and returns to it.
     kept = parameters(query)

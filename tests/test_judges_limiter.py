@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judges.gate import Gate
+from steelyard.judges.limiter import Limiter
 
 
-async def hold(gate: Gate, seconds: float = 0.0) -> None:
-    async with gate:
-        assert gate.in_flight <= gate.peak
+async def hold(limiter: Limiter, seconds: float = 0.0) -> None:
+    async with limiter:
+        assert limiter.in_flight <= limiter.peak
         await asyncio.sleep(seconds)
 
 
@@ -19,28 +19,28 @@ async def hold(gate: Gate, seconds: float = 0.0) -> None:
 def test_the_limit_holds_and_no_slot_is_lost(limit: int, callers: int, cancelled: list[int]) -> None:
     """Whoever is cancelled, and when, the peak stays within the limit and all others get through."""
 
-    async def scenario() -> Gate:
-        gate = Gate(limit)
-        tasks = [asyncio.create_task(hold(gate)) for _ in range(callers)]
+    async def scenario() -> Limiter:
+        limiter = Limiter(limit)
+        tasks = [asyncio.create_task(hold(limiter)) for _ in range(callers)]
         for index in cancelled:
             await asyncio.sleep(0)
             if index < len(tasks):
                 tasks[index].cancel()
         results = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
         assert all(result is None or isinstance(result, asyncio.CancelledError) for result in results)
-        return gate
+        return limiter
 
-    gate = asyncio.run(scenario())
-    assert gate.peak <= limit
-    assert gate.in_flight == 0
+    limiter = asyncio.run(scenario())
+    assert limiter.peak <= limit
+    assert limiter.in_flight == 0
 
 
 async def test_callers_are_let_in_in_order() -> None:
     """First come, first served; a newcomer does not overtake those who wait."""
-    gate, order = Gate(1), []
+    limiter, order = Limiter(1), []
 
     async def call(number: int) -> None:
-        async with gate:
+        async with limiter:
             order.append(number)
             await asyncio.sleep(0)
 
@@ -50,40 +50,40 @@ async def test_callers_are_let_in_in_order() -> None:
 
 async def test_a_caller_cancelled_as_it_is_let_in_passes_the_slot_on() -> None:
     """The slot that was just handed over is not lost."""
-    gate = Gate(1)
-    await gate.__aenter__()
-    first, second = asyncio.create_task(hold(gate)), asyncio.create_task(hold(gate))
+    limiter = Limiter(1)
+    await limiter.__aenter__()
+    first, second = asyncio.create_task(hold(limiter)), asyncio.create_task(hold(limiter))
     await asyncio.sleep(0)
-    await gate.__aexit__(None, None, None)
+    await limiter.__aexit__(None, None, None)
     first.cancel()
     await asyncio.wait_for(second, 1)
-    assert gate.in_flight == 0
+    assert limiter.in_flight == 0
 
 
 async def test_the_limit_can_change_while_calls_are_in_flight() -> None:
     """A larger limit lets those who wait in at once; a smaller one waits for calls to finish."""
-    gate = Gate(1)
-    tasks = [asyncio.create_task(hold(gate, 0.02)) for _ in range(4)]
+    limiter = Limiter(1)
+    tasks = [asyncio.create_task(hold(limiter, 0.02)) for _ in range(4)]
     await asyncio.sleep(0)
-    assert gate.in_flight == 1
-    gate.resize(3)
-    assert gate.in_flight == 3
-    gate.resize(0)
-    assert gate.limit == 1
+    assert limiter.in_flight == 1
+    limiter.resize(3)
+    assert limiter.in_flight == 3
+    limiter.resize(0)
+    assert limiter.limit == 1
     await asyncio.gather(*tasks)
-    assert (gate.in_flight, gate.peak) == (0, 3)
+    assert (limiter.in_flight, limiter.peak) == (0, 3)
 
 
 def test_a_gate_that_lets_nobody_through_is_refused() -> None:
     """A limit below one would wait for ever."""
     with pytest.raises(ValueError, match="at least one"):
-        Gate(0)
+        Limiter(0)
 
 
 async def test_an_error_inside_gives_the_slot_back() -> None:
     """A failing call frees its slot."""
-    gate = Gate(1)
+    limiter = Limiter(1)
     with pytest.raises(RuntimeError):
-        async with gate:
+        async with limiter:
             raise RuntimeError
-    assert gate.in_flight == 0
+    assert limiter.in_flight == 0

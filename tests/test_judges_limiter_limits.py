@@ -1,4 +1,4 @@
-"""The gate that finds its own limit, and the pace."""
+"""The limiter that finds its own limit, and the pace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from endpoint import Loopback, Say, Status
 from steelyard.judges.chat import ChatJudge
-from steelyard.judges.gate import AdaptiveGate, Gate, Limits, Pace
+from steelyard.judges.limiter import AdaptiveLimiter, Limiter, Limits, Pace
 from steelyard.prompts import Prompts
 from steelyard.records import Ask
 from steelyard.tasks import SplitData, SplitReply
@@ -23,90 +23,90 @@ def ask(number: int = 0) -> Ask:
     )
 
 
-async def use(gate: Gate, calls: int, then: str) -> None:
-    """So many calls through the gate, each as slow as one turn of the loop, all ending the same way."""
+async def use(limiter: Limiter, calls: int, then: str) -> None:
+    """So many calls through the limiter, each as slow as one turn of the loop, all ending the same way."""
 
     async def call() -> None:
-        async with gate:
+        async with limiter:
             await asyncio.sleep(0)
-        getattr(gate, then)()
+        getattr(limiter, then)()
 
     await asyncio.gather(*(call() for _ in range(calls)))
 
 
 async def test_it_doubles_until_the_first_overload() -> None:
     """While nothing is refused, every limit's worth of answers doubles the limit, up to the ceiling."""
-    gate = AdaptiveGate(start=4, ceiling=32)
-    await use(gate, 400, "eased")
-    assert gate.limit == 32
-    assert gate.peak <= 32
+    limiter = AdaptiveLimiter(start=4, ceiling=32)
+    await use(limiter, 400, "eased")
+    assert limiter.limit == 32
+    assert limiter.peak <= 32
 
 
 async def test_an_overload_halves_it_once() -> None:
     """Calls that were in flight at the cut do not cut again."""
-    gate = AdaptiveGate(start=16)
+    limiter = AdaptiveLimiter(start=16)
     for _ in range(16):
-        await gate.__aenter__()
+        await limiter.__aenter__()
     for _ in range(16):
-        gate.overloaded()
-        await gate.__aexit__()
-    assert gate.limit == 8
+        limiter.overloaded()
+        await limiter.__aexit__()
+    assert limiter.limit == 8
 
 
 async def test_it_grows_slowly_after_an_overload() -> None:
     """Once the endpoint has complained, the limit creeps up by one."""
-    gate = AdaptiveGate(start=16)
-    gate.overloaded()
-    assert gate.limit == 8
-    await use(gate, 40, "eased")
-    assert 9 <= gate.limit <= 12
+    limiter = AdaptiveLimiter(start=16)
+    limiter.overloaded()
+    assert limiter.limit == 8
+    await use(limiter, 40, "eased")
+    assert 9 <= limiter.limit <= 12
 
 
 async def test_unused_room_proves_nothing() -> None:
     """One call at a time never raises the limit: nobody has tried more."""
-    gate = AdaptiveGate(start=4)
+    limiter = AdaptiveLimiter(start=4)
     for _ in range(50):
-        await use(gate, 1, "eased")
-    assert gate.limit == 4
+        await use(limiter, 1, "eased")
+    assert limiter.limit == 4
 
 
 async def test_a_held_gate_lets_nobody_in_until_its_time() -> None:
     """The endpoint said when there is room again; until then all calls wait."""
-    gate = Gate(4)
+    limiter = Limiter(4)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    gate.hold(0.1)
-    async with gate:
+    limiter.hold(0.1)
+    async with limiter:
         assert loop.time() - began >= 0.09
 
 
 async def test_a_fixed_gate_stays_what_the_user_said() -> None:
     """With --concurrency the limit neither grows nor shrinks."""
-    gate = Gate(5)
-    await use(gate, 100, "eased")
-    gate.overloaded()
-    assert gate.limit == 5
+    limiter = Limiter(5)
+    await use(limiter, 100, "eased")
+    limiter.overloaded()
+    assert limiter.limit == 5
 
 
 async def test_the_endpoints_complaint_reaches_the_gate() -> None:
     """A 429 from a real server halves the adaptive limit, and the call is answered in the end."""
-    gate = AdaptiveGate(start=8)
+    limiter = AdaptiveLimiter(start=8)
     with Loopback(NOTHING) as server:
         server.script(Status(429, headers={"Retry-After": "0"}), Say(NOTHING))
-        judge = ChatJudge(server.endpoint(backoff=0.01), Prompts.shipped(), gate=gate)
+        judge = ChatJudge(server.endpoint(backoff=0.01), Prompts.shipped(), limiter=limiter)
         reply = await judge.answer(ask())
         await judge.aclose()
     assert reply.data.atoms == []
-    assert gate.limit == 4
+    assert limiter.limit == 4
 
 
 async def test_rate_limit_headers_hold_the_gate() -> None:
     """`remaining: 0` with a reset time stops further calls before the server has to refuse them."""
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "150ms"}
-    gate = Gate(8)
+    limiter = Limiter(8)
     with Loopback(NOTHING) as server:
         server.script(Status(500, headers=headers), Say(NOTHING))
-        judge = ChatJudge(server.endpoint(backoff=0.0), Prompts.shipped(), gate=gate)
+        judge = ChatJudge(server.endpoint(backoff=0.0), Prompts.shipped(), limiter=limiter)
         loop = asyncio.get_running_loop()
         began = loop.time()
         await judge.answer(ask())
@@ -133,10 +133,10 @@ async def test_tokens_are_paced_even_when_one_call_exceeds_the_bucket() -> None:
 
 
 def test_limits_make_the_gate_they_describe() -> None:
-    """A fixed number gives a fixed gate; none gives one that adapts; pace only where it is asked for."""
-    assert type(Limits(concurrency=7).gate()) is Gate
-    assert isinstance(Limits().gate(), AdaptiveGate)
-    assert Limits().gate().pace is None
-    assert Limits(requests_per_minute=10).gate().pace is not None
+    """A fixed number gives a fixed limiter; none gives one that adapts; pace only where it is asked for."""
+    assert type(Limits(concurrency=7).limiter()) is Limiter
+    assert isinstance(Limits().limiter(), AdaptiveLimiter)
+    assert Limits().limiter().pace is None
+    assert Limits(requests_per_minute=10).limiter().pace is not None
     with pytest.raises(ValidationError):
         Limits(concurrency=0)

@@ -20,7 +20,7 @@ class Stopped(Exception):
 
 
 class Limits(Record):
-    """What the user allows. Without `concurrency` the gate finds out by itself what the endpoint bears."""
+    """What the user allows. Without `concurrency` the limiter finds out by itself what the endpoint bears."""
 
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -31,15 +31,15 @@ class Limits(Record):
         """Twice as many as calls: while one sample pauses or is scored, another's call takes the slot."""
         return 2 * (self.concurrency or CEILING)
 
-    def gate(self) -> Gate:
+    def limiter(self) -> Limiter:
         pace = Pace(self.requests_per_minute, self.tokens_per_minute)
-        made = Gate(self.concurrency) if self.concurrency else AdaptiveGate()
+        made = Limiter(self.concurrency) if self.concurrency else AdaptiveLimiter()
         made.pace = pace if pace.limited else None
         return made
 
 
-class Gate:
-    """`async with gate:` around each HTTP call, retries included; pauses between retries stay outside.
+class Limiter:
+    """`async with limiter:` around each HTTP call, retries included; pauses between retries stay outside.
 
     Not an `asyncio.Semaphore`: that one belongs to the first event loop it waited in, while a judge may be
     used in several runs; and its limit cannot change while calls are in flight.
@@ -47,7 +47,7 @@ class Gate:
 
     def __init__(self, limit: int) -> None:
         if limit < 1:
-            raise ValueError("a gate lets at least one call through")
+            raise ValueError("a limiter lets at least one call through")
         self.limit = limit
         self.in_flight = 0
         self.peak = 0
@@ -94,7 +94,7 @@ class Gate:
             pause.cancel()
 
     async def wait(self, pause: Coroutine[Any, Any, None]) -> None:
-        """Await what comes before a call, a pause or its turn in the pace, unless the gate closes meanwhile."""
+        """Await what comes before a call, a pause or its turn in the pace, unless the limiter closes meanwhile."""
         task = asyncio.ensure_future(pause)
         self._pausing.add(task)
         if self._closed:
@@ -144,7 +144,7 @@ class Gate:
                 place.set_result(None)
 
 
-class AdaptiveGate(Gate):
+class AdaptiveLimiter(Limiter):
     """Grows while the endpoint is happy, halves when it is not, as TCP does.
 
     Until the first overload it doubles with every limit's worth of successes, afterwards it adds one. One
