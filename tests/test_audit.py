@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from audit_judges import by_order, credulous, flawless, forgetful, judge, obedient
 from command import Steelyard, fact_server, point_to, write_lines
-from steelyard.audit import AuditSettings, Card, audit, auditor_for, check_comparable, read_card, scope_of
+from steelyard.audit import Card, audit, auditor_for, check_comparable, read_card, scope_of
 from steelyard.audit.changes import plain
 from steelyard.audit.movement import BEST, RANKS, Place, compared, labels, raised
 from steelyard.audit.page import blocks
+from steelyard.engine.runs import RunSettings
 from steelyard.errors import ConfigError, InputError
 from steelyard.records import Atom, RagSample, Unjudged, Verdict
 from steelyard.reports.markdown import document
@@ -176,13 +177,13 @@ async def test_a_stopped_audit_goes_on_and_a_second_costs_nothing(tmp_path: Path
 
     first, second, third = judge(until_enough), judge(flawless), judge(flawless)
     with Store.open(tmp_path / "store.db") as store:
-        work = auditor_for(first, scope, how=AuditSettings(workers=1, store=store))
+        work = auditor_for(first, scope, settings=RunSettings(workers=1), store=store)
         await work.run()
         cut = work.card("en", "0", "2026")
         assert (cut.stopped, cut.n_trials) == ("interrupted", wanted.card("en", "0", "2026").n_trials)
         assert cut.n_failed == cut.n_trials - 30
         for later in (second, third):
-            work = auditor_for(later, scope, how=AuditSettings(store=store))
+            work = auditor_for(later, scope, store=store)
             await work.run()
     assert len(first.asks) == 30
     # Different cases put the same question now and then; the journal answers it once.

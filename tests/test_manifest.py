@@ -14,8 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, point_to
-from steelyard.engine.inputs import data_file
-from steelyard.engine.manifest import make_manifest
+from steelyard.engine.manifest import data_file, make_manifest
 from steelyard.judges import ScriptedJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
@@ -115,7 +116,7 @@ async def evaluate_async(
     if store is not None and data.given is not None:
         # A run is told apart from others by its data, so all of it has to be there first.
         data = replace(data, given=tuple(data.given))
-    asked = _asked(judge, protocol, prompts, concurrency)
+    asked = chosen_judge(judge, concurrency, protocol.prompts, prompts)
     budget = Budget(max_cost, surface=Surface.python)
     try:
         check_affordable(asked.judge, budget)
@@ -128,8 +129,8 @@ async def evaluate_async(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The judge of an evaluation, and how it is driven. `spec` names it where it has a name."""
+class ChosenJudge:
+    """The judge that a user passed or named, and how hard to use it. `spec` names it where it has a name."""
 
     judge: Judge
     spec: str
@@ -138,9 +139,13 @@ class _Asked:
     limiter: Limiter | None
 
 
-def _asked(
-    judge: JudgeLike | str | None, protocol: Protocol, prompts: AnyPath | Sequence[AnyPath], most: int
-) -> _Asked:
+def chosen_judge(
+    judge: JudgeLike | str | None,
+    concurrency: int,
+    texts: Mapping[str, str] = MappingProxyType({}),
+    prompts: AnyPath | Sequence[AnyPath] = (),
+) -> ChosenJudge:
+    """From what a user passed; a named judge knows the shipped prompts, `texts` of the protocol, and the user's own."""
     from steelyard.factory import JudgeFactory
     from steelyard.prompts import Prompts
     from steelyard.settings import Settings
@@ -150,20 +155,22 @@ def _asked(
         if files:
             raise ConfigError("prompts= belongs to a judge that is named; this one was made with its own")
         # One that is passed in may only be held back by its callers.
-        return _Asked(as_judge(judge), "", Prompts.shipped().with_texts(protocol.prompts), most, None)
-    _check_name(judge)
+        return ChosenJudge(as_judge(judge), "", Prompts.shipped().with_texts(texts), concurrency, None)
+    if judge is not None and not isinstance(judge, str):
+        raise ConfigError(f"{type(judge).__name__} is no judge: it needs a name, answer(ask) and aclose()")
     settings = Settings.load(surface=Surface.python)
-    limits = Limits(concurrency=most)
-    limiter, known = limits.limiter(), settings.prompts.with_texts(protocol.prompts).with_files(files)
+    limits = Limits(concurrency=concurrency)
+    limiter, known = limits.limiter(), settings.prompts.with_texts(texts).with_files(files)
     spec = settings.choose(judge).name
-    return _Asked(JudgeFactory(settings, known, limiter).judge(spec), spec, known, limits.samples_at_once, limiter)
+    made = JudgeFactory(settings, known, limiter).judge(spec)
+    return ChosenJudge(made, spec, known, limits.samples_at_once, limiter)
 
 
 async def _judged(
     data: Input,
     protocol: Protocol,
     options: Options,
-    asked: _Asked,
+    asked: ChosenJudge,
     budget: Budget,
     progress: bool | OnProgress,
     notes: list[str],
@@ -197,7 +204,7 @@ async def _kept(
     protocol: Protocol,
     options: Options,
     is_dated: bool,
-    asked: _Asked,
+    asked: ChosenJudge,
     budget: Budget,
     progress: bool | OnProgress,
     notes: list[str],
@@ -291,23 +298,6 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
-
-
-def judge_of(judge: JudgeLike | str | None, concurrency: int) -> Judge:
-    """The judge that a user passed or named."""
-    from steelyard.factory import JudgeFactory
-    from steelyard.settings import Settings
-
-    if isinstance(judge, JudgeLike):
-        return as_judge(judge)
-    _check_name(judge)
-    settings = Settings.load(surface=Surface.python)
-    return JudgeFactory(settings, limiter=Limits(concurrency=concurrency).limiter()).judge(judge)
-
-
-def _check_name(name: object) -> None:
-    if name is not None and not isinstance(name, str):
-        raise ConfigError(f"{type(name).__name__} is no judge: it needs a name, answer(ask) and aclose()")
 
 
 def dated(protocol: Protocol, options: Mapping[str, Any], today: Callable[[], date] = date.today) -> dict[str, Any]:

@@ -19,30 +19,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from steelyard.audit.card import Card
-from steelyard.audit.driver import Auditor, AuditSettings
+from steelyard.audit.driver import Auditor
 from steelyard.audit.plan import SECTIONS, Scope, built_in, own
 from steelyard.audit.suite import PROTOCOLS, load
 from steelyard.engine.manifest import now
 from steelyard.engine.runner import Budget
+from steelyard.engine.runs import RunSettings
 from steelyard.errors import ConfigError, InputError, Surface, invalid_field
-from steelyard.evaluation import Samples, dated, in_own_loop, judge_of, rows_of
+from steelyard.evaluation import Samples, chosen_judge, dated, in_own_loop, rows_of
 from steelyard.judges.base import JudgeLike, as_judge
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Sample
 from steelyard.store import Store
 
-__all__ = [
-    "AuditSettings",
-    "Auditor",
-    "Card",
-    "audit",
-    "audit_async",
-    "auditor_for",
-    "read_card",
-    "samples_for",
-    "scope_of",
-]
+__all__ = ["Auditor", "Card", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
 
 OWN_SAMPLES = 20
 
@@ -92,7 +83,8 @@ def auditor_for(
     samples: Sequence[Sample] = (),
     with_built_in: bool = True,
     options: Mapping[str, Options] | None = None,
-    how: AuditSettings | None = None,
+    settings: RunSettings | None = None,
+    store: Store | None = None,
 ) -> Auditor:
     """An audit that is ready to run: the built-in cases, and those of a user's samples after them."""
     suite = load()
@@ -104,7 +96,8 @@ def auditor_for(
             "there is nothing to audit: no case is left of the data, protocols and parts that were chosen"
         )
     chosen = {name: get_protocol(name).parse_options(dated(get_protocol(name), {})) for name in scope.protocols}
-    return Auditor(as_judge(judge), suite, plans, scope, chosen | dict(options or {}), how or AuditSettings())
+    settings, chosen = settings or RunSettings(), chosen | dict(options or {})
+    return Auditor(as_judge(judge), suite, plans, scope, chosen, settings, store)
 
 
 def audit(
@@ -160,11 +153,11 @@ async def audit_async(
 
     scope = scope_of(protocols, only, repeats)
     mine = samples_for(data, scope, samples) if data is not None else []
-    made = judge_of(judge, concurrency)
+    made = chosen_judge(judge, concurrency).judge
     opened = Store.open(Path(store)) if store is not None else None
     try:
-        how = AuditSettings(concurrency, Budget(max_cost), None, opened)
-        work = auditor_for(made, scope, samples=mine, with_built_in=with_built_in, how=how)
+        settings = RunSettings(concurrency, Budget(max_cost))
+        work = auditor_for(made, scope, samples=mine, with_built_in=with_built_in, settings=settings, store=opened)
         await work.run()
     finally:
         if opened:

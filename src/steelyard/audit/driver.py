@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from steelyard.audit.card import Card, ScopeFacts, SuiteFacts
@@ -14,27 +14,17 @@ from steelyard.audit.plan import AuditPlan, Scope
 from steelyard.audit.suite import Suite
 from steelyard.engine.journal import Memory
 from steelyard.engine.runner import Budget, Row, Runner, Tally
+from steelyard.engine.runs import RunSettings
 from steelyard.judges.base import Judge
-from steelyard.judges.limiter import Limiter
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Rounds, Sample, Usage, Verdict
 from steelyard.store import Store
 
 
-@dataclass(frozen=True)
-class AuditSettings:
-    """How hard to drive the judge, where replies are kept, and when to stop by itself."""
-
-    workers: int = 32
-    budget: Budget = field(default_factory=Budget)
-    limiter: Limiter | None = None
-    store: Store | None = None
-    """Without one nothing is kept, and an audit that was stopped begins anew."""
-
-
 class Auditor:
-    """One audit at work. `tally` is live; `stop(reason)` ends it politely, and what was answered stays in the store."""
+    """One audit at work. `tally` is live; `stop(reason)` ends it politely, and what was answered stays in the
+    store; without one, an audit that was stopped begins anew."""
 
     def __init__(
         self,
@@ -43,16 +33,11 @@ class Auditor:
         plans: Sequence[AuditPlan],
         scope: Scope,
         options: Mapping[str, Options],
-        how: AuditSettings,
+        settings: RunSettings,
+        store: Store | None = None,
     ) -> None:
-        self.judge, self.suite, self.plans, self.scope, self.options, self.how = (
-            judge,
-            suite,
-            plans,
-            scope,
-            options,
-            how,
-        )
+        self.judge, self.suite, self.plans, self.scope, self.options = judge, suite, plans, scope, options
+        self.settings, self.store = settings, store
         self._trials = {f"{plan.data}/{trial.id}": trial for plan in plans for trial in plan.trials()}
         self._verdicts: dict[str, Verdict] = {}
         self._runner: Runner | None = None
@@ -63,7 +48,7 @@ class Auditor:
     @property
     def spent(self) -> Usage:
         """What the judge was paid in this sitting; what the journal knew costs nothing."""
-        if not self.how.store:
+        if not self.store:
             return self.tally.usage
         total = Usage()
         for memory in self._memories:
@@ -97,19 +82,19 @@ class Auditor:
             if self._stopped:
                 break
             judge: Judge = self.judge
-            if self.how.store:
-                memory = Memory(self.judge, self.how.store, time=repeat)
+            if self.store:
+                memory = Memory(self.judge, self.store, time=repeat)
                 self._memories.append(memory)
                 judge = memory.judge
             self._runner = Runner(
                 self.protocol(),
                 Options(),
                 judge,
-                workers=self.how.workers,
+                workers=self.settings.workers,
                 budget=self._left(started),
                 spent=lambda: self.spent,
                 silent=lambda: next((memory.silent for memory in self._memories if memory.silent), ""),
-                limiter=self.how.limiter,
+                limiter=self.settings.limiter,
                 in_order=False,
             )
             self._runner.tally = self.tally
@@ -117,7 +102,7 @@ class Auditor:
             self._stopped = self._stopped or self.tally.stopped
 
     def _left(self, started: float) -> Budget:
-        budget = self.how.budget
+        budget = self.settings.budget
         if budget.max_seconds is None:
             return budget
         return replace(budget, max_seconds=max(0.0, budget.max_seconds - (time.monotonic() - started)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -96,15 +97,7 @@ def audit(
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """
-    from steelyard.audit import (
-        AuditSettings,
-        auditor_for,
-        check_comparable,
-        data_hash,
-        read_card,
-        samples_for,
-        scope_of,
-    )
+    from steelyard.audit import auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
     from steelyard.cli.session import Session
     from steelyard.engine.runner import Budget
     from steelyard.errors import ConfigError, Surface
@@ -137,13 +130,20 @@ def audit(
     )
     made = session.judge(judge, known)
     options = {name: chosen_options(get_protocol(name), settings, {}) for name in scope.protocols}
-    how = AuditSettings(session.limits.samples_at_once, session.budget, session.limiter)
+    audited = partial(
+        auditor_for,
+        made,
+        scope,
+        samples=mine,
+        with_built_in=built_in,
+        options=options,
+        settings=session.run_settings(),
+    )
     if dry_run:
-        _dry_run(auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how), made, known)
+        _dry_run(audited(), made, known)
         return
     with Store.open(settings.store_path(store)) as opened:
-        how = AuditSettings(how.workers, how.budget, how.limiter, opened)
-        work = auditor_for(made, scope, samples=mine, with_built_in=built_in, options=options, how=how)
+        work = audited(store=opened)
         for name, other in others:
             # Before anything is asked: what cannot be compared is said at once.
             check_comparable(work.card("en", "", "", data_hash(mine)), other, name)

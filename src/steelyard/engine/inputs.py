@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from steelyard.engine.manifest import data_file, file_sha256
 from steelyard.engine.runner import Row
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
@@ -97,16 +98,3 @@ def input_of(row: RunRow) -> Input:
         row.manifest["encoding"],
         row.manifest.get("format"),
     )
-
-
-def data_file(source: str) -> dict[str, Any]:
-    """What a manifest says of a file of samples."""
-    path = Path(source)
-    if source == "-" or not path.is_file():
-        return {"path": source}
-    return {"path": source, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

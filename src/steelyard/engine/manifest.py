@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from steelyard.engine.journal import PROBE
@@ -59,6 +61,19 @@ def make_manifest(
         "python": platform.python_version(),
         "commit": _commit(),
     }
+
+
+def data_file(source: str) -> dict[str, Any]:
+    """What a manifest says of a file of samples."""
+    path = Path(source)
+    if source == "-" or not path.is_file():
+        return {"path": source}
+    return {"path": source, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
