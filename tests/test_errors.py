@@ -55,5 +55,7 @@ def test_the_first_problem_in_one_line(given: dict[str, object], told: str) -> N
 def test_there_is_one_formatter() -> None:
     """Only the reply of a judge, which is told all its problems in its language, is treated otherwise."""
     folder = Path(steelyard.__file__).parent
-    files = [str(file.relative_to(folder)) for file in folder.rglob("*.py") if re.search(r"\.errors\(", file.read_text())]
+    files = [
+        str(file.relative_to(folder)) for file in folder.rglob("*.py") if re.search(r"\.errors\(", file.read_text())
+    ]
     assert sorted(files) == ["errors.py", "judges/parsing.py"]
