@@ -22,7 +22,7 @@ from pydantic import Field
 from steelyard.engine.inputs import Input
 from steelyard.engine.journal import JournalledJudge
 from steelyard.engine.manifest import now
-from steelyard.engine.runner import replay, run_to_end, signed
+from steelyard.engine.runner import replay, run_to_end
 from steelyard.errors import InputError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.payload import one_line, parse_json
@@ -147,8 +147,8 @@ class _Walker:
                 continue
             await asyncio.sleep(0)  # where Ctrl-C is heard
             try:
-                verdict = await replay(self._protocol, sample, self._answers_to, self._options)
-                self._store.add_verdict(self._row.id, seq, sample, signed(verdict, sample, self._judge.name))
+                verdict = await replay(self._protocol, sample, self._answers_to, self._options, self._judge.name)
+                self._store.add_verdict(self._row.id, seq, sample, verdict)
                 self._finished += 1
             except _Unanswered as round:
                 waiting = True

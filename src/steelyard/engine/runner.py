@@ -32,10 +32,11 @@ RECORDS_BETWEEN_COLLECTIONS = 20_000, 20, 20
 STARTED_TOGETHER = 8
 
 
-async def replay(protocol: Protocol, sample: Sample, answer: Answering, options: Options) -> Verdict:
+async def replay(protocol: Protocol, sample: Sample, answer: Answering, options: Options, judge: str = "") -> Verdict:
     """The verdict on one sample, whoever answers: a judge, the journal, a batch file, stored replies.
 
     Protocols are pure: the same answers lead to the same asks and the same verdict. What `answer` raises ends it.
+    `judge` signs the verdict, which is flagged where that is one of the answer's own kind.
     """
     rounds = protocol.rounds(sample, options)
     usage = Usage()
@@ -48,7 +49,8 @@ async def replay(protocol: Protocol, sample: Sample, answer: Answering, options:
             asks = rounds.send(replies)
     except StopIteration as finished:
         verdict: Verdict = finished.value
-        return verdict.model_copy(update={"usage": usage})
+        flags = (*verdict.flags, "self_judged") if judges_itself(judge, sample.model) else verdict.flags
+        return verdict.model_copy(update={"judge": judge, "usage": usage, "flags": flags})
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
@@ -192,8 +194,7 @@ class Runner:
                     queue.settle(place, None)
                     continue
                 try:
-                    verdict = await replay(self.protocol, sample, self._answers, self.options)
-                    verdict = signed(verdict, sample, self.judge.name)
+                    verdict = await replay(self.protocol, sample, self._answers, self.options, self.judge.name)
                     self.tally.count(verdict)
                     queue.settle(place, (seq, sample, verdict))
                 except Stopped:
@@ -263,12 +264,6 @@ class Runner:
             return None
         reason = self.budget.exceeded(Usage(), seconds) or ""
         return asyncio.get_running_loop().call_later(seconds, self.stop, reason)
-
-
-def signed(verdict: Verdict, sample: Sample, judge: str) -> Verdict:
-    """The verdict with who gave it; flagged where that was one of the answer's own kind."""
-    flags = (*verdict.flags, "self_judged") if judges_itself(judge, sample.model) else verdict.flags
-    return verdict.model_copy(update={"judge": judge, "flags": flags})
 
 
 class _AsTheyCome:
