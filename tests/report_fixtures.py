@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.records import (
     Atom,
     Check,
@@ -20,7 +21,6 @@ from steelyard.records import (
     Usage,
     Verdict,
 )
-from steelyard.scoring import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 
 PASSAGE = "车灯贴膜后会使灯光的照明亮度下降，可能影响行车安全。建议您不要加装灯膜。"
 HOSTILE = (

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.records import (
     Atom,
     Check,
@@ -20,7 +21,6 @@ from steelyard.records import (
     ValueDifference,
     Verdict,
 )
-from steelyard.scoring import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.transcripts import detect, parse, render
 from steelyard.transcripts.dialogue_markdown import RESULTS, type_of
 from steelyard.transcripts.grounded import KINDS

@@ -13,9 +13,9 @@ import pytest
 from steelyard import records, tasks
 from steelyard.judges.wire import Failed
 from steelyard.protocols.common import MISSING, why_open
+from steelyard.protocols.counts import SHALLOW_CAP
 from steelyard.protocols.grounded import CHECKS
 from steelyard.records import Mark
-from steelyard.scoring import SHALLOW_CAP
 from steelyard.wording import LANGUAGES, band_description, say, words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 Language = Literal["zh-Hans", "zh-Hant", "en"]
 Status = Literal["judged", "partial", "failed"]
@@ -401,9 +401,36 @@ class Criterion(Item):
     decided_by: Literal["judge", "rule"] = "judge"
 
 
+class CustomItem(Item):
+    """An item of any other kind. Its labels are fields that its protocol names: `CustomItem(kind="tint", hue="warm")`.
+
+    What reports know of items they look for here too: `turn`, `name`, `group` and `evidence`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    evidence: Evidence | None = Field(default=None, exclude_if=is_none)
+
+
 Check.model_rebuild()
 
-AnyItem = Annotated[Atom | Check | Sentence | KeyPoint | Criterion, Field(discriminator="kind")]
+_TYPED = frozenset({"atom", "check", "sentence", "key_point", "criterion"})
+
+
+def _shape(item: Any) -> str:
+    kind = item.get("kind") if isinstance(item, Mapping) else getattr(item, "kind", None)
+    return kind if kind in _TYPED else "custom"
+
+
+AnyItem = Annotated[
+    Annotated[Atom, Tag("atom")]
+    | Annotated[Check, Tag("check")]
+    | Annotated[Sentence, Tag("sentence")]
+    | Annotated[KeyPoint, Tag("key_point")]
+    | Annotated[Criterion, Tag("criterion")]
+    | Annotated[CustomItem, Tag("custom")],
+    Discriminator(_shape),
+]
 
 
 # --- verdicts --------------------------------------------------------------------------------------

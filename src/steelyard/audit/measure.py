@@ -234,7 +234,7 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
 def _add_score(rate: Rate, case: StabilityCase, verdicts: Verdicts) -> None:
     protocol = get_protocol(case.after.protocol)
     low, high = BOUNDS[SCALES.get(protocol.name, "ratio")]
-    scores = [verdicts[trial.id].scores.get(protocol.main_score) for trial in (case.before, case.after)]
+    scores = [verdicts[trial.id].scores.get(protocol.main) for trial in (case.before, case.after)]
     known = [score for score in scores if score is not None]
     if len(known) < 2:
         rate.n_null += 1

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from steelyard.calibration.matching import Rated
+from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence, Verdict
 from steelyard.reports.tally import labels_of
-from steelyard.scoring import Number, atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
+from steelyard.scoring import Number
 
 Place = tuple[str, int | None, int | None]
 
@@ -101,6 +102,8 @@ def _labelled(item: AnyItem, given: Mapping[Place, str]) -> AnyItem:
             return _with(item, label=given.get(("key_point", None, item.id)))
         case Criterion():
             return _with(item, label=given.get(("criterion", item.turn, item.id)))
+        case _:
+            return item
 
 
 def _with(item: AnyItem, **labels: str | int | None) -> AnyItem:

@@ -223,7 +223,7 @@ def _main(protocol: str, metrics: Sequence[MetricChange]) -> str | None:
         return surest.metric
     names = [change.metric for change in metrics]
     try:
-        own = get_protocol(protocol).main_score
+        own = get_protocol(protocol).main
     except ConfigError:  # result lines of a protocol that is not installed here
         own = names[0]
     return own if own in names else names[0]

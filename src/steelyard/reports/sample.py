@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from steelyard.protocols.counts import shallow
 from steelyard.records import (
     AnyItem,
     Atom,
@@ -28,7 +29,7 @@ from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import SCALES, agreement_notes, bracketed, named, reason_in
 from steelyard.reports.tally import is_open, is_yes_or_no, labels_of
-from steelyard.scoring import band_of_score, shallow
+from steelyard.scoring import band_of_score
 from steelyard.wording import band_description, say, words
 
 if TYPE_CHECKING:

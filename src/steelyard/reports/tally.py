@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Generic, TypeVar
 
+from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
 from steelyard.records import AnyItem, Atom, Check, Criterion, Language, Sentence, Verdict
 from steelyard.reports.model import (
     BOUNDS,
@@ -24,7 +25,7 @@ from steelyard.reports.model import (
     TurnSummary,
     described,
 )
-from steelyard.scoring import AtomCounts, band_of_score, turn_rates, turn_satisfied
+from steelyard.scoring import band_of_score
 from steelyard.stats import GROUPS, Cluster, Mean, Ratio
 
 MOST_GROUPS = 100
@@ -43,7 +44,7 @@ def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
         return *topic, ("support", item.support)
     if isinstance(item, Criterion):
         return ("criterion", item.label), ("validity", item.validity)
-    return ((item.kind, str(item.label)),)
+    return ((item.kind, str(getattr(item, "label", "unjudged"))),)
 
 
 # --- which null scores are open rather than not applicable -----------------------------------------

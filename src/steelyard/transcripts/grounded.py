@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steelyard.protocols.counts import grounded_scores
 from steelyard.records import Check, Verdict
-from steelyard.scoring import grounded_scores
 from steelyard.transcripts.grounded_reader import (
     IDS,
     KINDS,

@@ -45,6 +45,8 @@ class Items:
                 return self._check(index, item)
             case Criterion():
                 return self._criterion(index, item)
+            case _:
+                return self._item(f"i{index}", item, ())
 
     def _item(
         self,
