@@ -5,14 +5,15 @@ What shares an attack (over the protocols), a base sample or a pair of answers i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from steelyard.audit.card import Injection, Missed, Moved, Part, Raised, Sensitivity, Stability, Steady
 from steelyard.audit.movement import OPEN, Place, cited, compared, label_at, labels, raised
 from steelyard.audit.plan import ADDS_TO_THE_ANSWER, InjectionCase, Plan, SensitivityCase, StabilityCase, Trial
-from steelyard.protocols import get_protocol
+from steelyard.protocols import vocabulary
 from steelyard.records import Verdict
-from steelyard.reports.model import BOUNDS, SCALES, Estimate
+from steelyard.reports.model import Estimate
 from steelyard.stats import Mean, Ratio
 
 Verdicts = Mapping[str, Verdict]
@@ -232,11 +233,11 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
 
 
 def _add_score(rate: Rate, case: StabilityCase, verdicts: Verdicts) -> None:
-    protocol = get_protocol(case.after.protocol)
-    low, high = BOUNDS[SCALES.get(protocol.name, "ratio")]
-    scores = [verdicts[trial.id].scores.get(protocol.main) for trial in (case.before, case.after)]
+    told = vocabulary(case.after.protocol)
+    low, high = told.metric(told.main).bounds
+    scores = [verdicts[trial.id].scores.get(told.main) for trial in (case.before, case.after)]
     known = [score for score in scores if score is not None]
-    if len(known) < 2:
+    if len(known) < 2 or not math.isfinite(high - low):
         rate.n_null += 1
     else:
         rate.add(abs(known[0] - known[1]) / (high - low), case.base)

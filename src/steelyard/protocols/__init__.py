@@ -17,7 +17,7 @@ from steelyard.protocols.vocabulary import Aspect, Vocabulary
 from steelyard.records import Rounds
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Protocol(Vocabulary):
     """A way to judge: its body, its options, and what it calls things."""
 
@@ -100,7 +100,10 @@ def vocabulary(name: str) -> Vocabulary:
         return Vocabulary(name, kinds=tuple(shipped.values()))
 
 
-def known_aspects() -> dict[str, Aspect]:
+def known_aspects() -> dict[str, list[Aspect]]:
     """Every label that people can give, by name, over all protocols that are known here."""
-    found = [*_passed.values(), *(get_protocol(name) for name in protocol_names())]
-    return {aspect.name: aspect for protocol in reversed(found) for aspect in protocol.aspects()}
+    found: dict[str, list[Aspect]] = {}
+    for protocol in dict.fromkeys((*map(get_protocol, protocol_names()), *_passed.values())):
+        for aspect in protocol.aspects():
+            found.setdefault(aspect.name, []).append(aspect)
+    return found
