@@ -41,9 +41,9 @@ def make_manifest(
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
-            if prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
+            if prompt.task in protocol.tasks
+            or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
             or (prompt.task == "verify" and is_verified)
-            or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },
         "judge": judge_described,
         "data": list(data),

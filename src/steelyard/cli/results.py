@@ -261,8 +261,10 @@ def _forms(form: Form) -> Literal["text", "json", "markdown"]:
 
 
 def _check_form(form: Form, protocol: str) -> None:
-    if form in (Form.report1, Form.report2) and protocol != "dialogue":
-        raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
+    from steelyard.transcripts import DIALOGUE
+
+    if form in (Form.report1, Form.report2) and protocol != DIALOGUE:
+        raise ConfigError(f"--as {form.value} is for {DIALOGUE}; this was judged with {protocol}")
 
 
 def _transcripts(found: Source, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:

@@ -32,6 +32,10 @@ class Protocol(Vocabulary):
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
 
     @property
+    def takes_dialogues(self) -> bool:
+        return self.kind == "dialogue"
+
+    @property
     def scores(self) -> tuple[str, ...]:
         return tuple(metric.name for metric in self.metrics if not metric.overall)
 
@@ -60,6 +64,7 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
+DEFAULT = BUILT_IN[0]
 # Protocols that were passed as objects: reports of them are made in the same process and know only the name.
 _passed: dict[str, Protocol] = {}
 

@@ -151,6 +151,8 @@ class Kind:
     """Flags that change how its label is shown: flag → name of the aspect, label."""
     once: bool = False
     """Whether items of one name are one fact that may stand in several groups."""
+    errors_in: tuple[str, ...] = ()
+    """The names of the items that a factual error in the answer must fail; empty where each item tells its own."""
 
     @property
     def leading(self) -> Aspect:
