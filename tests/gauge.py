@@ -47,9 +47,9 @@ class KnotReply(LabelledReply):
 
 
 class GaugeReply(ReplyData):
-    pebbles: list[PebbleReply] = []
-    gusts: list[GustReply] = []
-    knots: list[KnotReply] = []
+    pebbles: list[PebbleReply]
+    gusts: list[GustReply]
+    knots: list[KnotReply]
 
 
 def gauge(sample: RagSample, options: Options) -> Rounds:

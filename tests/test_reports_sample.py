@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
-from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
+from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of, term
 from steelyard.records import Evidence, Language, Sample, Verdict
 from steelyard.reports.sample import coverage_reasoning, evidence_marks, render_sample, sample_markdown
 from steelyard.wording import LANGUAGES, band_description, say
@@ -35,10 +35,10 @@ def test_fits_eighty_columns_and_names_every_item(protocol: str, language: Langu
             text = printed(verdict, given_sample, language)
             assert max(map(cell_len, text.splitlines())) <= 80
             for item in verdict.items:
-                name = say(language, f"check.{item.text}") if item.kind == "check" else item.text
+                name = term(language, f"check.{item.text}") if item.kind == "check" else item.text
                 assert name in text
             markdown = sample_markdown(verdict, given_sample, language)
-            assert markdown.startswith(f"# {say(language, f'protocol.{protocol}')} · ")
+            assert markdown.startswith(f"# {term(language, f'protocol.{protocol}')} · ")
 
 
 def test_atomic_sample() -> None:
