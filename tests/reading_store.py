@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from report_fixtures import atomic, rag
+from steelyard.protocols.counts import atomic_scores
 from steelyard.records import Atom, Sample, Verdict
-from steelyard.scoring import atomic_scores
 from steelyard.store import Store
 from viewer import fill
 

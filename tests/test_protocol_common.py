@@ -409,7 +409,7 @@ def test_protocols_by_name() -> None:
         protocol = get_protocol(name)
         assert protocol.name == name
         assert get_protocol(protocol) is protocol
-        assert protocol.main_score in protocol.scores
+        assert protocol.main in protocol.scores
     with pytest.raises(ConfigError, match=r"'atomics'; there are atomic, grounded, scorecard, dialogue"):
         get_protocol("atomics")
 

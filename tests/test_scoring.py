@@ -10,26 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence
-from steelyard.scoring import (
-    METRICS,
+from steelyard.protocols.counts import (
+    ROWS,
     AtomCounts,
     atom_counts_by_level,
     atomic_scores,
-    band,
-    band_of_score,
-    band_score,
-    composite,
-    conjunction,
     dialogue_scores,
     grounded_scores,
-    plain,
-    ratio,
     scorecard_scores,
     shallow,
     turn_rates,
     turn_satisfied,
 )
+from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence
+from steelyard.scoring import band, band_of_score, band_score, composite, conjunction, plain, ratio
 
 ratios = st.fractions(min_value=0, max_value=1)
 
@@ -204,7 +198,7 @@ def test_scorecard_counts_each_metric() -> None:
         *key_points(("covered", "deep"), ("partial", "adequate"), ("missing", None), ("unjudged", None)),
         *atoms("correct", "wrong", "exempt", "undetermined"),
     ]
-    assert {name: metric.ratio(items) for name, metric in METRICS.items()} == {
+    assert {name: metric.ratio(items) for name, metric in ROWS.items()} == {
         "relevance": Fraction(2, 3),
         "completeness": Fraction(1, 2),
         "accuracy": Fraction(1, 2),

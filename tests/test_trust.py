@@ -30,12 +30,12 @@ from steelyard.gating.page import blocks as gate_page
 from steelyard.gating.page import junit
 from steelyard.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.labels import HumanLabel, allowed
+from steelyard.protocols.counts import scorecard_scores
 from steelyard.records import Sample, Sentence, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.blocks import Block
 from steelyard.reports.markdown import document
 from steelyard.reports.terminal import renderable
-from steelyard.scoring import scorecard_scores
 from steelyard.slots import slots_of
 from steelyard.wording import LANGUAGES
 from trust_fixtures import Judged as Run

@@ -18,7 +18,7 @@ from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
 from steelyard.judges.base import Judge, JudgeLike, as_judge
 from steelyard.judges.limiter import Limiter, Limits
-from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols import DEFAULT, Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.results import AnyPath, Results
@@ -35,7 +35,7 @@ OnProgress = Callable[[dict[str, Any]], None]
 
 def evaluate(
     samples: Samples,
-    protocol: str | Protocol = "atomic",
+    protocol: str | Protocol = DEFAULT,
     judge: JudgeLike | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,
@@ -87,7 +87,7 @@ def evaluate(
 
 async def evaluate_async(
     samples: Samples,
-    protocol: str | Protocol = "atomic",
+    protocol: str | Protocol = DEFAULT,
     judge: JudgeLike | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,

@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Generator, Mapping
 from functools import cache, cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 Language = Literal["zh-Hans", "zh-Hant", "en"]
 Status = Literal["judged", "partial", "failed"]
@@ -137,9 +137,29 @@ def item_fields(data: type[Data]) -> tuple[str, ...]:
 
 
 class ReplyData(BaseModel):
-    """Base of what a judge sends back. Unknown keys are ignored: small models like to add some."""
+    """Base of what a judge sends back. Unknown keys are ignored: small models like to add some.
+
+    What stands here for the label of one item tells judges that ask several, or twice, what its fields mean.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    leads: ClassVar[str] = "label"
+    """The field that reason and quote speak for."""
+    aspects: ClassVar[Mapping[str, str]] = {}
+    """Field → the name that the vocabulary of the protocol has for this label."""
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Field → what speaks against the answer, as `counted` gives it."""
+    ruled: ClassVar[Mapping[str, str]] = {}
+    """What a tolerance says of two values → the label that counts then."""
+    spelled: ClassVar[Mapping[str, Mapping[Any, str]]] = {}
+    """Field → the words of verdicts for a yes or no."""
+    is_named: ClassVar[bool] = False
+    """Whether the items are a fixed set, told apart by their text."""
+
+    def counted(self, field: str) -> Any:
+        """What the label counts as."""
+        return getattr(self, field)
 
 
 class Again(Record):
@@ -401,9 +421,36 @@ class Criterion(Item):
     decided_by: Literal["judge", "rule"] = "judge"
 
 
+class CustomItem(Item):
+    """An item of any other kind. Its labels are fields that its protocol names: `CustomItem(kind="tint", hue="warm")`.
+
+    What reports know of items they look for here too: `turn`, `name`, `group` and `evidence`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    evidence: Evidence | None = Field(default=None, exclude_if=is_none)
+
+
 Check.model_rebuild()
 
-AnyItem = Annotated[Atom | Check | Sentence | KeyPoint | Criterion, Field(discriminator="kind")]
+_TYPED = frozenset({"atom", "check", "sentence", "key_point", "criterion"})
+
+
+def _shape(item: Any) -> str:
+    kind = item.get("kind") if isinstance(item, Mapping) else getattr(item, "kind", None)
+    return kind if kind in _TYPED else "custom"
+
+
+AnyItem = Annotated[
+    Annotated[Atom, Tag("atom")]
+    | Annotated[Check, Tag("check")]
+    | Annotated[Sentence, Tag("sentence")]
+    | Annotated[KeyPoint, Tag("key_point")]
+    | Annotated[Criterion, Tag("criterion")]
+    | Annotated[CustomItem, Tag("custom")],
+    Discriminator(_shape),
+]
 
 
 # --- verdicts --------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Auditor:
             name = self._trials[sample.id].protocol
             return get_protocol(name).rounds(sample, self.options[name])
 
-        return Protocol("audit", "rag", rounds, Options, (), "")
+        return Protocol(name="audit", kind="rag", rounds=rounds, options=Options)
 
     def rows(self, repeat: int | None = None) -> Iterator[Row]:
         """The samples of the trials, in an order that mixes them: a few of them speak for all."""

@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from steelyard.engine.journal import PROBE
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.judges.masking import shown_body, shown_url
@@ -19,6 +18,7 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.store import RunRow
+from steelyard.tasks import PROBE
 
 PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
 # What a judge says of itself that shapes its answers; time limits and prices do not.
@@ -49,9 +49,9 @@ def make_manifest(
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
-            if prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
+            if prompt.task in protocol.tasks
+            or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
             or (prompt.task == "verify" and is_verified)
-            or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },
         "judge": described,
         "data": list(data),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
@@ -12,24 +13,31 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, invalid_field
 from steelyard.protocols.common import Options
+from steelyard.protocols.vocabulary import Aspect, Vocabulary
 from steelyard.records import Rounds
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """What the rest of the tool needs to know of a way to judge."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Protocol(Vocabulary):
+    """A way to judge: its body, its options, and what it calls things."""
 
-    name: str
     kind: Literal["rag", "dialogue"]
+    """Which samples it judges."""
     rounds: Callable[[Any, Any], Rounds]
     options: type[Options]
-    scores: tuple[str, ...]
-    main_score: str
     version: int = 1
     needs_question: bool = True
     """Whether a sample without a question is a bad row; else the protocol copes with a blank one."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
+
+    @property
+    def takes_dialogues(self) -> bool:
+        return self.kind == "dialogue"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        return tuple(metric.name for metric in self.metrics if not metric.overall)
 
     def parse_options(self, given: Mapping[str, Any]) -> Options:
         """The protocol's options from a user's names and values; the error names the option and the place."""
@@ -55,46 +63,9 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
-
-
-@cache
-def _built_in(name: str) -> Protocol:
-    """Only what is wanted is loaded: all of them together take longer to load than a short run takes."""
-    match name:
-        case "atomic":
-            from steelyard.protocols import atomic
-
-            return Protocol(
-                name,
-                "rag",
-                atomic.atomic,
-                atomic.AtomicOptions,
-                atomic.SCORES,
-                "accuracy",
-                version=2,
-                needs_question=False,
-            )
-        case "grounded":
-            from steelyard.protocols import grounded
-
-            return Protocol(name, "rag", grounded.grounded, grounded.GroundedOptions, grounded.SCORES, "accuracy")
-        case "scorecard":
-            from steelyard.protocols import scorecard
-
-            return Protocol(
-                name,
-                "rag",
-                scorecard.scorecard,
-                scorecard.ScorecardOptions,
-                scorecard.SCORES,
-                "accuracy",
-                version=2,
-                needs_question=False,
-            )
-        case _:
-            from steelyard.protocols import dialogue
-
-            return Protocol(name, "dialogue", dialogue.dialogue, dialogue.DialogueOptions, dialogue.SCORES, "csr")
+DEFAULT = BUILT_IN[0]
+# Protocols that were passed as objects: reports of them are made in the same process and know only the name.
+_passed: dict[str, Protocol] = {}
 
 
 def protocol_names() -> list[str]:
@@ -104,9 +75,14 @@ def protocol_names() -> list[str]:
 def get_protocol(name: str | Protocol) -> Protocol:
     """A protocol by name; a Protocol is returned as it is."""
     if isinstance(name, Protocol):
+        if _passed.get(name.name) is not name:
+            _passed[name.name] = name
+            vocabulary.cache_clear()
         return name
     if name in BUILT_IN:
-        return _built_in(name)
+        # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
+        found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
+        return found
     for point in entry_points(group="steelyard.protocols"):
         if point.name == name:
             loaded = point.load()
@@ -114,3 +90,24 @@ def get_protocol(name: str | Protocol) -> Protocol:
                 raise ConfigError(f"the entry point {name!r} ({point.value}) does not name a Protocol")
             return loaded
     raise ConfigError(f"there is no protocol {name!r}; there are {', '.join(protocol_names())}")
+
+
+@cache
+def vocabulary(name: str) -> Vocabulary:
+    """What a protocol calls things. One that is not installed (any more) is read with the kinds of those shipped."""
+    if name in _passed:
+        return _passed[name]
+    try:
+        return get_protocol(name)
+    except ConfigError:
+        shipped = {kind.name: kind for one in BUILT_IN for kind in get_protocol(one).kinds}
+        return Vocabulary(name, kinds=tuple(shipped.values()))
+
+
+def known_aspects() -> dict[str, list[Aspect]]:
+    """Every label that people can give, by name, over all protocols that are known here."""
+    found: dict[str, list[Aspect]] = {}
+    for protocol in dict.fromkeys((*map(get_protocol, protocol_names()), *_passed.values())):
+        for aspect in protocol.aspects():
+            found.setdefault(aspect.name, []).append(aspect)
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from steelyard.protocols.atoms import Rules, atom_item, finish_split, lacks_evidence, split_ask
+from steelyard.protocols import Protocol
+from steelyard.protocols.atoms import ATOM, Rules, atom_item, finish_split, lacks_evidence, split_ask
 from steelyard.protocols.common import (
     WHOLE,
     Options,
@@ -15,8 +16,9 @@ from steelyard.protocols.common import (
     status_of,
     too_long,
 )
+from steelyard.protocols.counts import atomic_scores
+from steelyard.protocols.vocabulary import Aspect, Label, Metric, Words
 from steelyard.records import Ask, Atom, RagSample, Rounds, Tolerance, Unjudged, Verdict
-from steelyard.scoring import atomic_scores
 from steelyard.suspicion import suspected
 from steelyard.tasks import AtomicData, AtomicReply
 
@@ -107,3 +109,84 @@ def _verdict(
         flags=(*flags, *(flag for atom in atoms for flag in atom.flags)),
         notes=notes,
     )
+
+
+# --- vocabulary ------------------------------------------------------------------------------------
+
+FALLBACK = Aspect(
+    "fallback",
+    (
+        Label("1", "bad", Words("declines", "推脱", "推託")),
+        Label("0", "good", Words("answers", "作答", "作答")),
+    ),
+    one=Words("Does the answer decline?", "是否为兜底回复", "是否為兜底回覆"),
+    ask=Words(
+        "Does the answer decline as a whole instead of answering?",
+        "回答是否整体在推脱、没有作答？",
+        "回答是否整體在推託、沒有作答？",
+    ),
+)
+PROTOCOL = Protocol(
+    name="atomic",
+    title=Words("Atomic accuracy", "原子信息准确性", "原子資訊準確性"),
+    kind="rag",
+    rounds=atomic,
+    options=AtomicOptions,
+    kinds=(ATOM,),
+    metrics=(
+        Metric(
+            "accuracy",
+            "ratio",
+            Words("Accuracy", "准确率", "準確性"),
+            Words(
+                "Of the statements that could be decided, the share that is correct.",
+                "能判定对错的信息中，正确的占多少。",
+                "能判定對錯的資訊中，正確的占多少。",
+            ),
+            main=True,
+            reads=("atom",),
+        ),
+        Metric(
+            "accuracy_strict",
+            "ratio",
+            Words("Strict accuracy", "严格准确率", "嚴格準確性"),
+            Words(
+                "The same, with undetermined statements counted as not correct.",
+                "同上，但无法判断的信息也算作不正确。",
+                "同上，但無法判斷的資訊也視為不正確。",
+            ),
+            reads=("atom",),
+        ),
+        Metric(
+            "coverage",
+            "ratio",
+            Words("Coverage", "可判定率", "可判定率"),
+            Words(
+                "Of the statements that needed checking, the share that could be decided.",
+                "需要核查的信息中，能判定对错的占多少。",
+                "需要查核的資訊中，能判定對錯的占多少。",
+            ),
+            reads=("atom",),
+        ),
+        Metric(
+            "fallback",
+            "binary",
+            Words("Fallback replies", "兜底回复", "婉拒回覆"),
+            Words(
+                "Whether the answer declines as a whole instead of answering.",
+                "整段回答是否都在推脱、没有作答。",
+                "整段回答是否都在推託、沒有作答。",
+            ),
+            direction="neither",
+            reads=("fallback",),
+            never_null=True,
+        ),
+    ),
+    tasks=("atomic.split", "atomic.judge"),
+    transcript="atomic",
+    whole=(FALLBACK,),
+    sections=("levels",),
+    rescore=lambda verdict: atomic_scores(verdict.items, verdict.scores.get("fallback")),
+    version=2,
+    needs_question=False,
+)

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from steelyard.protocols.common import Collected, PromptLanguage, confident, has_text, marked, same_words, why_open
+from steelyard.protocols.vocabulary import Aspect, Kind, Label, Words
 from steelyard.records import (
     Again,
     Ask,
@@ -195,3 +196,31 @@ def evidence_of(
         verified=at is not None,
         source=source or ("inference" if at is None else "reference"),
     )
+
+
+# --- vocabulary ------------------------------------------------------------------------------------
+
+ATOM_LABEL = Aspect(
+    "atom",
+    (
+        Label("correct", "good", Words("correct", "正确", "正確")),
+        Label("wrong", "bad", Words("wrong", "错误", "錯誤")),
+        Label("undetermined", "open", Words("undetermined", "无法判断", "無法判斷"), against=True),
+        Label("exempt", "neutral", Words("exempt", "无需核查", "無須查核")),
+    ),
+    words=Words("Statements", "原子信息", "原子資訊"),
+    one=Words("Statement", "陈述", "陳述"),
+    ask=Words(
+        "Is this statement correct, going by the passages?", "对照资料，这条陈述正确吗？", "對照資料，這條陳述正確嗎？"
+    ),
+)
+WITHIN_TOLERANCE = Label("within", "good", Words("within tolerance", "容许范围内", "容許範圍內"), "≈")
+ATOM = Kind(
+    "atom",
+    (ATOM_LABEL,),
+    Words("Statements", "原子信息", "原子資訊"),
+    listed_as="atoms",
+    by_judge=True,
+    place="statement",
+    flagged={"within_tolerance": ("tolerance", WITHIN_TOLERANCE)},
+)

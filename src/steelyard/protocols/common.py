@@ -12,6 +12,7 @@ from steelyard.records import (
     Again,
     AnyItem,
     Ask,
+    CustomItem,
     Item,
     Mark,
     Numbered,
@@ -280,6 +281,10 @@ def status_of(items: Iterable[AnyItem], failures: Iterable[str] = ()) -> Status:
 
 
 def is_unjudged(item: AnyItem) -> bool:
-    if isinstance(item, Sentence):
-        return "unjudged" in (item.on_topic, item.support)
-    return item.label == "unjudged"
+    match item:
+        case Sentence():
+            return "unjudged" in (item.on_topic, item.support)
+        case CustomItem():
+            return "unjudged" in (item.model_extra or {}).values()
+        case _:
+            return item.label == "unjudged"

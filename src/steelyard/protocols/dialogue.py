@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steelyard.protocols import Protocol
 from steelyard.protocols.common import (
     Collected,
     Options,
@@ -18,7 +19,9 @@ from steelyard.protocols.common import (
     too_long,
     why_open,
 )
+from steelyard.protocols.counts import dialogue_scores
 from steelyard.protocols.rules import Ruling, rule_on
+from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import (
     Ask,
     ComplianceLabel,
@@ -28,7 +31,6 @@ from steelyard.records import (
     Rounds,
     Verdict,
 )
-from steelyard.scoring import dialogue_scores
 from steelyard.suspicion import signs, suspected
 from steelyard.tasks import (
     ComplianceData,
@@ -234,3 +236,90 @@ def _verdict(
         ),
         notes=notes,
     )
+
+
+# --- vocabulary ------------------------------------------------------------------------------------
+
+COMPLIANCE = Aspect(
+    "criterion",
+    (
+        Label("satisfied", "good", Words("met", "符合", "符合")),
+        Label("violated", "bad", Words("not met", "不符合", "不符合")),
+        Label("undetermined", "open", Words("undetermined", "不确定", "不確定"), follows=True),
+    ),
+    words=Words("Criteria", "细则", "細則"),
+    one=Words("Criterion", "细则", "細則"),
+    ask=Words(
+        "Does the answer meet this criterion? Undetermined where the system prompt does not ask for it.",
+        "回答符合这条细则吗？系统提示没有要求的，选不确定。",
+        "回答符合這條細則嗎？系統提示沒有要求的，選不確定。",
+    ),
+)
+VALIDITY = Aspect(
+    "validity",
+    (
+        Label("valid", "good", Words("valid", "有效", "有效")),
+        Label("invalid", "open", Words("invalid", "无效", "無效")),
+    ),
+    words=Words("Criteria: validity", "细则：是否有效", "細則：是否有效"),
+    one=Words("Criterion: validity", "细则：有效性", "細則：有效性"),
+    ask=Words(
+        "Does this criterion follow from the system prompt?",
+        "这条细则在系统提示中有依据吗？",
+        "這條細則在系統提示中有依據嗎？",
+    ),
+    field="validity",
+    asked=False,
+    confidence="validity_confidence",
+)
+CRITERION = Kind(
+    "criterion", (COMPLIANCE, VALIDITY), Words("Criteria", "细则", "細則"), listed_as="criteria", identity="text"
+)
+PROTOCOL = Protocol(
+    name="dialogue",
+    title=Words("Dialogue compliance", "对话指令遵循", "對話指令遵循"),
+    kind="dialogue",
+    rounds=dialogue,
+    options=DialogueOptions,
+    kinds=(CRITERION,),
+    metrics=(
+        Metric(
+            "csr",
+            "ratio",
+            Words("Criteria met (CSR)", "细则符合率（CSR）", "細則符合率（CSR）"),
+            Words(
+                "Of the criteria that could be decided, the share the answers met.",
+                "能判定的细则中，回答符合的占多少。",
+                "能判定的細則中，回答符合的占多少。",
+            ),
+            main=True,
+            reads=("criterion",),
+        ),
+        Metric(
+            "isr",
+            "ratio",
+            Words("Turns fully met (ISR)", "整轮符合率（ISR）", "整輪符合率（ISR）"),
+            Words(
+                "The share of turns that met every one of their criteria.",
+                "全部细则都符合的轮次占多少。",
+                "所有細則都符合的輪次占多少。",
+            ),
+            reads=("criterion",),
+        ),
+        Metric(
+            "ssr",
+            "ratio",
+            Words("Unbroken start (SSR)", "连续符合率（SSR）", "連續符合率（SSR）"),
+            Words(
+                "The share of turns before the first breach: how long the assistant held its line.",
+                "第一次违反之前的轮次占多少，反映能稳定坚持多久。",
+                "第一次違反之前的輪次占多少，反映能穩定維持多久。",
+            ),
+            reads=("criterion",),
+        ),
+    ),
+    tasks=("dialogue.validity", "dialogue.compliance"),
+    transcript="dialogue",
+    sections=("turns",),
+    rescore=lambda verdict: dialogue_scores(verdict.items),
+)

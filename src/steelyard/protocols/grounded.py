@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from steelyard.protocols import Protocol
 from steelyard.protocols.common import (
     UNMARKED,
     WHOLE,
@@ -22,15 +23,17 @@ from steelyard.protocols.common import (
     too_long,
     why_open,
 )
+from steelyard.protocols.counts import grounded_scores
+from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
-from steelyard.scoring import conjunction, grounded_scores
+from steelyard.scoring import conjunction
 from steelyard.suspicion import suspected
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
 from steelyard.text import language_of, sentences
 from steelyard.wording import say
 
 SCORES = ("relevance", "truthfulness", "accuracy")
-Label = Literal[0, 1, "unjudged"]
+CheckLabel = Literal[0, 1, "unjudged"]
 
 # The order in which the source document lists them; the two fallback checks are one fact.
 CHECKS: tuple[tuple[str, str], ...] = (
@@ -58,7 +61,7 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
     if not background:
         flags.append("no_background")
     if not sample.answer.strip():
-        nothing: dict[str, tuple[Label, str]] = {name: (0, _flag(sample, "empty_answer")) for _, name in CHECKS}
+        nothing: dict[str, tuple[CheckLabel, str]] = {name: (0, _flag(sample, "empty_answer")) for _, name in CHECKS}
         return _verdict(sample, nothing, (), [*flags, "empty_answer"], {})
     if (size := rag_size(sample)) > options.max_chars:
         return too_long(sample.id, "grounded", SCORES, flags, size)
@@ -116,7 +119,7 @@ def _flag(sample: RagSample, name: str) -> str:
     return say(language_of(sample.question, sample.answer), f"flag.{name}")
 
 
-def _check(id: int, collected: Collected) -> tuple[Label, str]:
+def _check(id: int, collected: Collected) -> tuple[CheckLabel, str]:
     label, mark = collected.label("checks", id), collected.mark("checks", id)
     if label is None:
         return "unjudged", collected.reason("checks", id)
@@ -179,7 +182,7 @@ def _mark_of_parts(parts: Sequence[Part], collected: Collected, *, strict: bool)
     )
 
 
-def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str]:
+def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[CheckLabel, str]:
     """The answer comes from the background when each of its sentences does; one that says nothing (👍) adds nothing."""
     if not parts:
         return 1, ""
@@ -194,7 +197,7 @@ def _from_background(parts: Sequence[Part], *, strict: bool) -> tuple[Label, str
 
 def _verdict(
     sample: RagSample,
-    found: dict[str, tuple[Label, str]],
+    found: dict[str, tuple[CheckLabel, str]],
     parts: tuple[Part, ...],
     flags: list[str],
     notes: dict[str, object],
@@ -208,7 +211,7 @@ def _verdict(
             id=id,
             name=name,
             group=group,
-            text=say(language, f"check.{name}"),
+            text=CHECK.names[name].said(language),
             label=found[name][0],
             reason=found[name][1],
             parts=parts if name == "from_background" else (),
@@ -225,3 +228,97 @@ def _verdict(
         flags=(*flags, *(flag for check in checks for flag in check.flags)),
         notes=notes,
     )
+
+
+# --- vocabulary ------------------------------------------------------------------------------------
+
+CHECK_LABEL = Aspect(
+    "check",
+    (
+        Label("1", "good", Words("pass", "通过", "通過")),
+        Label("0", "bad", Words("fail", "未通过", "未通過")),
+    ),
+    words=Words("Checks", "检查项", "檢查項目"),
+    one=Words("Check", "检查项", "檢查項"),
+    ask=Words("Does the answer pass this check?", "回答通过这项检查吗？", "回答通過這項檢查嗎？"),
+)
+PART = Aspect(
+    "part",
+    (
+        Label("from_background", "good", Words("from the background", "来自背景", "來自背景")),
+        Label("benign_extension", "neutral", Words("harmless addition", "无害的补充", "無害的補充")),
+        Label("outside", "bad", Words("outside the background", "超出背景", "超出背景")),
+    ),
+    words=Words("Sentences: source", "句子：来源", "句子：來源"),
+)
+CHECK = Kind(
+    "check",
+    (CHECK_LABEL,),
+    Words("Checks", "检查项", "檢查項目"),
+    listed_as="checks",
+    identity="name",
+    once=True,
+    errors_in=("from_background", "conclusion_correct"),
+    parts=PART,
+    names={
+        "from_background": Words("Comes from the background", "内容来自背景", "內容來自背景"),
+        "on_topic": Words("Stays on topic", "没有偏题", "沒有偏題"),
+        "answers_question": Words("Answers the question", "回答了问题", "回答了問題"),
+        "complete": Words("Is complete", "回答完整", "回答完整"),
+        "not_fallback": Words("Is not a fallback reply", "不是兜底回复", "不是婉拒回覆"),
+        "conclusion_correct": Words("Reaches the right conclusion", "结论正确", "結論正確"),
+        "no_fallacy": Words("Has no logical fallacy", "没有逻辑谬误", "沒有邏輯謬誤"),
+    },
+)
+PROTOCOL = Protocol(
+    name="grounded",
+    title=Words("Grounded in the background", "相关性与真实性", "相關性與真實性"),
+    kind="rag",
+    rounds=grounded,
+    options=GroundedOptions,
+    kinds=(CHECK,),
+    metrics=(
+        Metric(
+            "relevance",
+            "binary",
+            Words("Relevance", "相关性", "相關性"),
+            Words(
+                "Whether the answer passes all five relevance checks.",
+                "五项相关性检查是否全部通过。",
+                "五項相關性檢查是否全部通過。",
+            ),
+            reads=("check",),
+            group="relevance",
+            never_null=True,
+        ),
+        Metric(
+            "truthfulness",
+            "binary",
+            Words("Truthfulness", "真实性", "真實性"),
+            Words(
+                "Whether the answer passes all three truthfulness checks.",
+                "三项真实性检查是否全部通过。",
+                "三項真實性檢查是否全部通過。",
+            ),
+            reads=("check",),
+            group="truthfulness",
+            never_null=True,
+        ),
+        Metric(
+            "accuracy",
+            "binary",
+            Words("Accuracy", "准确率", "準確性"),
+            Words("Whether the answer passes all eight checks.", "八项检查是否全部通过。", "八項檢查是否全部通過。"),
+            main=True,
+            reads=("check",),
+            never_null=True,
+        ),
+    ),
+    tasks=("grounded.judge",),
+    transcript="grounded",
+    groups={
+        "relevance": Words("Relevance", "相关性", "相關性"),
+        "truthfulness": Words("Truthfulness", "真实性", "真實性"),
+    },
+    rescore=lambda verdict: grounded_scores(verdict.items),
+)

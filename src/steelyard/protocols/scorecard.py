@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
+from steelyard.protocols import Protocol
 from steelyard.protocols.atomic import NOT_GIVEN
 from steelyard.protocols.atoms import (
+    ATOM,
     Rules,
     Split,
     atom_item,
@@ -37,6 +39,8 @@ from steelyard.protocols.common import (
     too_long,
     why_open,
 )
+from steelyard.protocols.counts import scorecard_scores, shallow
+from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import (
     AnyItem,
     Ask,
@@ -53,7 +57,7 @@ from steelyard.records import (
     Unjudged,
     Verdict,
 )
-from steelyard.scoring import Number, composite, scorecard_scores, shallow
+from steelyard.scoring import Number, composite
 from steelyard.suspicion import suspected
 from steelyard.tasks import (
     AtomVerdict,
@@ -299,3 +303,146 @@ def _verdict(
         flags=(*flags, *(flag for item in items for flag in item.flags)),
         notes=notes,
     )
+
+
+def _rescored(verdict: Verdict) -> dict[str, Number]:
+    flags = verdict.flags
+    return scorecard_scores(verdict.items, empty_answer="empty_answer" in flags, asked="no_question" not in flags)
+
+
+# --- vocabulary ------------------------------------------------------------------------------------
+
+ON_TOPIC = Aspect(
+    "on_topic",
+    (
+        Label("on_topic", "good", Words("on topic", "切题", "切題")),
+        Label("off_topic", "bad", Words("off topic", "离题", "離題")),
+    ),
+    words=Words("Sentences: topic", "句子：是否切题", "句子：是否切題"),
+    one=Words("Sentence: topic", "句子：切题", "句子：切題"),
+    ask=Words("Is this sentence about the question?", "这句话切题吗？", "這句話切題嗎？"),
+    field="on_topic",
+    confidence=None,
+)
+SUPPORT = Aspect(
+    "support",
+    (
+        Label("supported", "good", Words("supported", "有支持", "有支撐")),
+        Label("partial", "half", Words("partly supported", "部分支持", "部分支撐")),
+        Label("unsupported", "bad", Words("unsupported", "无支持", "無支撐")),
+        Label("no_claim", "neutral", Words("asserts nothing", "无断言", "無主張")),
+    ),
+    words=Words("Sentences: support", "句子：有无支持", "句子：有無支撐"),
+    one=Words("Sentence: support", "句子：依据", "句子：依據"),
+    ask=Words("Do the passages support this sentence?", "资料支持这句话吗？", "資料支持這句話嗎？"),
+    field="support",
+)
+SENTENCE = Kind(
+    "sentence", (ON_TOPIC, SUPPORT), Words("Sentences", "句子", "句子"), listed_as="sentences", place="sentence"
+)
+KEY_POINT_LABEL = Aspect(
+    "key_point",
+    (
+        Label("covered", "good", Words("covered", "命中", "命中")),
+        Label("partial", "half", Words("partly covered", "部分命中", "部分命中")),
+        Label("missing", "bad", Words("missing", "缺漏", "缺漏")),
+    ),
+    words=Words("Key points", "要点", "關鍵資訊"),
+    one=Words("Key point", "要点", "要點"),
+    ask=Words("Does the answer contain this point?", "回答包含这个要点吗？", "回答包含這個要點嗎？"),
+)
+KEY_POINT = Kind(
+    "key_point", (KEY_POINT_LABEL,), Words("Key points", "要点", "關鍵資訊"), listed_as="key_points", by_judge=True
+)
+PROTOCOL = Protocol(
+    name="scorecard",
+    title=Words("Scorecard", "四项评分", "四項評分"),
+    kind="rag",
+    rounds=scorecard,
+    options=ScorecardOptions,
+    kinds=(KEY_POINT, SENTENCE, ATOM),
+    metrics=(
+        Metric(
+            "relevance",
+            "points",
+            Words("Relevance", "相关性", "相關性"),
+            Words(
+                "How much of the answer is about the question, sentence by sentence (0–100).",
+                "逐句看，回答有多少内容在说题目所问（0–100）。",
+                "逐句來看，回答有多少內容在談題目所問（0–100）。",
+            ),
+            main=True,
+            reads=("on_topic",),
+            banded=True,
+        ),
+        Metric(
+            "completeness",
+            "points",
+            Words("Completeness", "完整性", "完整性"),
+            Words(
+                "How many of the key points it holds; partly covered ones count half (0–100).",
+                "必须说到的要点说到了多少，部分命中算一半（0–100）。",
+                "必須包含的關鍵資訊涵蓋了多少，部分涵蓋算一半（0–100）。",
+            ),
+            main=True,
+            reads=("key_point",),
+            banded=True,
+        ),
+        Metric(
+            "accuracy",
+            "points",
+            Words("Accuracy", "准确率", "準確性"),
+            Words(
+                "How many of its decidable statements are correct (0–100).",
+                "能判定对错的信息中有多少是正确的（0–100）。",
+                "能判定對錯的資訊中有多少是正確的（0–100）。",
+            ),
+            main=True,
+            reads=("atom",),
+            banded=True,
+        ),
+        Metric(
+            "faithfulness",
+            "points",
+            Words("Faithfulness", "忠实度", "忠誠度"),
+            Words(
+                "How many of its asserting sentences the passages fully support (0–100).",
+                "有所断言的句子中，有多少得到资料的完全支持（0–100）。",
+                "有所主張的句子中，有多少獲得資料完全支撐（0–100）。",
+            ),
+            main=True,
+            reads=("support",),
+            banded=True,
+        ),
+        Metric(
+            "faithfulness_soft",
+            "points",
+            Words("Faithfulness (soft)", "忠实度（宽松）", "忠誠度（寬鬆）"),
+            Words(
+                "Faithfulness with partly supported sentences counted half (0–100).",
+                "同上，但部分支持的句子算一半（0–100）。",
+                "同上，但部分支撐的句子算一半（0–100）。",
+            ),
+            reads=("support",),
+        ),
+        Metric(
+            "composite",
+            "points",
+            Words("Composite", "综合分", "綜合分數"),
+            Words(
+                "The weighted mean of the metrics you gave weights to (0–100).",
+                "按您给出的权重对各项加权平均（0–100）。",
+                "依您給的權重將各項加權平均（0–100）。",
+            ),
+            overall=True,
+        ),
+    ),
+    tasks=("atomic.split", "scorecard.key_points", "scorecard.judge"),
+    transcript="scorecard",
+    one_for_all="accuracy",
+    gravest=("atom", "key_point", "support", "on_topic"),
+    sections=("reasoning",),
+    rescore=_rescored,
+    version=2,
+    needs_question=False,
+)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steelyard.protocols.counts import atomic_scores
 from steelyard.records import Atom, AtomLabel, Verdict
-from steelyard.scoring import atomic_scores
 from steelyard.transcripts.atomic_lines import (
     FALLBACK_VALUES,
     OPEN,

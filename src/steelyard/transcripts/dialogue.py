@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from steelyard.protocols.counts import dialogue_scores
 from steelyard.records import Criterion, Validity, Verdict
-from steelyard.scoring import dialogue_scores
 from steelyard.transcripts.dialogue_json import DialogueReport, DialogueRow, PlacedReport, find_reports
 from steelyard.transcripts.dialogue_markdown import (
     LABEL_OF,

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from steelyard.protocols.counts import ROWS, scorecard_scores, shallow
 from steelyard.records import AnyItem, Atom, Evidence, KeyPoint, Sentence, Verdict
-from steelyard.scoring import METRICS, Number, band_of_score, scorecard_scores, shallow
+from steelyard.scoring import Number, band_of_score
 from steelyard.transcripts.forms import word_of
 from steelyard.transcripts.lines import (
     TRADITIONAL,
@@ -49,7 +50,7 @@ def _scores(items: Sequence[AnyItem], flags: Sequence[str]) -> dict[str, Number]
 
 
 def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
-    label = METRICS[metric].read(item)
+    label = ROWS[metric].read(item)
     if label is None:
         return
     word = SECTIONS[metric].labels.get(label, OPEN)
@@ -74,7 +75,7 @@ def _item_lines(metric: str, item: AnyItem) -> Iterator[str]:
 
 
 def _totals(metric: str, items: Sequence[AnyItem], scores: Mapping[str, Number]) -> Iterator[str]:
-    value = METRICS[metric].ratio(items)
+    value = ROWS[metric].ratio(items)
     yield f"{SECTIONS[metric].ratio} = {'不適用' if value is None else value}"
     score = scores[metric]
     if score is None:

@@ -56,7 +56,7 @@ def protocols() -> Protocols:
                 name=one.name,
                 kind=one.kind,
                 scores=one.scores,
-                main_score=one.main_score,
+                main_score=one.main,
                 version=one.version,
                 options=one.options.model_json_schema(),
             )
