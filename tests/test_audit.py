@@ -15,10 +15,12 @@ from audit_judges import by_order, credulous, flawless, forgetful, judge, obedie
 from command import Steelyard, fact_server, point_to, write_lines
 from steelyard.audit import Card, audit, auditor_for, check_comparable, read_card, scope_of
 from steelyard.audit.changes import plain
-from steelyard.audit.movement import BEST, RANKS, Place, compared, labels, raised
+from steelyard.audit.movement import GONE, Place, compared, label_at, labels, raised, rank
 from steelyard.audit.page import blocks
 from steelyard.engine.runs import RunSettings
 from steelyard.errors import ConfigError, InputError
+from steelyard.protocols import BUILT_IN, vocabulary
+from steelyard.protocols.vocabulary import RANKS, Vocabulary
 from steelyard.records import Atom, RagSample, Unjudged, Verdict
 from steelyard.reports.markdown import document
 from steelyard.store import Store
@@ -116,31 +118,43 @@ def test_what_was_not_judged_counts_for_nobody() -> None:
 
 # --- comparing labels ------------------------------------------------------------------------------
 
-PLACES = st.sampled_from([(kind, str(n)) for kind in RANKS for n in (1, 2)])
+Labels = dict[Place, str]
 
 
 @st.composite
-def labelled(draw: st.DrawFn) -> dict[Place, str]:
-    places = draw(st.sets(PLACES))
-    return {place: draw(st.sampled_from([*RANKS[place[0]], "unjudged"])) for place in places}
+def labelled_twice(draw: st.DrawFn) -> tuple[Vocabulary, Labels, Labels]:
+    told = vocabulary(draw(st.sampled_from(BUILT_IN)))
+    aspects = [aspect for kind in told.kinds for aspect in kind.aspects]
+    places = [(aspect.name, str(n)) for aspect in aspects for n in (1, 2)]
+
+    def labels() -> Labels:
+        found: Labels = {}
+        for place in draw(st.sets(st.sampled_from(places))):
+            gone = [GONE] if label_at(told, {}, place) == GONE else []
+            found[place] = draw(st.sampled_from([*told.aspect(place[0]).names, *gone, "unjudged"]))
+        return found
+
+    return told, labels(), labels()
 
 
-@given(labelled(), labelled())
-def test_nothing_rises_above_itself(before: dict[Place, str], other: dict[Place, str]) -> None:
+@given(labelled_twice())
+def test_nothing_rises_above_itself(drawn: tuple[Vocabulary, Labels, Labels]) -> None:
     """A judging is never better than itself, and rises only where there was room."""
-    assert raised(before, before, other)[1] == []
-    room, rose = raised(other, before)
+    told, before, other = drawn
+    assert raised(told, before, before, other)[1] == []
+    room, rose = raised(told, other, before)
     assert set(rose) <= set(room)
-    assert all(RANKS[place[0]][before[place]] < BEST[place[0]] for place in room)
+    assert all((rank(told, place, before[place]) or 0) < RANKS["good"] for place in room)
 
 
-@given(labelled(), labelled())
-def test_comparing_is_symmetric(before: dict[Place, str], after: dict[Place, str]) -> None:
+@given(labelled_twice())
+def test_comparing_is_symmetric(drawn: tuple[Vocabulary, Labels, Labels]) -> None:
     """Which labels stayed does not depend on which side is called before; nothing is lost from the count."""
-    same, moved, n_open = compared(before, after)
-    assert [set(part) for part in compared(after, before)[:2]] == [set(same), set(moved)]
+    told, before, after = drawn
+    same, moved, n_open = compared(told, before, after)
+    assert [set(part) for part in compared(told, after, before)[:2]] == [set(same), set(moved)]
     assert len(same) + len(moved) + n_open == len(before.keys() | after.keys())
-    assert compared(before, before)[1] == []
+    assert compared(told, before, before)[1] == []
 
 
 def test_statements_belong_to_their_sentence() -> None:

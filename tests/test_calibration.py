@@ -20,9 +20,9 @@ from steelyard.calibration.page import blocks
 from steelyard.calibration.people import scores_by_people
 from steelyard.errors import ConfigError
 from steelyard.labels import HumanLabel, write_labels
+from steelyard.protocols import vocabulary
 from steelyard.records import Verdict
 from steelyard.reports.markdown import document
-from steelyard.reports.tally import labels_of as kinds_of
 from steelyard.slots import slots_of
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled
@@ -379,7 +379,7 @@ def test_every_kind_of_label_has_its_wording() -> None:
 
 
 def all_kinds(verdict: Verdict) -> set[str]:
-    return {kind for item in verdict.items for kind, _ in kinds_of(item)}
+    return {kind for item in verdict.items for kind, _ in vocabulary(verdict.protocol).labels_of(item)}
 
 
 @pytest.mark.parametrize(("samples", "most"), [(80, 1.0), (200, 0.97)])

@@ -98,7 +98,7 @@ def test_blank_labels_are_not_labels(tmp_path: Path) -> None:
     ("row", "told"),
     [
         ({"label": "maybe"}, r"human\.jsonl:2: label: 'maybe' is none of correct, wrong, undetermined, exempt"),
-        ({"kind": "atoms"}, r"human\.jsonl:2: kind: there is no 'atoms'; there are atom, check"),
+        ({"kind": "atoms"}, r"human\.jsonl:2: kind: there is no 'atoms'; there are atom, fallback, check"),
         ({"item": "first"}, r"human\.jsonl:2: item: "),
         ({"weight": 0}, r"human\.jsonl:2: weight: "),
         ({"weight": float("inf")}, r"human\.jsonl:2: weight: "),

@@ -9,9 +9,10 @@ import pytest
 
 from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
 from steelyard.errors import InputError
+from steelyard.protocols import vocabulary
 from steelyard.records import Sample, Verdict
 from steelyard.reports import Report, ReportBuilder
-from steelyard.reports.build import main_score, unjudged_code
+from steelyard.reports.build import unjudged_code
 from steelyard.reports.model import OTHERS, in_language
 from steelyard.stats import wilson
 
@@ -280,7 +281,7 @@ def test_the_worst_come_first_and_are_twenty() -> None:
 def test_the_weakest_metric_explains_the_scorecard() -> None:
     """A scorecard sample is ranked by its weakest metric, and the reason comes from that metric's items."""
     verdict = scorecard("a", [("missing", None)])
-    assert main_score(verdict) == ("completeness", 0)
+    assert vocabulary("scorecard").main_score(verdict.scores) == ("completeness", 0)
     (low,) = report_of("scorecard", verdict).worst
     assert low.why.startswith("missing: 要点1")
 
@@ -289,7 +290,7 @@ def test_a_composite_ranks_where_the_user_gave_weights() -> None:
     """With weights the composite is the main score."""
     verdict = scorecard("a")
     weighted = verdict.model_copy(update={"scores": {**verdict.scores, "composite": 71.5}})
-    assert main_score(weighted) == ("composite", 71.5)
+    assert vocabulary("scorecard").main_score(weighted.scores) == ("composite", 71.5)
 
 
 def test_a_failed_check_is_named_in_the_readers_language() -> None:

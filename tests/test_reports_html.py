@@ -21,6 +21,7 @@ from command import RAG, RECORDED, Steelyard
 from html_page import Node, read_page
 from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
 from steelyard.errors import InputError
+from steelyard.protocols import vocabulary
 from steelyard.records import Atom, DialogueSample, Evidence, Language, Sample, Turn, Verdict
 from steelyard.reports import ReportBuilder, markdown, terminal
 from steelyard.reports.html import Limits, Lowest, render
@@ -414,7 +415,7 @@ def test_every_label_has_a_sign() -> None:
 def test_what_counts_against_an_answer_is_never_left_out() -> None:
     """Where there are too many items to show, right ones are left out first and the order stays."""
     verdict = atomic(labels=["correct"] * 8 + ["wrong"] * 2)
-    shown = kept(list(enumerate(verdict.items)), 4)
+    shown = kept(list(enumerate(verdict.items)), 4, vocabulary("atomic"))
     assert [index for index, _ in shown] == [0, 1, 8, 9]
     view = sample_view(verdict, rag(), "en", limits=Limits(items=4))
     assert view.groups[0].hidden == 6

@@ -54,13 +54,14 @@ OWN = {
 }
 # Words that are labels somewhere and mean something else in these modules.
 HOMONYMS = {
-    "partial": ("cli/", "progress.py", "reports/build.py", "runs.py", "web/"),  # the status of a verdict
+    "partial": ("cli/", "engine/progress.py", "engine/runs.py", "reports/build.py", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
     "dialogue": ("audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
     "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py",),
-    "unsupported": ("web/errors.py",),
+    "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
+    "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
     "check": ("cli/judges.py", "gating/page.py"),  # a command; a row of a gate
     "criterion": ("audit/",),  # where in a dialogue an attack is put
     "wrong": ("audit/suite.py",),  # a side of the samples of the audit
@@ -270,10 +271,10 @@ def test_viewer_and_api(run: Run) -> None:
             assert answer.status_code in (200, 202), page
         assert "slate hue" in client.get(f"/runs/{id}/samples/worst").text
         assert "Hue of a pebble" in client.get(f"/runs/{id}/label").text
-        (info,) = [one for one in client.get("/api/protocols").json()["protocols"] if one["name"] == "gauge"]
+        (info,) = [one for one in client.get("/api/v1/protocols").json()["protocols"] if one["name"] == "gauge"]
         assert (info["main_score"], info["scores"]) == ("drift", ["drift", "sheen", "fair"])
         label = {"sample": "worst", "kind": "hue", "item": 1, "label": "amber", "annotator": "ann"}
-        kept = client.post("/api/labels", json={"run": id, "labels": [label]})
+        kept = client.post("/api/v1/labels", json={"run": id, "labels": [label]})
         assert kept.status_code == 201, kept.text
 
 

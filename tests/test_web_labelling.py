@@ -11,8 +11,8 @@ import pytest
 
 from reading_store import SECRET, add_run, filled, secret
 from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
+from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.store import Store
-from steelyard.web.labelling import KINDS
 from viewer import answer, viewing
 
 
@@ -50,7 +50,7 @@ def test_labelling_is_blind(tmp_path: Path) -> None:
     seen = set()
     with viewing(path) as address, httpx.Client(base_url=address, cookies={"steelyard_annotator": "ana"}) as client:
         for protocol in found:
-            plan = {"n": "0", "kind": list(KINDS)}
+            plan = {"n": "0", "kind": [aspect.name for aspect in vocabulary(protocol).aspects()]}
             total = answer(client, f"/runs/{protocol}/label.json", params=plan)["total"]
             assert total
             for at in range(1, total + 1):
@@ -64,7 +64,7 @@ def test_labelling_is_blind(tmp_path: Path) -> None:
                 assert not {"label", "reason", "evidence", "level", "flags", "scores", "support"} & item.keys()
             for path_ in (f"/runs/{protocol}/label", "/label"):
                 assert SECRET not in client.get(path_).text + client.get(f"{path_}.json").text
-    assert seen == set(KINDS)
+    assert seen == {aspect.name for protocol in BUILT_IN for aspect in vocabulary(protocol).aspects()}
 
 
 def post(client: httpx.Client, run: str, at: int, label: str, **more: str) -> httpx.Response:
