@@ -227,6 +227,6 @@ def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
 def _text(name: str, data: Data) -> str:
     if name != "quote":
         return TYPICAL_REASON
-    sources = getattr(data, "references", None) or (getattr(data, "system_prompt", ""),)
-    found = sentences(str(sources[0]))
-    return found[0] if found else str(sources[0])
+    source = next(iter(data.quotable), "")
+    found = sentences(source)
+    return found[0] if found else source

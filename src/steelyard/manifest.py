@@ -36,12 +36,17 @@ def make_manifest(
     judge_described = described(judge)
     is_verified = judge_described.get("kind") == "verifying"
     return {
-        "protocol": {"name": protocol.name, "version": protocol.version},
+        "protocol": {
+            "name": protocol.name,
+            "version": protocol.version,
+            **({"origin": dict(protocol.origin)} if protocol.origin else {}),
+        },
         "options": options.model_dump(mode="json"),
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
-            if prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
+            if prompt.task in protocol.tasks
+            or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
             or (prompt.task == "verify" and is_verified)
             or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },

@@ -115,6 +115,11 @@ class Data(Record):
         """The fields that hold items, with their items."""
         return {name: items for name in item_fields(type(self)) if (items := getattr(self, name))}
 
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        """The texts that quotes are taken from: the passages, or the system prompt."""
+        return tuple(getattr(self, "references", ())) or (getattr(self, "system_prompt", ""),)
+
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
         return self.model_copy(
@@ -288,12 +293,12 @@ Source = Literal["reference", "inference", "own_knowledge"]
 
 
 class Evidence(Record):
-    """Where a label comes from. `verified` says that code found the quote in that passage."""
+    """Where a label comes from. `verified` says that code found the quote in that passage, or in the answer."""
 
     reference: int | None = None
     quote: str = ""
     verified: bool = False
-    source: Source = "reference"
+    source: Source | Literal["answer"] = "reference"
 
 
 def _is_votes(kind: str) -> bool:

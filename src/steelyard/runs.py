@@ -347,6 +347,7 @@ def start(
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
     same judge again when it is resumed; `name` is what the user calls the run."""
+    check_able(judge, protocol)
     if not how.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
@@ -393,11 +394,26 @@ def check_affordable(judge: Judge, budget: Budget) -> None:
             )
 
 
+def check_able(judge: Judge, protocol: Protocol) -> None:
+    """A judge that says which tasks it answers, and knows none of the protocol's, would leave everything unjudged."""
+    voices = [voice.judge for voice in voices_of(judge)]
+    known = [getattr(voice, "tasks", None) for voice in voices]
+    if protocol.tasks and all(tasks is not None and not tasks & set(protocol.tasks) for tasks in known):
+        raise ConfigError(
+            f"{voices[0].name} cannot judge {protocol.name}: it has no function for {protocol.tasks[0]}. "
+            "Take a language model, such as openai:MODEL"
+        )
+
+
 def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:
     """An earlier run, to be finished over the same data, by the same judge, in the same words."""
     row = store.run(name)
     check_unchanged(row, judge, prompts)
     protocol = get_protocol(row.protocol)
+    if protocol.origin:
+        from steelyard.protocols.rubric import check_unchanged as check_rubric
+
+        check_rubric(protocol.origin, row.id)
     options = protocol.parse_options(row.manifest["options"])
     how = replace(how, fresh=bool(row.manifest.get("fresh")))
     return Run(row, store, protocol, options, judge, input_of(row), how, continued=True)

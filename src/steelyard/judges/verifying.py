@@ -168,6 +168,8 @@ def _is_amiss(label: Any, field: str, tolerance: Tolerance) -> bool:
     if field == "complies" and not getattr(label, "triggered", True):
         return False
     said = _said(label, field, tolerance)
+    if field == "label" and (against := getattr(label, "against", None)) is not None:
+        return said in against.get(label.id, ())
     return said is not None and any(said is bad or (said == bad and type(said) is type(bad)) for bad in AMISS[field])
 
 

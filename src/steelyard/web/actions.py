@@ -68,7 +68,7 @@ def judge_name(config: Config, name: str | None) -> str:
 def prepared(viewer: Viewer, how: How) -> tuple[Protocol, Options]:
     """The protocol with its options: those of the settings file, then the given ones, with today's date."""
     protocol = get_protocol(how.protocol)
-    from_file = viewer.config.settings.options.get(protocol.name, {})
+    from_file = viewer.config.settings.options.get(protocol.family, {})
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
 
