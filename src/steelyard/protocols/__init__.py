@@ -68,6 +68,7 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
 RUBRIC = "rubric"
+MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
 # name.
 _passed: dict[str, Protocol] = {}
@@ -88,6 +89,10 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
     if isinstance(name, Protocol):
         if _passed.get(name.name) is not name:
             _passed[name.name] = name
+            # Anybody who may send a rubric may send many; what a store holds is found again there.
+            rubrics = [known for known, one in _passed.items() if one.origin]
+            for oldest in rubrics[:-MOST_RUBRICS]:
+                del _passed[oldest]
             vocabulary.cache_clear()
         return name
     family, _, named = name.partition(":")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -340,7 +341,18 @@ def find(named: str, *, paths: bool = True) -> Protocol:
     return make_protocol(*find_rubric(named, paths=paths))
 
 
+def rubric(given: str | PathLike[str] | Mapping[str, Any]) -> Protocol:
+    """The protocol for a rubric: a file, the name of a shipped one, its text, or its table as a mapping.
+
+    steelyard.evaluate(rows, steelyard.rubric({"polite": {"ask": "Is the answer polite?"}}), judge)
+    """
+    if isinstance(given, PathLike) or (isinstance(given, str) and "\n" not in given):
+        return find(str(given))
+    return inline(given)
+
+
 def inline(given: str | Mapping[str, Any]) -> Protocol:
+    """The same for a rubric that is sent: it never names a file."""
     return make_protocol(inline_rubric(given))
 
 
