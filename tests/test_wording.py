@@ -106,7 +106,7 @@ def test_every_label_has_a_name(language: records.Language) -> None:
     for kind, labels in LABELS.items():
         assert set(words(language)["label"][kind]) == set(get_args(labels))
     assert set(words(language)["depth"]) == set(get_args(records.Depth))
-    assert set(words(language)["source"]) == set(get_args(records.Source))
+    assert set(words(language)["source"]) == set(get_args(records.EvidenceSource))
     assert set(words(language)["status"]) == set(get_args(records.Status))
 
 
@@ -171,6 +171,8 @@ def flags_in_source() -> set[str]:
     others |= {key for table in ("check", "metric", "source", "kind") for key in words("en")[table]}
     # Keys of other documents, of pydantic's errors, of replies; and the one reason that is no flag.
     others |= {"criteria_results", "criterion_id", "evaluation_report", "extra_forbidden", "political_date", MISSING}
+    # A label and a score that every rubric may have.
+    others |= {"not_applicable", "raw_score"}
     # Where several judges are asked, and where the runner sees who wrote the answer.
     beside = trees("judges/voting.py", "judges/verifying.py", "runner.py")
     placed = {t for tree in (*found, *beside) for expression in flag_expressions(tree) for t in strings(expression)}

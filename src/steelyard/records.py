@@ -290,6 +290,8 @@ Depth = Literal["deep", "adequate", "bare"]
 Validity = Literal["valid", "invalid", "unjudged"]
 ComplianceLabel = Literal["satisfied", "violated", "undetermined", "unjudged"]
 Source = Literal["reference", "inference", "own_knowledge"]
+EvidenceSource = Literal["reference", "inference", "own_knowledge", "answer"]
+"""Those a judge may name, and the judged answer itself."""
 
 
 class Evidence(Record):
@@ -298,7 +300,7 @@ class Evidence(Record):
     reference: int | None = None
     quote: str = ""
     verified: bool = False
-    source: Source | Literal["answer"] = "reference"
+    source: EvidenceSource = "reference"
 
 
 def _is_votes(kind: str) -> bool:

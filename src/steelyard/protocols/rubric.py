@@ -54,8 +54,8 @@ from steelyard.tasks import Exchange, RubricData, RubricDialogueData, RubricRepl
 from steelyard.text import contains_quote
 
 TOLD = {
-    "en": {"when": "only if", "labels": "labels", "not_met": "the condition is not met", "colon": ": "},
-    "zh": {"when": "仅当", "labels": "标签", "not_met": "条件不成立", "colon": "："},
+    "en": {"when": "only if", "labels": "labels", "unmet": "the condition is not met", "colon": ": "},
+    "zh": {"when": "仅当", "labels": "标签", "unmet": "条件不成立", "colon": "："},
 }
 
 
@@ -121,7 +121,7 @@ def criterion_told(criterion: RubricCriterion, language: PromptLanguage, ask: st
     parts = [ask or criterion.ask.said(language)]
     if criterion.when:
         parts.append(f"{told['when']}{told['colon']}{criterion.when.said(language)}")
-        labels.append(f"{NOT_APPLICABLE} = {told['not_met']}")
+        labels.append(f"{NOT_APPLICABLE} = {told['unmet']}")
     return " | ".join([*parts, f"{told['labels']}{told['colon']}{'; '.join(labels)}"])
 
 
