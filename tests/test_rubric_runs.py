@@ -138,7 +138,7 @@ def test_a_stored_run_knows_its_rubric(desk: Steelyard) -> None:
 
 
 def test_resume_refuses_a_changed_rubric(desk: Steelyard) -> None:
-    """A run goes on by the rubric it began with. A changed file is named; a comment is no change; a lost file is none."""
+    """A run goes on by the rubric it began with. A changed file is named; comments and a lost file are no change."""
     run(desk, "--max-tokens", 1, code=3)
     forgotten()
     Path("tone.toml").write_text(RUBRIC.replace("weight = 3", "weight = 4"), "utf-8")
@@ -226,7 +226,7 @@ def test_a_panel_and_a_route(desk: Steelyard, server: Loopback) -> None:
 
 
 def test_gate_compare_and_reports(desk: Steelyard) -> None:
-    """A rubric's score can be demanded, two runs of one rubric compared, and a run written as HTML and transcriptless."""
+    """A rubric's score can be demanded, two runs of one rubric compared, and a run written as HTML."""
     run(desk, "-o", "one.jsonl")
     run(desk, "-o", "two.jsonl", "--fresh")
     assert desk("gate", "last", "--require", "score>=0.5").code in (0, 7)

@@ -220,6 +220,9 @@ def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
         made = _value(row, name, ask)
         if isinstance(made, dict):
             made |= {key: value for key, value in (("id", id), ("text", said[index % len(said)])) if key in made}
+            if allowed := getattr(ask.reply, "allowed", {}).get(id):
+                against = (getattr(row, "against", None) or {}).get(id, frozenset())
+                made["label"] = min(allowed - against or allowed)
         rows.append(made)
     return rows
 
