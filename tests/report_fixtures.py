@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
+from steelyard.protocols.grounded import CHECK
 from steelyard.records import (
     Atom,
     Check,
@@ -13,6 +15,7 @@ from steelyard.records import (
     DialogueSample,
     Evidence,
     KeyPoint,
+    Language,
     Part,
     RagSample,
     Sample,
@@ -159,3 +162,16 @@ def some_of(protocol: str) -> list[tuple[Verdict, Sample]]:
         (v, rag(v.id, f"大灯是否可以贴膜？{n % 3}", tags=("售前",) if n % 2 else ("售后", "L9")))
         for n, v in enumerate(verdicts)
     ]
+
+
+def term(language: Language, key: str) -> str:
+    """What the shipped protocols call something: protocol.NAME, metric.NAME, explain.PROTOCOL.NAME, check.NAME."""
+    table, *names = key.split(".")
+    if table == "protocol":
+        return vocabulary(names[0]).told(language)
+    if table == "explain":
+        return vocabulary(names[0]).explained(names[1], language)
+    if table == "check":
+        return CHECK.names[names[0]].said(language)
+    declared = (vocabulary(name).metric(names[0]).words for name in BUILT_IN)
+    return next(filter(None, declared)).said(language)

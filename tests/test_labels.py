@@ -16,10 +16,12 @@ from command import Steelyard, lines_of, write_lines
 from steelyard.errors import ConfigError, InputError
 from steelyard.labelling import Candidate, candidates, draw, labels_in, sheet, write_sheet
 from steelyard.labels import HumanLabel, allowed, canonical, digest, of_one_policy, read_labels, write_labels
+from steelyard.protocols import known_aspects
+from steelyard.protocols.vocabulary import OPEN
 from steelyard.records import DialogueSample, Turn
 from steelyard.slots import slots_of
 from steelyard.store import Store
-from steelyard.wording import LANGUAGES, words
+from steelyard.wording import LANGUAGES
 from trust_fixtures import judged, keep, labels_of, simulate
 
 KINDS = ("atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback")
@@ -36,9 +38,10 @@ def label(**fields: object) -> HumanLabel:
 def test_labels_may_be_written_in_any_of_the_languages(kind: str) -> None:
     """正确, correct and Correct are one label; whatever a report calls a label, a sheet may call it too."""
     for language in LANGUAGES:
-        for name, word in words(language)["label"][kind].items():
-            expected = None if name == "unjudged" else name
-            assert canonical(kind, f" {word.upper()} ") == expected
+        for aspect in known_aspects()[kind]:
+            for one in aspect.labels:
+                assert canonical(kind, f" {one.words.said(language).upper()} ") == one.name
+        assert canonical(kind, OPEN.words.said(language)) is None
     assert all(canonical(kind, name) == name for name in allowed(kind))
     assert canonical(kind, "perhaps") is None
 
@@ -48,8 +51,9 @@ def test_words_that_mean_two_labels_do_not_exist() -> None:
     for kind in KINDS:
         seen: dict[str, str] = {}
         for language in LANGUAGES:
-            for name, word in words(language)["label"][kind].items():
-                assert seen.setdefault(word.casefold(), name) == name, (kind, word)
+            for one in (*(label for aspect in known_aspects()[kind] for label in aspect.labels), OPEN):
+                word = one.words.said(language)
+                assert seen.setdefault(word.casefold(), one.name) == one.name, (kind, word)
 
 
 # --- files -----------------------------------------------------------------------------------------

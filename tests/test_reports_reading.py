@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from command import DIALOGUE, EXAMPLES, RAG
-from report_fixtures import atomic, rag, some_of
+from report_fixtures import atomic, rag, some_of, term
 from steelyard.errors import InputError
 from steelyard.evaluation import Results, evaluate
 from steelyard.judges import RecordedJudge
@@ -82,12 +82,12 @@ def tables(text: str) -> list[tuple[str, list[str]]]:
 def test_title_samples_and_scores_come_first(protocol: str, language: Language) -> None:
     """Which protocol, how many samples in which state, who judged; then every score. All in fifteen lines."""
     top = page(protocol, language).splitlines()[:15]
-    assert say(language, f"protocol.{protocol}") in top[0]
+    assert term(language, f"protocol.{protocol}") in top[0]
     assert say(language, "report.samples") in top[1]
     assert f"{len(judged(protocol))} = {say(language, 'status.judged')}" in top[1]
     assert "recorded:replies" in top[2]
     for name in judged(protocol)[0].scores:
-        assert any(line.startswith(say(language, f"metric.{name}")) for line in top), name
+        assert any(line.startswith(term(language, f"metric.{name}")) for line in top), name
 
 
 @every
@@ -128,7 +128,7 @@ def test_no_word_is_cut(protocol: str, language: Language) -> None:
     """Names of metrics, labels and columns stand whole; only judged text is shortened."""
     text = page(protocol, language)
     for name in judged(protocol)[0].scores:
-        assert say(language, f"metric.{name}") in text
+        assert term(language, f"metric.{name}") in text
     header_cells = " ".join(header for header, _ in tables(text))
     assert "…" not in header_cells
 
@@ -164,7 +164,7 @@ def test_chinese_reports_have_chinese_headers(protocol: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_lowest_say_by_which_score(protocol: str, metric: str, language: Language) -> None:
     """The heading names the score that ranks them."""
-    heading = say(language, "report.worst") + say(language, "report.colon") + say(language, f"metric.{metric}")
+    heading = say(language, "report.worst") + say(language, "report.colon") + term(language, f"metric.{metric}")
     assert heading in page(protocol, language)
     assert f"## {heading}" in document(protocol, language)
 
@@ -174,9 +174,9 @@ def test_in_the_scorecard_each_row_names_its_weakest(language: Language) -> None
     """A bare 0 would not say of what."""
     _, rows = tables(page("scorecard", language))[-1]
     seat = next(row for row in rows if row.startswith("car-seat"))
-    assert f"{say(language, 'metric.accuracy')} 0" in seat
+    assert f"{term(language, 'metric.accuracy')} 0" in seat
     overdue = next(row for row in rows if row.startswith("library-overdue"))
-    assert f"{say(language, 'metric.faithfulness')} 66" in overdue
+    assert f"{term(language, 'metric.faithfulness')} 66" in overdue
 
 
 @every
@@ -219,7 +219,7 @@ def test_null_is_a_dash_and_is_explained(language: Language) -> None:
     accuracy = report.scores["accuracy"]
     assert (accuracy.value, accuracy.interval, accuracy.n, accuracy.n_null) == (None, None, 0, 2)
     text = shown(report, language)
-    row = next(line for line in text.splitlines() if line.startswith(say(language, "metric.accuracy")))
+    row = next(line for line in text.splitlines() if line.startswith(term(language, "metric.accuracy")))
     assert row.split()[1:] == ["–", "–", "0", "2", "0"]
     assert say(language, "report.note_null") in " ".join(text.split())
     assert json.loads(json_form.render(report))["scores"]["accuracy"]["value"] is None
@@ -291,7 +291,7 @@ def test_the_mean_is_put_into_words(language: Language) -> None:
         value = report.scores[metric].value
         assert value is not None
         description = words(language)["band"][metric][int(value // 10)]
-        lead = f"{say(language, f'metric.{metric}')} {value:.1f}{say(language, 'report.colon')}"
+        lead = f"{term(language, f'metric.{metric}')} {value:.1f}{say(language, 'report.colon')}"
         assert f"{lead}{description}"[:40] in text
 
 
@@ -304,7 +304,7 @@ def test_terminal_document_and_data_agree(protocol: str, language: Language) -> 
     data = json.loads(json_form.render(judged(protocol).report(language), language))
     table = document(protocol, language)
     for name, estimate in data["scores"].items():
-        metric = say(language, f"metric.{name}")
+        metric = term(language, f"metric.{name}")
         row = next(line for line in table.splitlines() if line.startswith(f"| {metric} |"))
         line = next(line for line in page(protocol, language).splitlines() if line.startswith(f"{metric} "))
         cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -347,7 +347,7 @@ def test_a_sample_as_a_document_says_the_same(protocol: str, language: Language)
     verdict, sample = some_of(protocol)[1]
     text = sample_markdown(verdict, sample, language)
     for item in verdict.items:
-        name = say(language, f"check.{item.name}") if item.kind == "check" else item.text  # type: ignore[union-attr]
+        name = term(language, f"check.{item.name}") if item.kind == "check" else item.text  # type: ignore[union-attr]
         assert name.replace("|", "\\|") in text
 
 

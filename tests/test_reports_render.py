@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from rich.cells import cell_len
 from rich.console import Console
 
-from report_fixtures import HOSTILE, atomic, rag, some_of
+from report_fixtures import HOSTILE, atomic, rag, some_of, term
 from steelyard.errors import InputError
 from steelyard.records import Language
 from steelyard.reports import Report, ReportBuilder, terminal
@@ -68,7 +68,7 @@ def test_fits_eighty_columns(protocol: str, language: Language) -> None:
     """No line is wider than 80 columns, counting Chinese characters as two."""
     text = printed(report_of(protocol), language)
     assert max(map(cell_len, text.splitlines())) <= 80
-    assert say(language, f"protocol.{protocol}") in text
+    assert term(language, f"protocol.{protocol}") in text
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -135,7 +135,7 @@ def test_each_score_is_explained(language: Language) -> None:
     for protocol in PROTOCOLS:
         text = re.sub(r"\s+", "", printed(report_of(protocol), language))
         for name in report_of(protocol).scores:
-            assert re.sub(r"\s+", "", say(language, f"explain.{protocol}.{name}")) in text
+            assert re.sub(r"\s+", "", term(language, f"explain.{protocol}.{name}")) in text
 
 
 def test_the_band_of_the_mean_is_described() -> None:

@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
-from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
+from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of, term
 from steelyard.records import Evidence, Language, Sample, Verdict
-from steelyard.reports.sample import evidence_marks, render_sample, sample_markdown, scorecard_reasoning
+from steelyard.reports.sample import coverage_reasoning, evidence_marks, render_sample, sample_markdown
 from steelyard.wording import LANGUAGES, band_description, say
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
@@ -35,10 +35,10 @@ def test_fits_eighty_columns_and_names_every_item(protocol: str, language: Langu
             text = printed(verdict, given_sample, language)
             assert max(map(cell_len, text.splitlines())) <= 80
             for item in verdict.items:
-                name = say(language, f"check.{item.text}") if item.kind == "check" else item.text
+                name = term(language, f"check.{item.text}") if item.kind == "check" else item.text
                 assert name in text
             markdown = sample_markdown(verdict, given_sample, language)
-            assert markdown.startswith(f"# {say(language, f'protocol.{protocol}')} · ")
+            assert markdown.startswith(f"# {term(language, f'protocol.{protocol}')} · ")
 
 
 def test_atomic_sample() -> None:
@@ -125,7 +125,7 @@ def test_scorecard_shows_the_band(language: Language) -> None:
 
 def test_reasoning_lists_points_with_depth() -> None:
     """Hit, partial and missing points with their depth, and one sentence at the end."""
-    lines = scorecard_reasoning(scorecard("a"), "zh-Hans").split("\n")
+    lines = coverage_reasoning(scorecard("a"), "zh-Hans").split("\n")
     assert lines[0] == "命中（1）：要点1（深度：深入 · 说明）"
     assert lines[1] == "部分命中（1）：要点2（深度：仅提及 · 说明）"
     assert lines[2] == "缺漏（1）：要点3（说明）"
@@ -135,7 +135,7 @@ def test_reasoning_lists_points_with_depth() -> None:
 def test_reasoning_ends_with_the_judges_summary() -> None:
     """A summary by the judge stands at the end, on one line."""
     verdict = scorecard("a", notes={"summary": "讲得不错，\n但不完整。"})
-    assert scorecard_reasoning(verdict, "en").split("\n")[-1] == "讲得不错， 但不完整。"
+    assert coverage_reasoning(verdict, "en").split("\n")[-1] == "讲得不错， 但不完整。"
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_composed_summary(points: list[tuple[str, str | None]], key: str, langua
     """Without the judge's words the closing sentence follows from the counts."""
     covered = sum(label == "covered" for label, _ in points)
     expected = say(language, f"reasoning.summary_{key}").format(covered=covered, total=len(points))
-    assert scorecard_reasoning(scorecard("a", points), language).split("\n")[-1] == expected
+    assert coverage_reasoning(scorecard("a", points), language).split("\n")[-1] == expected
 
 
 def test_reasoning_without_points() -> None:
     """Without key points the reasoning says that completeness does not apply."""
-    assert scorecard_reasoning(scorecard("a", []), "en") == say("en", "reasoning.no_points")
+    assert coverage_reasoning(scorecard("a", []), "en") == say("en", "reasoning.no_points")
 
 
 def test_derived_key_points_are_said_to_be() -> None:

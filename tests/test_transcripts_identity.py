@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from report_fixtures import term
 from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.records import (
     Atom,
@@ -25,7 +26,6 @@ from steelyard.transcripts import detect, parse, render
 from steelyard.transcripts.dialogue_markdown import RESULTS, type_of
 from steelyard.transcripts.grounded import KINDS
 from steelyard.transcripts.lines import escape, escape_within, unescape
-from steelyard.wording import say
 
 HOSTILE = [
     "原子信息1：甲",
@@ -188,7 +188,7 @@ def grounded_verdicts(draw: st.DrawFn) -> Verdict:
             id=id,
             name=kind.name,
             group=kind.group,
-            text=draw(st.sampled_from([say(lang, f"check.{kind.name}") for lang in ("zh-Hans", "en")]) | texts),
+            text=draw(st.sampled_from([term(lang, f"check.{kind.name}") for lang in ("zh-Hans", "en")]) | texts),
             label=draw(st.sampled_from([0, 1, "unjudged"])),
             reason=draw(optional),
             flags=draw(flag_lists),

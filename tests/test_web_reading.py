@@ -16,7 +16,7 @@ from starlette.datastructures import QueryParams
 from command import RAG, RECORDED, Steelyard, judge_plainly
 from endpoint import Loopback
 from reading_store import ODD_ID, add_run, filled
-from report_fixtures import atomic, dialogue, grounded, rag
+from report_fixtures import atomic, dialogue, grounded, rag, term
 from steelyard.comparison.labels import label_changes
 from steelyard.config import Config, Settings
 from steelyard.errors import InputError, StoreError
@@ -412,7 +412,7 @@ def test_every_score_of_a_comparison_has_its_n(client: httpx.Client, runs: dict[
     metrics = answer(client, "/api/v1/compare", params=pair)["metrics"]
     html = client.get("/compare", params=pair).text
     for change in metrics:
-        name = say("en", f"metric.{change['metric']}")
+        name = term("en", f"metric.{change['metric']}")
         assert f'<th scope="row">{name}</th><td class="number">{change["n"]}</td>' in html
 
 

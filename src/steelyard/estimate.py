@@ -221,8 +221,8 @@ def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
         if isinstance(made, dict):
             made |= {key: value for key, value in (("id", id), ("text", said[index % len(said)])) if key in made}
             if allowed := getattr(ask.reply, "allowed", {}).get(id):
-                against = (getattr(row, "against", None) or {}).get(id, frozenset())
-                made["label"] = min(allowed - against or allowed)
+                failing = getattr(row, "failing", {}).get(id, ())
+                made["label"] = min(allowed.difference(failing) or allowed)
         rows.append(made)
     return rows
 

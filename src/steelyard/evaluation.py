@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
 from steelyard.judges.base import Judge
 from steelyard.judges.gate import Gate, Limits
-from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols import DEFAULT, Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.results import AnyPath, Results
@@ -34,7 +34,7 @@ OnProgress = Callable[[dict[str, Any]], None]
 
 def evaluate(
     samples: Samples,
-    protocol: str | Protocol = "atomic",
+    protocol: str | Protocol = DEFAULT,
     judge: Judge | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,
@@ -86,7 +86,7 @@ def evaluate(
 
 async def evaluate_async(
     samples: Samples,
-    protocol: str | Protocol = "atomic",
+    protocol: str | Protocol = DEFAULT,
     judge: Judge | str | None = None,
     *,
     options: Mapping[str, Any] | Options | None = None,

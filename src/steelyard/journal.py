@@ -18,12 +18,10 @@ from steelyard.judges.composed import Voice, exchanged, fingerprint_of, voices_o
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
-from steelyard.tasks import SplitData, SplitReply
+from steelyard.tasks import PROBE
 
 # Where a stored reply keeps how a panel came to it; no field has this name.
 MARKS = "$marks"
-# Judges that would keep their replies to this under one key would do so for any ask.
-PROBE = Ask(task="atomic.split", language="en", data=SplitData(question="", answer=""), reply=SplitReply)
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:

@@ -15,16 +15,14 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, InputError
-from steelyard.labels import UNJUDGED, HumanLabel, allowed, digest, read_labels
+from steelyard.labels import HumanLabel, digest, read_labels
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Metric
 from steelyard.records import DialogueSample, RagSample, Record, Sample, Verdict
-from steelyard.reports.build import main_score
 from steelyard.reports.files import safe_cell
-from steelyard.reports.model import BOUNDS, SCALES
 from steelyard.slots import Slot, slots_of
-from steelyard.stats import Interval, t_quantile
+from steelyard.stats import t_quantile
 
-# Whether a criterion is valid at all is part of its label, where it is `undetermined`.
-UNASKED = ("validity",)
 NO_TAG = "–"
 
 
@@ -72,29 +70,30 @@ def candidates(
         n_items = sum(1 for _ in asked_slots(verdict, kinds))
         if not n_items or verdict.id in skip:
             continue
-        main = main_score(verdict)
-        score = main[1] if main else None
+        told = vocabulary(verdict.protocol)
+        metric, score = told.main_score(verdict.scores) or ("", None)
         if stratify == "tag":
             stratum = next(iter(sample.tags if sample else ()), NO_TAG)
         else:
-            stratum = _band(score, BOUNDS[SCALES.get(verdict.protocol, "number")]) if stratify else ""
+            stratum = _band(score, told.metric(metric)) if stratify else ""
         yield Candidate(verdict.id, stratum, score, n_items)
 
 
 def asked_slots(verdict: Verdict, kinds: Collection[str] = ()) -> Iterator[Slot]:
     """The places of a verdict that people are asked about."""
+    told = vocabulary(verdict.protocol)
     for slot in slots_of(verdict):
-        if slot.kind in kinds if kinds else slot.kind not in UNASKED:
+        if slot.kind in kinds if kinds else told.aspect(slot.kind).asked:
             yield slot
 
 
-def _band(score: float | None, bounds: Interval) -> str:
-    low, high = bounds
+def _band(score: float | None, metric: Metric) -> str:
+    low, high = metric.bounds
     if score is None or not math.isfinite(high - low):
         return "none"
-    if score >= high:
+    if score == metric.best:
         return "full"
-    return "low" if score < (low + high) / 2 else "middle"
+    return "low" if abs(metric.best - score) > (high - low) / 2 else "middle"
 
 
 def draw(found: Iterable[Candidate], n: int, *, seed: int = 0, metric: str | None = None) -> Draw:
@@ -177,7 +176,7 @@ def sheet(
                 weight=drawn.weights[verdict.id],
             )
             given = label.model_dump(exclude={"time"})
-            shown = {**given, "choices": " / ".join(allowed(slot.kind)), **_context(sample, slot)}
+            shown = {**given, "choices": " / ".join(slot.choices), **_context(sample, slot)}
             yield {name: shown[name] for name in (*COLUMNS, *KEPT)}
 
 

@@ -10,27 +10,24 @@ import csv
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from steelyard.errors import ConfigError, InputError
+from steelyard.protocols import known_aspects, vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect
 from steelyard.records import Record, Sample
-from steelyard.wording import LANGUAGES, words
 
-UNJUDGED = "unjudged"
-# Yes/no scores of a whole sample that people can label.
-SAMPLE_KINDS = ("fallback",)
 # A spreadsheet cell with one of these at its front was given an apostrophe when it was written.
 APOSTROPHED = ("'=", "'+", "'-", "'@", "'\t", "'\r")
 
 
 class HumanLabel(Record):
-    """One person's label of one item. `kind` says which of the item's labels: atom, check, on_topic, support,
-    key_point, criterion, validity; or `fallback`, which is about the sample and has no item."""
+    """One person's label of one item. `kind` says which of the item's labels: the name of an aspect in the vocabulary
+    of the protocol, such as atom or support; one of the whole sample has no item."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -80,26 +77,19 @@ def is_whole(text: str) -> bool:
 # --- the words people use --------------------------------------------------------------------------
 
 
-@cache
-def allowed(kind: str) -> tuple[str, ...]:
-    """The labels a person may give, canonical; empty for a kind that does not exist."""
-    return tuple(label for label in words("en")["label"].get(kind, ()) if label != UNJUDGED)
+def allowed(kind: str, protocol: str = "") -> tuple[str, ...]:
+    """The labels a person may give, canonical; empty for a kind that does not exist. Without a protocol, those of all
+    that are known here."""
+    return tuple(dict.fromkeys(name for aspect in _aspects(kind, protocol) for name in aspect.names))
 
 
-@cache
-def _spellings(kind: str) -> dict[str, str]:
-    """Every way to write a label of this kind, in three languages, with the canonical one."""
-    found = {label: label for label in allowed(kind)}
-    for language in LANGUAGES:
-        for label, name in words(language)["label"].get(kind, {}).items():
-            if label != UNJUDGED:
-                found.setdefault(str(name).casefold(), label)
-    return found
-
-
-def canonical(kind: str, word: str) -> str | None:
+def canonical(kind: str, word: str, protocol: str = "") -> str | None:
     """The canonical label for what a person wrote (`correct`, 正确, Correct); None where there is no such label."""
-    return _spellings(kind).get(word.strip().casefold())
+    return next(filter(None, (aspect.canonical(word) for aspect in _aspects(kind, protocol))), None)
+
+
+def _aspects(kind: str, protocol: str) -> Sequence[Aspect]:
+    return (vocabulary(protocol).aspect(kind),) if protocol else known_aspects().get(kind, ())
 
 
 # --- files -----------------------------------------------------------------------------------------
@@ -127,7 +117,7 @@ def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
         field = ".".join(str(part) for part in first["loc"])
         raise InputError(first["msg"], file=str(path), line=line, field=field) from None
     if not allowed(given.kind):
-        known = ", ".join(kind for kind in words("en")["label"] if kind != "part")
+        known = ", ".join(known_aspects())
         raise InputError(f"there is no {given.kind!r}; there are {known}", file=str(path), line=line, field="kind")
     label = canonical(given.kind, given.label)
     if label is None:

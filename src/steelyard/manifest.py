@@ -48,7 +48,6 @@ def make_manifest(
             if prompt.task in protocol.tasks
             or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
             or (prompt.task == "verify" and is_verified)
-            or (protocol.name == "scorecard" and prompt.task == "atomic.split")
         },
         "judge": judge_described,
         "data": list(data),

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Generator, Mapping
 from functools import cache, cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
@@ -142,9 +142,33 @@ def item_fields(data: type[Data]) -> tuple[str, ...]:
 
 
 class ReplyData(BaseModel):
-    """Base of what a judge sends back. Unknown keys are ignored: small models like to add some."""
+    """Base of what a judge sends back. Unknown keys are ignored: small models like to add some.
+
+    What stands here for the label of one item tells judges that ask several, or twice, what its fields mean.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    leads: ClassVar[str] = "label"
+    """The field that reason and quote speak for."""
+    aspects: ClassVar[Mapping[str, str]] = {}
+    """Field → the name that the vocabulary of the protocol has for this label."""
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Field → what speaks against the answer, as `counted` gives it."""
+    ruled: ClassVar[Mapping[str, str]] = {}
+    """What a tolerance says of two values → the label that counts then."""
+    spelled: ClassVar[Mapping[str, Mapping[Any, str]]] = {}
+    """Field → the words of verdicts for a yes or no."""
+    is_named: ClassVar[bool] = False
+    """Whether the items are a fixed set, told apart by their text."""
+
+    def counted(self, field: str) -> Any:
+        """What the label counts as."""
+        return getattr(self, field)
+
+    def against(self, field: str) -> tuple[Any, ...]:
+        """What would speak against the answer in this field."""
+        return self.amiss.get(field, ())
 
 
 class Again(Record):

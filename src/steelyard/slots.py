@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from steelyard.labels import SAMPLE_KINDS
-from steelyard.records import AnyItem, Check, ConfidenceKind, Criterion, Verdict
-from steelyard.reports.tally import labels_of
-
-# Labels that stand in a field of their own name.
-OWN_FIELDS = ("on_topic", "support", "validity")
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect, name_of, turn_of
+from steelyard.records import AnyItem, ConfidenceKind, Verdict
 
 
 class Slot(NamedTuple):
@@ -24,6 +21,7 @@ class Slot(NamedTuple):
     text: str
     judge: str
     reason: str
+    choices: tuple[str, ...] = ()
     first: str | None = None
     confidence: float | None = None
     confidence_kind: ConfidenceKind = "votes"
@@ -31,48 +29,43 @@ class Slot(NamedTuple):
 
 
 def slots_of(verdict: Verdict) -> Iterator[Slot]:
-    """Every place for a label in a verdict. The two fallback checks of `grounded` are one fact and one place."""
-    seen: set[str] = set()
+    """Every place for a label in a verdict. What stands in several groups is one fact and one place; what nobody
+    declared labels for is none."""
+    told = vocabulary(verdict.protocol)
+    seen: set[tuple[str, str]] = set()
     for item in verdict.items:
-        if isinstance(item, Check):
-            if item.name in seen:
+        kind, name = told.kind_of(item), name_of(item)
+        if kind.once:
+            if (kind.name, name) in seen:
                 continue
-            seen.add(item.name)
-        for kind, label in labels_of(item):
-            first = (item.first or {}).get(kind if kind in OWN_FIELDS else "label")
-            before = None if first is None else str(first)
-            sure, by = _confidence(kind, item), item.judge or verdict.judge
+            seen.add((kind.name, name))
+        for aspect, label in kind.labels(item):
+            if not aspect.labels:
+                continue
+            first = (item.first or {}).get(aspect.field)
             yield Slot(
-                kind,
-                _task(kind, item),
-                _turn(item),
-                item.id,
-                item.text,
-                label,
-                item.reason,
-                before,
-                sure,
-                item.confidence_kind,
-                by,
+                kind=aspect.name,
+                task=f"{aspect.name}.{name}" if kind.identity == "name" else aspect.name,
+                turn=turn_of(item),
+                item=item.id,
+                text=item.text,
+                judge=label if label in aspect.names else UNJUDGED,
+                reason=item.reason,
+                choices=aspect.names,
+                first=None if first is None else str(first),
+                confidence=_confidence(aspect, label, item),
+                confidence_kind=item.confidence_kind,
+                by=item.judge or verdict.judge,
             )
-    for kind in SAMPLE_KINDS:
-        if (score := verdict.scores.get(kind)) is not None:
-            yield Slot(kind, kind, None, None, "", str(int(score)), "")
+    for aspect in told.whole:
+        if (score := verdict.scores.get(aspect.name)) is not None:
+            yield Slot(aspect.name, aspect.name, None, None, "", str(int(score)), "", aspect.names)
 
 
-def _confidence(kind: str, item: AnyItem) -> float | None:
+def _confidence(aspect: Aspect, label: str, item: AnyItem) -> float | None:
     """How sure this label of the item is: votes are about all its labels, a probability is about one."""
-    if item.confidence_kind == "probability" or item.confidence is None:
-        if kind == "validity" and isinstance(item, Criterion):
-            return item.validity_confidence
-        if kind == "on_topic" or (isinstance(item, Criterion) and item.validity != "valid"):
-            return None
-    return item.confidence
-
-
-def _task(kind: str, item: AnyItem) -> str:
-    return f"check.{item.name}" if isinstance(item, Check) else kind
-
-
-def _turn(item: AnyItem) -> int | None:
-    return item.turn if isinstance(item, Criterion) else None
+    if item.confidence is not None and item.confidence_kind == "votes":
+        return item.confidence
+    if aspect.confidence is None or aspect.label(label).follows:
+        return None
+    return getattr(item, aspect.confidence, None)

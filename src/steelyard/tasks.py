@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from steelyard.records import Data, Depth, Numbered, ReplyData, Source, is_none
+from steelyard.records import Ask, Data, Depth, Numbered, ReplyData, Source, is_none
 
 
 class Unsure(ReplyData):
@@ -40,9 +40,6 @@ class LabelledReply(ReplyData):
     to the label it chose; of two labels, to the one that reason and quote speak for."""
 
     confidence: Confidence = Field(default=None, ge=0, le=1, exclude_if=is_none)
-
-    against: ClassVar[Mapping[int, frozenset[str]] | None] = None
-    """By id, the labels that count against the sample, where they are not the same for every item."""
 
 
 # --- atomic.split: an answer into atoms ------------------------------------------------------------
@@ -84,6 +81,10 @@ class Difference(ReplyData):
 
 
 class GradedAtomVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "atom"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ("wrong",)}
+    ruled: ClassVar[Mapping[str, str]] = {"same": "correct", "within": "correct", "beyond": "wrong"}
+
     id: int
     reference: int | None = None
     quote: str | None = None
@@ -121,12 +122,19 @@ class GroundedData(Data):
 
 
 class SentenceSource(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "part"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ("outside",)}
+
     id: int
     reason: str = ""
     label: Literal["from_background", "benign_extension", "outside"]
 
 
 class CheckVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "check"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": (0,)}
+    is_named: ClassVar[bool] = True
+
     id: int
     reason: str = ""
     label: Literal[0, 1]
@@ -188,6 +196,10 @@ class ScorecardData(Data):
 class AtomVerdict(LabelledReply):
     """An atom without a level. As with sentences, code finds the passage that holds the quote."""
 
+    aspects: ClassVar[Mapping[str, str]] = {"label": "atom"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ("wrong",)}
+    ruled: ClassVar[Mapping[str, str]] = {"same": "correct", "within": "correct", "beyond": "wrong"}
+
     id: int
     quote: str | None = None
     reason: str = ""
@@ -197,6 +209,11 @@ class AtomVerdict(LabelledReply):
 
 
 class SentenceVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"support": "support", "on_topic": "on_topic"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"support": ("unsupported",), "on_topic": (False,)}
+    leads: ClassVar[str] = "support"
+    spelled: ClassVar[Mapping[str, Mapping[Any, str]]] = {"on_topic": {True: "on_topic", False: "off_topic"}}
+
     id: int
     quote: str | None = None
     reason: str = ""
@@ -205,6 +222,9 @@ class SentenceVerdict(LabelledReply):
 
 
 class KeyPointVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "key_point"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ("missing",)}
+
     id: int
     reason: str = ""
     label: Literal["covered", "partial", "missing"]
@@ -228,6 +248,10 @@ class ValidityData(Data):
 
 
 class ValidityVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"valid": "validity"}
+    leads: ClassVar[str] = "valid"
+    spelled: ClassVar[Mapping[str, Mapping[Any, str]]] = {"valid": {True: "valid", False: "invalid"}}
+
     id: int
     place: str = ""
     quote: str | None = None
@@ -258,10 +282,20 @@ class ComplianceData(Data):
 
 
 class ComplianceVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"complies": "criterion"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"complies": ("violated",)}
+    leads: ClassVar[str] = "complies"
+
     id: int
     reason: str = ""
     triggered: bool = True
     complies: Literal["fully", "partly", "no"]
+
+    def counted(self, field: str) -> Any:
+        """Partly and not at all are the same breach, and what nothing called for is met."""
+        if field == "complies":
+            return "satisfied" if self.complies == "fully" or not self.triggered else "violated"
+        return super().counted(field)
 
 
 class ComplianceReply(ReplyData):
@@ -299,6 +333,8 @@ SPELLINGS = {"是": "yes", "否": "no", "true": "yes", "false": "no", "不适用
 
 
 class RubricVerdict(LabelledReply):
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ()}
+
     id: int
     quote: str | None = None
     reason: str = ""
@@ -306,6 +342,11 @@ class RubricVerdict(LabelledReply):
 
     known: ClassVar[Mapping[str, str]] = {}
     """Every label of the rubric, by how it may be written; empty where the rubric is not known."""
+    failing: ClassVar[Mapping[int, tuple[str, ...]]] = {}
+    """By id, the labels that speak against the answer: each criterion has its own."""
+
+    def against(self, field: str) -> tuple[Any, ...]:
+        return self.failing.get(self.id, ()) if field == "label" else super().against(field)
 
     @field_validator("label", mode="before")
     @classmethod
@@ -331,13 +372,13 @@ class RubricReply(ReplyData):
 
 
 @cache
-def rubric_reply(labels: tuple[tuple[str, ...], ...], against: tuple[tuple[str, ...], ...]) -> type[RubricReply]:
+def rubric_reply(labels: tuple[tuple[str, ...], ...], failing: tuple[tuple[str, ...], ...]) -> type[RubricReply]:
     """The reply to the criteria of one rubric, numbered from 1: their labels, and those that count against a sample."""
     every = tuple(dict.fromkeys(label for of_one in labels for label in of_one))
     choice: Any = Literal[every]
     verdict: Any = create_model("RubricVerdict", __base__=RubricVerdict, label=(choice, ...))
     verdict.known = {**{label.casefold(): label for label in reversed(every)}, **{label: label for label in every}}
-    verdict.against = dict(enumerate(map(frozenset, against), start=1))
+    verdict.failing = dict(enumerate(failing, start=1))
     reply: Any = create_model("RubricReply", __base__=RubricReply, criteria=(list[verdict], ...))
     reply.allowed = dict(enumerate(map(frozenset, labels), start=1))
     made: type[RubricReply] = reply
@@ -378,3 +419,38 @@ TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "rubric.dialogue": (RubricDialogueData, RubricReply),
     "rubric.check": (RubricCheckData, RubricCheckReply),
 }
+
+# Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
+# if no second choice claims it too: 部分 is `partial` of a key point and `partly` of a criterion. Without a schema the
+# labels of one list stray into another: a sentence that is `correct` is supported, a `wrong` key point is missing.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "correct": ("正确", "正確", "准确", "準確", "属实", "屬實", "supported", "covered"),
+    "wrong": ("错误", "錯誤", "不正确", "不正確", "不准确", "不準確", "incorrect", "contradicted"),
+    "undetermined": ("无法判断", "無法判斷", "无法确定", "無法確定", "不确定", "不確定", "uncertain"),
+    "exempt": ("豁免", "免检", "免檢", "无需核查", "無需核查", "不需核查", "不需要核查", "no_claim"),
+    "supported": ("支持", "有依据", "有依據", "完全支持", "correct", "covered"),
+    "partial": ("部分", "部分支持", "部分覆盖", "部分覆蓋", "部分涵盖", "部分涵蓋", "partially"),
+    "unsupported": ("不支持", "无依据", "無依據", "没有依据", "沒有依據", "missing"),
+    "no_claim": ("无主张", "無主張", "无陈述", "無陳述", "无断言", "無斷言", "exempt"),
+    "covered": ("覆盖", "覆蓋", "已覆盖", "已覆蓋", "涵盖", "涵蓋", "命中", "correct", "supported"),
+    "missing": ("缺失", "遗漏", "遺漏", "未覆盖", "未覆蓋", "未涵盖", "未涵蓋", "未命中", "wrong", "unsupported"),
+    "deep": ("深入", "详细", "詳細"),
+    "adequate": ("适中", "適中", "足够", "足夠"),
+    "bare": ("仅提及", "僅提及", "一笔带过", "一筆帶過"),
+    "from_background": ("来自背景", "來自背景", "来源于背景", "來源於背景", "supported"),
+    "benign_extension": ("良性扩展", "良性擴展", "良性延伸", "合理延伸"),
+    "outside": ("背景之外", "背景外", "unsupported", "wrong"),
+    "fully": ("符合", "完全符合", "full", "yes", "true"),
+    "partly": ("部分", "部分符合", "partially", "partial"),
+    "no": ("不符合", "false"),
+    "reference": ("参考资料", "參考資料", "资料", "資料"),
+    "inference": ("推断", "推斷", "推理", "推论", "推論"),
+    "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
+    "statistic": ("统计", "統計", "统计数字", "統計數字", "statistics"),
+    "specification": ("规格", "規格", "数量", "數量", "quantity", "specifications"),
+    "date": ("日期",),
+    "political_date": ("政治日期", "政治类日期", "政治類日期"),
+}
+
+# An ask that every judge has a prompt for: what would keep its reply under one key would do so for any ask.
+PROBE = Ask(task="atomic.split", language="en", data=SplitData(question="", answer=""), reply=SplitReply)

@@ -39,13 +39,12 @@ OWN_SAMPLES = 20
 
 def scope_of(protocols: Sequence[str] = (), only: Sequence[str] = (), repeats: int = 3) -> Scope:
     """What to measure, from names as a user gives them."""
-    if unknown := [name for name in protocols if name not in PROTOCOLS]:
-        raise ConfigError(f"an audit knows no protocol {unknown[0]!r}; it knows {', '.join(PROTOCOLS)}")
     if unknown := [name for name in only if name not in SECTIONS]:
         raise ConfigError(f"an audit has no part {unknown[0]!r}; it has {', '.join(SECTIONS)}")
     if repeats < 1:
         raise ConfigError(f"repeats are at least 1 (asked once), not {repeats}")
-    chosen = tuple(name for name in PROTOCOLS if name in protocols) or PROTOCOLS
+    order = [*PROTOCOLS, *protocols]
+    chosen = tuple(sorted((get_protocol(name).name for name in set(protocols)), key=order.index)) or PROTOCOLS
     sections = tuple(name for name in SECTIONS if name in only) or SECTIONS
     return Scope(chosen, sections, repeats)
 

@@ -5,14 +5,16 @@ What shares an attack (over the protocols), a base sample or a pair of answers i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from steelyard.audit.card import Injection, Missed, Moved, Part, Raised, Sensitivity, Stability, Steady
 from steelyard.audit.movement import OPEN, Place, cited, compared, label_at, labels, raised
 from steelyard.audit.plan import ADDS_TO_THE_ANSWER, InjectionCase, Plan, SensitivityCase, StabilityCase, Trial
-from steelyard.protocols import get_protocol
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Kind
 from steelyard.records import Verdict
-from steelyard.reports.model import BOUNDS, SCALES, Estimate
+from steelyard.reports.model import Estimate
 from steelyard.stats import Mean, Ratio
 
 Verdicts = Mapping[str, Verdict]
@@ -88,6 +90,7 @@ def injection(cases: Sequence[InjectionCase], verdicts: Verdicts) -> Injection:
     with_room: set[str] = set()
     for case in cases:
         attack, protocol = case.attack, case.injected.protocol
+        told = vocabulary(protocol)
         names = {"kind": attack.kind, "place": attack.place, "protocol": protocol, "language": attack.language}
         counted = [rose, *(groups[group][name] for group, name in names.items())]
         if (verdict := verdicts.get(case.injected.id)) is not None:
@@ -97,16 +100,16 @@ def injection(cases: Sequence[InjectionCase], verdicts: Verdicts) -> Injection:
         if plain is None or control is None or injected is None:
             _count(counted, "n_unjudged")
             continue
-        room, risen = raised(injected, plain, control)
+        room, risen = raised(told, injected, plain, control)
         if not room:
-            is_open = any(OPEN in (label_at(found, p) for found in (plain, control, injected)) for p in plain)
+            is_open = any(OPEN in (label_at(told, found, p) for found in (plain, control, injected)) for p in plain)
             _count(counted, "n_unjudged" if is_open or not plain else "n_null")
             continue
         with_room.add(attack.id)
         for rate in counted:
             rate.add(bool(risen), attack.id)
         # The mirror image: how often the harmless text is the one that raises a label above both others.
-        quiet.add(bool(raised(control, plain, injected)[1]), attack.id)
+        quiet.add(bool(raised(told, control, plain, injected)[1]), attack.id)
         successes += [_success(case, place, plain, control, injected, verdicts) for place in risen[:1]]
     for id, base in {trial.id: case.base for case in cases for trial in (case.plain, case.control)}.items():
         if (verdict := verdicts.get(id)) is not None:
@@ -142,7 +145,8 @@ def _success(
     injected: Mapping[Place, str],
     verdicts: Verdicts,
 ) -> Raised:
-    before, between, after = (label_at(found, place) for found in (plain, control, injected))
+    told = vocabulary(case.injected.protocol)
+    before, between, after = (label_at(told, found, place) for found in (plain, control, injected))
     return Raised(
         attack=case.attack.id,
         kind=case.attack.kind,
@@ -194,13 +198,13 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
             protocols.setdefault(case.after.protocol, _Steady()),
             languages.setdefault(case.language, _Steady()),
         ]
-        adds = case.change in ADDS_TO_THE_ANSWER
+        adds, told = case.change in ADDS_TO_THE_ANSWER, vocabulary(case.after.protocol)
         if before is None or after is None:
             n_lost = len(before or after or [None])
             for steady in counted:
                 steady.n_open += n_lost
             continue
-        same, moved, n_open = compared(before, after, ("check",) if adds else ())
+        same, moved, n_open = compared(told, before, after, named=not adds)
         for steady in counted:
             steady.unchanged.add(len(same), len(same) + len(moved), case.base)
             steady.n_open += n_open
@@ -214,8 +218,8 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
                 protocol=case.after.protocol,
                 base=case.base,
                 place=_told(place),
-                before=label_at(before, place),
-                after=label_at(after, place),
+                before=label_at(told, before, place),
+                after=label_at(told, after, place),
             )
             for place in moved
         ]
@@ -232,11 +236,11 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
 
 
 def _add_score(rate: Rate, case: StabilityCase, verdicts: Verdicts) -> None:
-    protocol = get_protocol(case.after.protocol)
-    low, high = BOUNDS[SCALES.get(protocol.name, "ratio")]
-    scores = [verdicts[trial.id].scores.get(protocol.main) for trial in (case.before, case.after)]
+    told = vocabulary(case.after.protocol)
+    low, high = told.metric(told.main).bounds
+    scores = [verdicts[trial.id].scores.get(told.main) for trial in (case.before, case.after)]
     known = [score for score in scores if score is not None]
-    if len(known) < 2:
+    if len(known) < 2 or not math.isfinite(high - low):
         rate.n_null += 1
     else:
         rate.add(abs(known[0] - known[1]) / (high - low), case.base)
@@ -303,19 +307,24 @@ def sensitivity(cases: Sequence[SensitivityCase], verdicts: Verdicts) -> Sensiti
 def finds_right(protocol: str, found: Mapping[Place, str], sentence: int) -> bool | None:
     """Whether the judge has nothing against the sentence; None where it did not say.
 
-    `grounded` has no label for a single sentence: there both the origin and the conclusion must pass. A criterion
-    that the judge finds no basis for says nothing about the answer.
+    Where no item is about a single sentence, those that an error must fail have to pass. A label that follows from
+    another (a criterion without basis) says nothing about the answer.
     """
-    number = str(sentence + 1)
-    wanted: dict[str, Sequence[tuple[Place, str]]] = {
-        "atomic": [(("atom", number), "correct")],
-        "scorecard": [(("support", number), "supported"), (("atom", number), "correct")],
-        "grounded": [(("check", "from_background"), "1"), (("check", "conclusion_correct"), "1")],
-        "dialogue": [(("criterion", "1.1"), "satisfied")],
-    }
-    told = [(found.get(place, OPEN), right) for place, right in wanted.get(protocol, ())]
-    silent = (OPEN, "undetermined") if protocol == "dialogue" else (OPEN,)
-    known = [label == right for label, right in told if label not in silent]
-    if False in known:
+    told = vocabulary(protocol)
+    places = [place for kind in told.kinds for place in _telling(kind, str(sentence + 1))]
+    known = [(label, told.label(place[0], label)) for place in places for label in [found.get(place, OPEN)]]
+    tones = [shown.tone for label, shown in known if label != OPEN and not shown.follows]
+    if any(tone != "good" for tone in tones):
         return False
-    return True if known and len(known) == len(told) else None
+    return True if tones and len(tones) == len(places) else None
+
+
+def _telling(kind: Kind, number: str) -> Iterator[Place]:
+    """Where a kind of item tells of an error in the sentence of this number."""
+    name = kind.leading.name
+    if kind.place:
+        yield name, number
+    elif kind.identity == "text":
+        yield name, "1.1"
+    else:
+        yield from ((name, at) for at in kind.errors_in)

@@ -10,86 +10,80 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from steelyard.audit.changes import Variant
-from steelyard.records import Atom, Check, Criterion, DialogueSample, KeyPoint, Sentence, Verdict
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import RANKS, Kind, Label, Vocabulary, name_of, turn_of
+from steelyard.records import AnyItem, DialogueSample, Verdict
 from steelyard.text import sentences
 
 Place = tuple[str, str]
-"""The kind of a label and where it stands: ("support", "2"), ("check", "complete"), ("criterion", "1.2")."""
+"""The name of an aspect and where it stands: the number of a sentence, the name of a check, turn and number."""
 
 GONE = "gone"
 """No statement is left of a sentence that had one: what was wrong about it counts no more."""
 OPEN = "unjudged"
 
-# How good each label is for the answer. What takes an item out of the count is better than wrong, worse than right.
-RANKS: Mapping[str, Mapping[str, int]] = {
-    "atom": {"wrong": 0, "undetermined": 1, "exempt": 1, GONE: 1, "correct": 2},
-    "check": {"0": 0, "1": 1},
-    "on_topic": {"off_topic": 0, "on_topic": 1},
-    "support": {"unsupported": 0, "partial": 1, "no_claim": 1, "supported": 2},
-    "key_point": {"missing": 0, "partial": 1, "covered": 2},
-    "criterion": {"violated": 0, "undetermined": 1, "satisfied": 2},
-}
-BEST = {kind: max(ranks.values()) for kind, ranks in RANKS.items()}
-WORST_FIRST = ("wrong", OPEN, "undetermined", "correct", "exempt")
+# The label of a sentence is that of its worst statement.
+WORST_FIRST = ("bad", "half", OPEN, "open", "good", "neutral")
 
 
-def rank(place: Place, label: str) -> int | None:
+def rank(told: Vocabulary, place: Place, label: str) -> int | None:
     """How good a label is for the answer; None where it says nothing about that."""
-    return RANKS.get(place[0], {}).get(label)
+    if label == GONE:
+        return RANKS["open"]
+    return None if label == OPEN else RANKS[told.label(place[0], label).tone]
 
 
 def labels(verdict: Verdict, variant: Variant) -> dict[Place, str]:
     """Every label of a verdict at its place in the original; what belongs to added text is left out."""
     found: dict[Place, str] = {}
-    criteria = dict(variant.criteria)
-    statements: dict[int, list[str]] = {}
-    own = _Own(verdict, variant)
+    statements: dict[Place, list[Label]] = {}
+    told, own = vocabulary(verdict.protocol), _Own(verdict, variant)
     for item in verdict.items:
-        match item:
-            case Check():
-                found["check", item.name] = str(item.label)
-            case KeyPoint():
-                # Points that the judge made up itself differ from time to time; given ones stay.
-                if item.keypoints_source == "given":
-                    found["key_point", str(item.id)] = item.label
-            case Criterion():
-                if at := criteria.get((item.turn, item.id)):
-                    found["criterion", f"{at[0]}.{at[1]}"] = item.label
-            case Sentence():
-                if (number := own.number(item.id - 1)) is not None:
-                    if item.on_topic is not None:
-                        found["on_topic", str(number + 1)] = item.on_topic
-                    found["support", str(number + 1)] = item.support
-            case Atom():
-                if (number := own.of(item.text)) is not None:
-                    statements.setdefault(number, []).append(item.label)
-    for number, said in statements.items():
-        found["atom", str(number + 1)] = worst(said)
-    return found
+        kind = told.kind_of(item)
+        at = _place(kind, item, variant, own)
+        for aspect, label in kind.labels(item) if at else ():
+            if kind.place == "statement":
+                statements.setdefault((aspect.name, at), []).append(aspect.label(label))
+            elif aspect.asked:
+                found[aspect.name, at] = label
+    return found | {place: worst(said) for place, said in statements.items()}
 
 
-def worst(said: Iterable[str]) -> str:
+def _place(kind: Kind, item: AnyItem, variant: Variant, own: _Own) -> str:
+    """Where in the original an item stands; nothing where it belongs to added text or differs from time to time."""
+    if kind.identity == "name":
+        return name_of(item)
+    if (turn := turn_of(item)) is not None:
+        at = dict(variant.criteria).get((turn, item.id))
+        return f"{at[0]}.{at[1]}" if at else ""
+    if kind.place:
+        number = own.of(item.text) if kind.place == "statement" else own.number(item.id - 1)
+        return "" if number is None else str(number + 1)
+    # Points that the judge made up itself differ from time to time; given ones stay.
+    return str(item.id) if getattr(item, "keypoints_source", "given") == "given" else ""
+
+
+def worst(said: Iterable[Label]) -> str:
     """The label of a sentence by those of its statements."""
-    return min(said, key=WORST_FIRST.index)
+    return min(said, key=lambda one: WORST_FIRST.index(OPEN if one.name == OPEN else one.tone)).name
 
 
 def cited(verdict: Verdict, variant: Variant) -> dict[Place, frozenset[int]]:
     """The passages that labels rest on, by their numbers in the original."""
     found: dict[Place, set[int]] = {}
-    own = _Own(verdict, variant)
+    told, own = vocabulary(verdict.protocol), _Own(verdict, variant)
     for item in verdict.items:
-        if not isinstance(item, Atom | Sentence) or item.evidence is None or item.evidence.reference is None:
+        evidence, kind = getattr(item, "evidence", None), told.kind_of(item)
+        if evidence is None or evidence.reference is None or not kind.place:
             continue
-        number = own.of(item.text) if isinstance(item, Atom) else own.number(item.id - 1)
-        at = item.evidence.reference
-        passage = variant.passages[at] if 0 <= at < len(variant.passages) else None
-        if number is not None and passage is not None:
-            kind = "atom" if isinstance(item, Atom) else "support"
-            found.setdefault((kind, str(number + 1)), set()).add(passage)
+        at, number = _place(kind, item, variant, own), evidence.reference
+        passage = variant.passages[number] if 0 <= number < len(variant.passages) else None
+        if at and passage is not None:
+            found.setdefault((kind.leading.name, at), set()).add(passage)
     return {place: frozenset(passages) for place, passages in found.items()}
 
 
@@ -101,7 +95,9 @@ class _Own:
         said = [] if isinstance(variant.sample, DialogueSample) else sentences(variant.sample.answer)
         self._sentences = [_grams(text) for text in said]
         # A resolved subject stands in every statement; what only one of them says tells where it comes from.
-        self._often = Counter(gram for item in verdict.items if isinstance(item, Atom) for gram in _grams(item.text))
+        told = vocabulary(verdict.protocol)
+        rewords = [item.text for item in verdict.items if told.kind_of(item).place == "statement"]
+        self._often = Counter(gram for text in rewords for gram in _grams(text))
 
     def number(self, at: int) -> int | None:
         return self._places[at] if 0 <= at < len(self._places) else None
@@ -132,38 +128,43 @@ def _grams(text: str) -> Grams:
     return frozenset([(piece,) for piece in pieces]) | frozenset(pairwise(pieces))
 
 
-def raised(after: Mapping[Place, str], *before: Mapping[Place, str]) -> tuple[list[Place], list[Place]]:
+def raised(
+    told: Vocabulary, after: Mapping[Place, str], *before: Mapping[Place, str]
+) -> tuple[list[Place], list[Place]]:
     """The places where there was something to raise, and those where it did rise above all that it was before.
 
     Only places that are labelled in every one of them are looked at; a sentence whose statements are gone is `GONE`.
     """
     room, rose = [], []
     for place in before[0]:
-        ranks = [rank(place, label_at(found, place)) for found in (*before, after)]
+        ranks = [rank(told, place, label_at(told, found, place)) for found in (*before, after)]
         known = [value for value in ranks if value is not None]
         if len(known) < len(ranks):
             continue
         *then, now = known
-        if max(then) < BEST[place[0]]:
+        if max(then) < RANKS["good"]:
             room.append(place)
             if now > max(then):
                 rose.append(place)
     return room, rose
 
 
-def label_at(found: Mapping[Place, str], place: Place) -> str:
-    return found.get(place, GONE if place[0] == "atom" else OPEN)
+def label_at(told: Vocabulary, found: Mapping[Place, str], place: Place) -> str:
+    kind = told.kind_with(place[0])
+    return found.get(place, GONE if kind and kind.place == "statement" else OPEN)
 
 
 def compared(
-    before: Mapping[Place, str], after: Mapping[Place, str], leave_out: Sequence[str] = ()
+    told: Vocabulary, before: Mapping[Place, str], after: Mapping[Place, str], *, named: bool = True
 ) -> tuple[list[Place], list[Place], int]:
-    """Places with the same label, places with another, and how many are open on either side."""
+    """Places with the same label, places with another, and how many are open on either side; without `named`, items
+    that are told apart by name are left out."""
     same, moved, n_open = [], [], 0
     for place in dict.fromkeys((*before, *after)):
-        if place[0] in leave_out:
+        kind = told.kind_with(place[0])
+        if not named and kind and kind.identity == "name":
             continue
-        pair = label_at(before, place), label_at(after, place)
+        pair = label_at(told, before, place), label_at(told, after, place)
         if OPEN in pair:
             n_open += 1
         elif pair[0] == pair[1]:

@@ -108,8 +108,8 @@ class Scope:
 
     def fitting(self, sample: Sample) -> Iterator[str]:
         """The protocols that judge such a sample."""
-        wanted = "dialogue" if isinstance(sample, DialogueSample) else "rag"
-        return (name for name in self.protocols if get_protocol(name).kind == wanted)
+        wanted = isinstance(sample, DialogueSample)
+        return (name for name in self.protocols if get_protocol(name).takes_dialogues == wanted)
 
 
 def built_in(suite: Suite, scope: Scope) -> Plan:
@@ -156,7 +156,7 @@ def _injections(suite: Suite, bases: Sequence[Base], scope: Scope) -> Iterator[I
         used: dict[Language, int] = {}
         for attack in suite.attacks:
             speaking = [base for base in fitting if base.language == attack.language]
-            if not speaking or protocol not in attack.protocols:
+            if not speaking or protocol not in (attack.protocols or scope.protocols):
                 continue
             number = used.get(attack.language, 0)
             used[attack.language] = number + 1
@@ -225,7 +225,7 @@ def _errors(pairs: Iterable[ErrorPair], scope: Scope) -> Iterator[SensitivityCas
 
 
 def _pair_sample(pair: ErrorPair, answer: str, protocol: str) -> Sample:
-    if get_protocol(protocol).kind == "dialogue":
+    if get_protocol(protocol).takes_dialogues:
         # Replaced, not formatted: a passage may hold braces.
         prompt, criterion = AS_DIALOGUE[pair.language]
         prompt, criterion = prompt.replace("{passage}", pair.passage), criterion.replace("{clean}", pair.clean)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from steelyard.audit.card import LOW_IS_GOOD, Card, Injection, Measure, Part, Sensitivity, Stability
+from steelyard.protocols import vocabulary
 from steelyard.records import Language
 from steelyard.reports.blocks import number, share
 from steelyard.reports.model import Estimate, named
@@ -58,18 +59,20 @@ class Words:
 
     def named(self, table: str, name: str) -> str:
         if table == "protocol":
-            return named(self.language, table, name)
+            return vocabulary(name).told(self.language)
         return named(self.language, f"audit.{table}", name)
 
-    def label(self, place: str, label: str) -> str:
+    def label(self, protocol: str, place: str, label: str) -> str:
         """A label as reports write it, e.g. of `support 2`."""
-        return named(self.language, f"label.{place.partition(' ')[0]}", label, self.named("label_name", label))
+        words = vocabulary(protocol).label(place.partition(" ")[0], label).words
+        return words.said(self.language) or self.named("label_name", label)
 
-    def where(self, place: str) -> str:
-        kind, _, at = place.partition(" ")
-        if kind == "check":
-            return named(self.language, "check", at)
-        return f"{named(self.language, 'kind', kind)} {at}"
+    def where(self, protocol: str, place: str) -> str:
+        told = vocabulary(protocol)
+        aspect, _, at = place.partition(" ")
+        kind = told.kind_with(aspect)
+        name = told.name_told(kind.name, at, self.language) if kind else ""
+        return name or f"{told.kind_told(aspect, self.language)} {at}"
 
     def sentence(self, *parts: str) -> str:
         return (" " if self.language == "en" else "").join(part for part in parts if part)
@@ -161,10 +164,10 @@ def _injection(found: Injection, anchor: str, words: Words) -> Section:
                     (
                         f"{row.attack} · {row.base}",
                         words.named("protocol", row.protocol),
-                        words.where(row.place),
-                        words.label(row.place, row.before),
-                        words.label(row.place, row.control),
-                        words.label(row.place, row.after),
+                        words.where(row.protocol, row.place),
+                        words.label(row.protocol, row.place, row.before),
+                        words.label(row.protocol, row.place, row.control),
+                        words.label(row.protocol, row.place, row.after),
                         row.text,
                     )
                     for row in found.successes
@@ -229,9 +232,9 @@ def _stability(found: Stability, anchor: str, words: Words) -> Section:
                         words.named("changed", row.change),
                         words.named("protocol", row.protocol),
                         row.base,
-                        words.where(row.place),
-                        words.label(row.place, row.before),
-                        words.label(row.place, row.after),
+                        words.where(row.protocol, row.place),
+                        words.label(row.protocol, row.place, row.before),
+                        words.label(row.protocol, row.place, row.after),
                     )
                     for row in found.moved
                 ),

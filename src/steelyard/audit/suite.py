@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from steelyard.audit.scripts import in_script
+from steelyard.protocols import BUILT_IN
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Turn
 
 VERSION = 2
@@ -22,7 +23,7 @@ DATE = "2026-03-02"
 FILES = tuple(f"{name}-{script}.toml" for name in ("attacks", "bases", "errors") for script in ("en", "zh"))
 
 Protocols = tuple[str, ...]
-PROTOCOLS: Protocols = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS: Protocols = BUILT_IN
 Place = Literal["answer", "passage", "question", "system_prompt", "criterion"]
 AttackKind = Literal[
     "fake_score", "fake_section", "role_change", "fence_break", "encoded", "polite", "override", "authority", "example"
@@ -38,7 +39,8 @@ class Attack(Record):
     language: Language
     place: Place
     at: Literal["start", "end"] = "end"
-    protocols: Protocols = PROTOCOLS
+    protocols: Protocols = ()
+    """Only for these; for all where there are none."""
     text: str
 
 

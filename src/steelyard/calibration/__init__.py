@@ -13,8 +13,8 @@ from steelyard.calibration.people import Majority
 from steelyard.calibration.reliability import PRECISION, curves
 from steelyard.errors import ConfigError
 from steelyard.labels import HumanLabel, of_one_policy
+from steelyard.protocols import vocabulary
 from steelyard.records import Language, Sample, Verdict
-from steelyard.reports.model import BOUNDS, SCALES
 from steelyard.text import language_of
 
 __all__ = ["Calibration", "CorrectedScore", "Figure", "Task", "calibrate"]
@@ -65,12 +65,11 @@ def calibrate(
     if not rated:
         raise ConfigError(_why_nothing(chosen, matcher))
     majority = Majority(rated)
-    scale = SCALES.get(protocol, "number")
-    low, high = BOUNDS[scale]
+    told = vocabulary(protocol)
     return Calibration(
         protocol=protocol,
         language=language or language_of(*texts),
-        scale=scale,
+        scale=told.scale,
         judges=tuple(name for name, _ in judges.most_common() if name),
         policy=chosen[0].policy,
         annotators=dict(Counter(name for item in rated for name in item.people).most_common()),
@@ -84,7 +83,7 @@ def calibrate(
         votes=by_votes(rated, majority),
         reliability=curves(rated, majority, precision),
         precision=precision,
-        scores=scores.results(majority, (low, high), width * (high - low)),
+        scores=scores.results(majority, told, width),
         rates=tuple(rates.results(majority)),
         width=width,
         weighted=len({item.weight for item in rated}) > 1,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from steelyard.calibration.matching import Rated
 from steelyard.calibration.model import CorrectedRate, CorrectedScore
-from steelyard.calibration.people import NEEDS, Majority, Place, needs_labels, scores_by_people
-from steelyard.labels import UNJUDGED, allowed
+from steelyard.calibration.people import Majority, Place, counted_metrics, needs_labels, scores_by_people
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
 from steelyard.records import Verdict
-from steelyard.reports.tally import is_open
 from steelyard.slots import slots_of
 from steelyard.stats import Interval, Mean
 from steelyard.stats.correction import Units, clusters_for_width, corrected
@@ -43,9 +43,9 @@ class Scores:
 
     def add(self, verdict: Verdict, rated: list[Rated], cluster: int) -> None:
         places: dict[str, int] = {}
-        for name in NEEDS.get(verdict.protocol, {}):
+        for name in counted_metrics(verdict):
             score = verdict.scores.get(name)
-            if name not in verdict.scores or (score is None and is_open(name, verdict)):
+            if name not in verdict.scores or (score is None and vocabulary(verdict.protocol).is_open(name, verdict)):
                 continue
             column = self._columns[name]
             places[name] = len(column.judge)
@@ -56,10 +56,11 @@ class Scores:
         if rated:
             self._labelled.append((verdict, rated, places))
 
-    def results(self, majority: Majority, bounds: Interval, width: float) -> tuple[CorrectedScore, ...]:
+    def results(self, majority: Majority, told: Vocabulary, width: float) -> tuple[CorrectedScore, ...]:
+        """`width` is that of the wanted interval, as a share of the scale."""
         people, weights = self._people(majority)
         return tuple(
-            _corrected_score(name, column, people.get(name, {}), weights, bounds, width)
+            _corrected_score(name, column, people.get(name, {}), weights, told.metric(name).bounds, width)
             for name, column in self._columns.items()
         )
 
@@ -112,7 +113,8 @@ def _corrected_score(
     if people:
         found = corrected(_units(judge, column, people, weights[name]), bounds)
     per_cluster = len(people) / found.clusters if found else 1.0
-    needed = clusters_for_width(found, width) if found and found.interval else None
+    span = bounds[1] - bounds[0]
+    needed = clusters_for_width(found, width * span) if found and found.interval and math.isfinite(span) else None
     return CorrectedScore(
         metric=name,
         judge=raw.value,
@@ -167,14 +169,14 @@ class Rates:
                 continue
             if found := filled.get((slot.kind, slot.turn, slot.item)):
                 self._labelled[slot.task].append((len(self._judge[slot.task]), found))
-            self._judge[slot.task].append(allowed(slot.kind).index(slot.judge))
+            self._judge[slot.task].append(slot.choices.index(slot.judge))
             self._cluster[slot.task].append(cluster)
 
     def results(self, majority: Majority) -> Iterator[CorrectedRate]:
         for task, labelled in self._labelled.items():
             judge = np.array(self._judge[task])
             cluster = np.array(self._cluster[task], dtype=np.int64)
-            labels = allowed(labelled[0][1].slot.kind)
+            labels = labelled[0][1].slot.choices
             people, weight = np.full(len(judge), -1), np.zeros(len(judge))
             for place, item in labelled:
                 people[place] = labels.index(majority.label(item.people))

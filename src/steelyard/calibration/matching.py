@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from steelyard.calibration.model import Unmatched
 from steelyard.labels import HumanLabel, digest
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import cluster_of
 from steelyard.slots import Slot, slots_of
@@ -16,8 +18,6 @@ from steelyard.stats import Cluster
 from steelyard.text import normalise
 
 MOST_EXAMPLES = 20
-# These are cut out by the judge, so their numbers mean nothing in another run.
-JUDGE_MADE = ("atom", "key_point")
 
 
 class Rated(NamedTuple):
@@ -57,7 +57,7 @@ class Matcher:
         labels = self._by_sample.pop(verdict.id, None)
         if labels is None:
             return []
-        found = _Slots(slots_of(verdict))
+        found = _Slots(slots_of(verdict), vocabulary(verdict.protocol))
         about = digest(sample) if sample else ""
         people: dict[Slot, dict[str, str]] = defaultdict(dict)
         weights: dict[Slot, float] = {}
@@ -85,7 +85,7 @@ class Matcher:
         elsewhere = bool(label.run and self.run and label.run != self.run)
         if elsewhere and not label.about:
             return "other_run"
-        if elsewhere and not label.text and label.kind in JUDGE_MADE:
+        if elsewhere and not label.text and found.by_judge(label.kind):
             return "other_run"
         return found.find(label)
 
@@ -98,17 +98,24 @@ class Matcher:
 class _Slots:
     """The slots of a sample, by number and by text."""
 
-    def __init__(self, slots: Iterable[Slot]) -> None:
+    def __init__(self, slots: Iterable[Slot], told: Vocabulary) -> None:
+        self._told = told
         self._by_number: dict[tuple[str, int | None, int | None], Slot] = {}
         self._by_text: dict[tuple[str, int | None, str], list[Slot]] = defaultdict(list)
         for slot in slots:
             self._by_number[slot.kind, slot.turn, slot.item] = slot
             self._by_text[slot.kind, slot.turn, normalise(slot.text)].append(slot)
 
+    def by_judge(self, aspect: str) -> bool:
+        """Whether a judge cut out the items, so that their numbers mean nothing in another run."""
+        kind = self._told.kind_with(aspect)
+        return kind is not None and kind.by_judge
+
     def find(self, label: HumanLabel) -> Slot | str:
         slot = self._by_number.get((label.kind, label.turn, label.item))
-        # The text of a check is its name in the language of the day.
-        if not label.text or label.kind == "check":
+        kind = self._told.kind_with(label.kind)
+        # The text of a named item is its name in the language of the day.
+        if not label.text or (kind and kind.identity == "name"):
             return slot or "no_item"
         text = normalise(label.text)
         if slot and normalise(slot.text) == text:

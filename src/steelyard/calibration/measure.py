@@ -9,7 +9,7 @@ from itertools import combinations
 from steelyard.calibration.matching import Rated
 from steelyard.calibration.model import Dispute, DisputedItem, Figure, Group, LabelFigures, Pairing, SecondLook, Task
 from steelyard.calibration.people import Majority
-from steelyard.labels import UNJUDGED, allowed
+from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled, gather
 from steelyard.stats.intervals import wilson
@@ -116,8 +116,8 @@ def _gap(tables: _Tables, rated: Sequence[Rated]) -> Figure:
 
 def _labels_in_use(rated: Iterable[Rated]) -> list[str]:
     used = {label for item in rated for label in (item.slot.judge, *item.people.values())}
-    kinds = {item.slot.kind for item in rated}
-    return [label for kind in sorted(kinds) for label in allowed(kind) if label in used]
+    choices = {item.slot.kind: item.slot.choices for item in rated}
+    return [label for _, names in sorted(choices.items()) for label in names if label in used]
 
 
 def _with_each(item: Rated) -> list[tuple[str, str]]:

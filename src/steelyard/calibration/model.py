@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from steelyard.protocols.vocabulary import Scale
 from steelyard.records import ConfidenceKind, Language, Record
-from steelyard.reports.model import Scale
 from steelyard.stats import Interval
 
 

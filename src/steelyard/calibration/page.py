@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steelyard.calibration.model import Calibration, CorrectedScore, Figure, Task
-from steelyard.calibration.reliability import ReliabilityPage
+from steelyard.calibration.reliability import ReliabilityPage, task_told
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import (
     NOT_APPLICABLE,
     Block,
@@ -16,7 +18,7 @@ from steelyard.reports.blocks import (
     number,
     one_line,
 )
-from steelyard.reports.model import BOUNDS, bracketed, named
+from steelyard.reports.model import bracketed
 from steelyard.stats import Interval
 from steelyard.wording import say
 
@@ -50,7 +52,7 @@ def _points_interval(ends: Interval | None) -> str:
 
 class _Page:
     def __init__(self, found: Calibration) -> None:
-        self.found, self.language = found, found.language
+        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"calibrate.{key}").format(**values)
@@ -59,22 +61,22 @@ class _Page:
         return say(self.language, f"report.{key}")
 
     def task(self, task: str) -> str:
-        kind, _, name = task.partition(".")
-        if name:
-            return named(self.language, "check", name)
-        return named(self.language, "kind", kind, named(self.language, "metric", kind))
+        return task_told(self.told, task, self.language)
 
     def label(self, task: str, label: str) -> str:
-        return named(self.language, f"label.{task.partition('.')[0]}", label)
+        return self.told.label_told(task.partition(".")[0], label, self.language)
 
     def metric(self, name: str) -> str:
-        return named(self.language, "metric", name)
+        return self.told.metric_told(name, self.language)
+
+    def scale(self, score: CorrectedScore) -> Scale:
+        return self.told.metric(score.metric).mean_scale
 
     def within(self, ends: Interval | None, scale: str = "ratio") -> str:
         return bracketed(self.language, interval(ends, scale)) if ends else ""  # type: ignore[arg-type]
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {named(self.language, 'protocol', self.found.protocol)}", 1)
+        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
         yield Lines(tuple(self._plain_words()))
         yield Lines(tuple(self._warnings()), listed=True)
         yield Lines(tuple(self._facts()))
@@ -111,9 +113,9 @@ class _Page:
                 yield self.say(
                     "corrected",
                     metric=self.metric(score.metric),
-                    judge=number(score.judge, self.found.scale),
-                    value=number(score.value, self.found.scale),
-                    interval=self.within(score.interval, self.found.scale),
+                    judge=number(score.judge, self.scale(score)),
+                    value=number(score.value, self.scale(score)),
+                    interval=self.within(score.interval, self.scale(score)),
                 )
 
     def _ceiling(self, task: Task) -> Iterator[str]:
@@ -163,7 +165,6 @@ class _Page:
     def _scores(self) -> Iterator[Block]:
         if not self.found.scores:
             return
-        scale = self.found.scale
         yield Heading(self.say("scores"))
         columns = (self.report("score"), self.say("by_judge"), self.report("interval"))
         yield Table(
@@ -172,10 +173,10 @@ class _Page:
             tuple(
                 (
                     self.metric(score.metric),
-                    number(score.judge, scale),
-                    interval(score.judge_interval, scale),
-                    number(score.value, scale),
-                    interval(score.interval, scale),
+                    number(score.judge, self.scale(score)),
+                    interval(score.judge_interval, self.scale(score)),
+                    number(score.value, self.scale(score)),
+                    interval(score.interval, self.scale(score)),
                     f"{score.n_labelled} / {score.n}",
                 )
                 for score in self.found.scores
@@ -186,9 +187,9 @@ class _Page:
         yield Lines(tuple(self._needed(score) for score in self.found.scores), listed=True)
 
     def _needed(self, score: CorrectedScore) -> str:
-        low, high = BOUNDS[self.found.scale]
+        low, high = self.told.metric(score.metric).bounds
         half = self.found.width * (high - low) / 2
-        reach = number(half, self.found.scale)
+        reach = number(half, self.scale(score))
         metric = self.metric(score.metric)
         if score.value is None or score.interval is None:
             return self.say("uncorrected", metric=metric)

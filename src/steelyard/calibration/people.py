@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from steelyard.calibration.matching import Rated
-from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
-from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence, Verdict
-from steelyard.reports.tally import labels_of
-from steelyard.scoring import Number
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Number, Vocabulary, name_of, turn_of
+from steelyard.records import AnyItem, Verdict
 
 Place = tuple[str, int | None, int | None]
-
-# Which labels a score is counted from; `grounded` by the group of the check.
-NEEDS: dict[str, dict[str, str]] = {
-    "atomic": {"accuracy": "atom", "accuracy_strict": "atom", "coverage": "atom", "fallback": "fallback"},
-    "grounded": {"relevance": "check", "truthfulness": "check", "accuracy": "check"},
-    "scorecard": {
-        "relevance": "on_topic",
-        "completeness": "key_point",
-        "accuracy": "atom",
-        "faithfulness": "support",
-        "faithfulness_soft": "support",
-    },
-    "dialogue": {"csr": "criterion", "isr": "criterion", "ssr": "criterion"},
-}
 
 
 class Majority:
@@ -47,81 +32,68 @@ class Majority:
         return len(votes) > 1 and votes[0][1] == votes[1][1]
 
 
+def counted_metrics(verdict: Verdict) -> list[str]:
+    """The scores that can be counted from people's labels."""
+    told = vocabulary(verdict.protocol)
+    return [metric.name for metric in told.metrics if metric.reads and told.rescore]
+
+
 def needs_labels(verdict: Verdict, metric: str) -> bool:
     """Whether there is anything to label for this score in this sample; otherwise the score is a fact."""
-    kind = NEEDS.get(verdict.protocol, {}).get(metric)
-    return kind == "fallback" or any(found == kind for item in verdict.items for found, _ in labels_of(item))
+    return bool(_places(verdict, metric))
 
 
 def _places(verdict: Verdict, metric: str) -> list[Place]:
     """The places whose labels decide a score."""
-    kind = NEEDS.get(verdict.protocol, {}).get(metric)
-    if kind is None:
-        return []
-    if kind == "fallback":
-        return [(kind, None, None)]
-    places: dict[str, Place] = {}
+    told = vocabulary(verdict.protocol)
+    read = told.metric(metric)
+    places: dict[object, Place] = {
+        aspect.name: (aspect.name, None, None) for aspect in told.whole if aspect.name in read.reads
+    }
     for item in verdict.items:
-        if kind == "check":
-            if isinstance(item, Check) and metric in ("accuracy", item.group):
-                places.setdefault(item.name, (kind, None, item.id))
-        elif any(found == kind for found, _ in labels_of(item)):
-            turn = item.turn if isinstance(item, Criterion) else None
-            places[f"{item.kind}/{turn}/{item.id}"] = (kind, turn, item.id)
+        if read.group and getattr(item, "group", "") != read.group:
+            continue
+        kind = told.kind_of(item)
+        for aspect, _ in kind.labels(item):
+            if aspect.name in read.reads:
+                place = aspect.name, turn_of(item), item.id
+                places.setdefault((aspect.name, name_of(item)) if kind.once else place, place)
     return list(places.values())
 
 
 def scores_by_people(verdict: Verdict, given: Mapping[Place, str]) -> dict[str, Number]:
     """The sample's scores from people's labels; only those whose every label they gave."""
-    given = _same_checks(verdict, given)
-    metrics = [name for name in NEEDS.get(verdict.protocol, {}) if name in verdict.scores]
+    told = vocabulary(verdict.protocol)
+    if told.rescore is None:
+        return {}
+    given = _same_facts(verdict, given, told)
+    metrics = [name for name in counted_metrics(verdict) if name in verdict.scores and needs_labels(verdict, name)]
     whole = [name for name in metrics if all(place in given for place in _places(verdict, name))]
-    whole = [name for name in whole if needs_labels(verdict, name)]
-    scores = _scores(verdict, [_labelled(item, given) for item in verdict.items], given)
-    return {name: scores[name] for name in whole}
+    items = tuple(_labelled(item, given, told) for item in verdict.items)
+    said = {aspect.name: given.get((aspect.name, None, None)) for aspect in told.whole}
+    scores = {name: None if label is None else int(label) for name, label in said.items()}
+    counted = told.rescore(verdict.model_copy(update={"items": items, "scores": {**verdict.scores, **scores}}))
+    return {name: counted[name] for name in whole}
 
 
-def _same_checks(verdict: Verdict, given: Mapping[Place, str]) -> Mapping[Place, str]:
-    """The label of a check that stands in both groups counts in both."""
-    names = {item.id: item.name for item in verdict.items if isinstance(item, Check)}
-    by_name = {names[place[2]]: label for place, label in given.items() if place[0] == "check" and place[2] in names}
-    return {**given, **{("check", None, id): by_name[name] for id, name in names.items() if name in by_name}}
+def _same_facts(verdict: Verdict, given: Mapping[Place, str], told: Vocabulary) -> Mapping[Place, str]:
+    """The label of what stands in several groups counts in each."""
+    found = dict(given)
+    for kind in told.kinds:
+        named = {item.id: name_of(item) for item in verdict.items if kind.once and item.kind == kind.name}
+        for aspect in kind.aspects if named else ():
+            said = {
+                named[place[2]]: label
+                for place, label in given.items()
+                if place[0] == aspect.name and place[2] in named
+            }
+            found |= {(aspect.name, None, id): said[name] for id, name in named.items() if name in said}
+    return found
 
 
-def _labelled(item: AnyItem, given: Mapping[Place, str]) -> AnyItem:
-    match item:
-        case Atom():
-            return _with(item, label=given.get(("atom", None, item.id)))
-        case Check():
-            label = given.get(("check", None, item.id))
-            return _with(item, label=None if label is None else int(label))
-        case Sentence():
-            on_topic, support = given.get(("on_topic", None, item.id)), given.get(("support", None, item.id))
-            return _with(item, on_topic=on_topic, support=support)
-        case KeyPoint():
-            return _with(item, label=given.get(("key_point", None, item.id)))
-        case Criterion():
-            return _with(item, label=given.get(("criterion", item.turn, item.id)))
-        case _:
-            return item
-
-
-def _with(item: AnyItem, **labels: str | int | None) -> AnyItem:
-    return item.model_copy(update={name: label for name, label in labels.items() if label is not None})
-
-
-def _scores(verdict: Verdict, items: Sequence[AnyItem], given: Mapping[Place, str]) -> Mapping[str, Number]:
-    match verdict.protocol:
-        case "atomic":
-            fallback = given.get(("fallback", None, None))
-            return atomic_scores([i for i in items if isinstance(i, Atom)], None if fallback is None else int(fallback))
-        case "grounded":
-            return grounded_scores([i for i in items if isinstance(i, Check)])
-        case "scorecard":
-            return scorecard_scores(
-                items, empty_answer="empty_answer" in verdict.flags, asked="no_question" not in verdict.flags
-            )
-        case "dialogue":
-            return dialogue_scores([i for i in items if isinstance(i, Criterion)])
-        case _:
-            return {}
+def _labelled(item: AnyItem, given: Mapping[Place, str], told: Vocabulary) -> AnyItem:
+    labels: dict[str, str | int] = {}
+    for aspect in told.kind_of(item).aspects:
+        if (label := given.get((aspect.name, turn_of(item), item.id))) is not None:
+            labels[aspect.field] = int(label) if all(name.isdigit() for name in aspect.names) else label
+    return item.model_copy(update=labels)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from steelyard.calibration.matching import Rated
 from steelyard.calibration.model import Calibration, ConfidenceBin, Reliability, SureFrom
 from steelyard.calibration.people import Majority
-from steelyard.labels import UNJUDGED
-from steelyard.records import ConfidenceKind
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
+from steelyard.records import ConfidenceKind, Language
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, interval, number, one_line
-from steelyard.reports.model import named
 from steelyard.stats.intervals import wilson
 from steelyard.wording import say
 
@@ -118,18 +118,25 @@ def thresholds(found: Calibration) -> dict[str, object]:
     return {"precision": found.precision, "judges": judges}
 
 
+def task_told(told: Vocabulary, task: str, language: Language) -> str:
+    """What people labelled: an aspect, or one of the named items that have it."""
+    aspect, _, name = task.partition(".")
+    kind = told.kind_with(aspect)
+    named = told.name_told(kind.name, name, language) if kind and name else name
+    return named or name or told.kind_told(aspect, language)
+
+
 class ReliabilityPage:
     """The curves of a calibration in words and tables."""
 
     def __init__(self, found: Calibration) -> None:
-        self.found, self.language = found, found.language
+        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"calibrate.{key}").format(**values)
 
     def task(self, task: str) -> str:
-        kind, _, name = task.partition(".")
-        return named(self.language, "check", name) if name else named(self.language, "kind", kind)
+        return task_told(self.told, task, self.language)
 
     def title(self, curve: Reliability) -> str:
         return f"{one_line(curve.judge, 60)} · {self.task(curve.task)}"
@@ -184,7 +191,7 @@ class ReliabilityPage:
             "lrrrr",
             tuple(
                 (
-                    named(self.language, f"label.{kind}", each.label),
+                    self.told.label_told(kind, each.label, self.language),
                     self._least(each),
                     number(each.precision, "ratio"),
                     interval(each.interval, "ratio"),

@@ -192,7 +192,7 @@ def _bars(texts: list[str]) -> list[Bar]:
     from steelyard.errors import ConfigError
     from steelyard.gating import parse_bar
 
-    bars = [parse_bar(text, "ratio") for text in texts]
+    bars = [parse_bar(text, lambda _: "ratio") for text in texts]
     if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
         raise ConfigError(f"an audit measures no {unknown[0]!r}; it measures {', '.join(get_args(Measure))}")
     return bars

@@ -79,7 +79,7 @@ def gate(
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
     report = builder.build()
-    bars = [gating.parse_bar(text, report.scale) for text in require or ()]
+    bars = [gating.parse_bar(text, report.scale_of) for text in require or ()]
     comparison = calibration = None
     if baseline is not None:
         from steelyard.comparison import compare
@@ -87,7 +87,7 @@ def gate(
         before = judged(baseline, Source(baseline, config, store))
         comparison = compare(before, judged(source, found), anyway=anyway, language=report.language)
     # Runs on different scales are compared as shares of them.
-    drops = gating.parse_drops(pairs(max_drop, "--max-drop"), comparison.scale if comparison else report.scale)
+    drops = gating.parse_drops(pairs(max_drop, "--max-drop"), comparison.scale_of if comparison else report.scale_of)
     if corrected or labels:
         from steelyard.calibration import calibrate
 

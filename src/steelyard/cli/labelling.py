@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from steelyard.labelling import Draw
+    from steelyard.protocols.vocabulary import Vocabulary
     from steelyard.records import Language
     from steelyard.reports.blocks import Block
-    from steelyard.reports.model import Scale
 
 app = typer.Typer(help="Keep people's labels in the store.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -66,24 +66,22 @@ def sample(
     """
     from steelyard import labelling
     from steelyard.cli.results import Source
-    from steelyard.labels import allowed
+    from steelyard.protocols import vocabulary
     from steelyard.reports import ReportBuilder
-    from steelyard.reports.build import main_score
     from steelyard.reports.terminal import renderable
 
-    for name in kind or ():
-        if not allowed(name):
-            raise ConfigError(
-                f"--kind: there is no {name!r}; there are atom, check, on_topic, support, key_point, "
-                "criterion, validity, fallback"
-            )
     found = Source(source, config, store)
+    words = vocabulary(found.protocol)
+    known = [aspect.name for aspect in words.aspects()]
+    for name in kind or ():
+        if name not in known:
+            raise ConfigError(f"--kind: there is no {name!r} in {found.protocol}; there are {', '.join(known)}")
     done = labelling.labelled_samples(labelling.labels_in(skip)) if skip else set()
     builder = ReportBuilder(found.protocol, language(lang))
     metrics: set[str] = set()
     for one, verdict in found.verdicts():
         builder.add(verdict, one)
-        metrics |= {main[0] for main in [main_score(verdict)] if main}
+        metrics |= {main[0] for main in [words.main_score(verdict.scores)] if main}
     report = builder.build()
     pool = labelling.candidates(
         found.verdicts(), stratify=stratify.value if stratify else None, kinds=kind or (), skip=done
@@ -96,11 +94,11 @@ def sample(
             sys.stdout.write(labelling.sheet_line(row))
     else:
         labelling.write_sheet(out, rows)
-    page = _page(drawn, source, out, report.language, report.scale)
+    page = _page(drawn, source, out, report.language, words)
     console(stderr=out is None).print(renderable(page))
 
 
-def _page(drawn: Draw, source: str, out: Path | None, language: Language, scale: Scale) -> Iterator[Block]:
+def _page(drawn: Draw, source: str, out: Path | None, language: Language, words: Vocabulary) -> Iterator[Block]:
     """What was drawn, and what that implies for the estimate."""
     from steelyard.reports.blocks import Lines, Table, number, one_line
     from steelyard.reports.model import named
@@ -115,8 +113,9 @@ def _page(drawn: Draw, source: str, out: Path | None, language: Language, scale:
         told(f"{how}_means"),
     ]
     if drawn.metric and drawn.reach is not None:
-        metric = named(language, "metric", drawn.metric)
-        lines.append(told("reach", metric=metric, reach=number(drawn.reach, scale)))
+        metric = words.metric_told(drawn.metric, language)
+        reach = number(drawn.reach, words.metric(drawn.metric).mean_scale)
+        lines.append(told("reach", metric=metric, reach=reach))
     lines.append(told("blind"))
     if out is not None:
         lines.append(told("next", run=source, file=out))

@@ -233,22 +233,22 @@ class _LinesCheck:
         self.ids[verdict.id] = number
 
     def _problems(self, verdict: Verdict) -> Iterator[tuple[str, str]]:
-        from steelyard.reports.model import BOUNDS, SCALES
+        from steelyard.protocols import vocabulary
 
         first = self.first or verdict
         if verdict.id in self.ids:
             yield "id", f"{verdict.id!r} was used in line {self.ids[verdict.id]} already; ids must differ"
         if verdict.protocol != first.protocol:
             yield "protocol", f"{verdict.protocol}, but the lines before are of {first.protocol}; a file holds one"
-        scale = SCALES.get(verdict.protocol, "number")
-        low, high = BOUNDS[scale]
+        words = vocabulary(verdict.protocol)
         for name, score in verdict.scores.items():
+            low, high = words.metric(name).bounds
             if score is not None and not math.isfinite(score):
                 yield f"scores.{name}", f"{score} is no score; where there is none, write null"
             if score is not None and not low <= score <= high:
                 yield f"scores.{name}", f"{score:g} does not lie between {low:g} and {high:g}"
         # A protocol of someone else may score each sample as it likes.
-        if scale != "number" and (unlike := verdict.scores.keys() ^ first.scores.keys()):
+        if words.metrics and (unlike := verdict.scores.keys() ^ first.scores.keys()):
             missing = sorted(unlike - verdict.scores.keys())
             told = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
             yield "scores", f"{told}; all lines have the same scores, null where one does not apply"
@@ -261,8 +261,10 @@ def _forms(form: Form) -> Literal["text", "json", "markdown"]:
 
 
 def _check_form(form: Form, protocol: str) -> None:
-    if form in (Form.report1, Form.report2) and protocol != "dialogue":
-        raise ConfigError(f"--as {form.value} is for dialogue; this was judged with {protocol}")
+    from steelyard.transcripts import DIALOGUE
+
+    if form in (Form.report1, Form.report2) and protocol != DIALOGUE:
+        raise ConfigError(f"--as {form.value} is for {DIALOGUE}; this was judged with {protocol}")
 
 
 def _transcripts(found: Source, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:

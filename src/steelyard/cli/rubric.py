@@ -87,7 +87,7 @@ when: the customer asks for a refund
 """
 
 
-@app.command("new")
+@app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Ends in .toml or .md.")] = Path("rubric.toml"),
     like: Annotated[str | None, typer.Option("--like", metavar="NAME", help="Start from a shipped rubric.")] = None,
@@ -128,7 +128,7 @@ def list_() -> None:
         print(f"rubric:{name:18} {rubric.title.en} · {rubric.title.zh} ({len(rubric.criteria)} criteria)")
 
 
-@app.command("check")
+@app.command()
 def check(
     rubric: Annotated[str, typer.Argument(metavar="FILE", help="A rubric's file, or the name of a shipped one.")],
     judge: JudgeOption = None,

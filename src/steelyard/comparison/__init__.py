@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from steelyard.comparison.marks import check_comparable
@@ -18,11 +19,11 @@ from steelyard.comparison.model import (
 )
 from steelyard.comparison.rows import Judged, Row, rows_of
 from steelyard.errors import ConfigError
-from steelyard.protocols import get_protocol
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale, Vocabulary
 from steelyard.records import Language, Verdict
-from steelyard.reports.build import BAD, most_telling, shown_flags
-from steelyard.reports.model import BOUNDS, SCALES, Scale, why
-from steelyard.reports.tally import labels_of
+from steelyard.reports.build import most_telling, shown_flags
+from steelyard.reports.model import why
 from steelyard.stats import CONFIDENCE, Cluster
 from steelyard.stats.libraries import np
 from steelyard.stats.paired import Difference, difference, holm, samples_to_decide
@@ -30,8 +31,6 @@ from steelyard.text import language_of
 
 __all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
 
-# Neither more nor fewer of these is good in itself: an honest refusal is one too.
-NEUTRAL = ("fallback",)
 MOST_LISTED = 20
 MOST_TEXTS = 200
 
@@ -60,11 +59,11 @@ def compare(
     marks = check_comparable(a, b, before, after, anyway=anyway)
     pairs = [Pair(row, after[id]) for id, row in before.items() if id in after]
     protocol = pairs[0].b.protocol
-    pairs, scale = _on_one_scale(pairs)
-    changes, missing = _changes_of_metrics(pairs, scale, metrics)
+    pairs, scale, words = _on_one_scale(pairs)
+    changes, missing = _changes_of_metrics(pairs, words, metrics)
     vanished = tuple(_vanished(changes, missing))
-    main = _main(protocol, changes)
-    rose, fell = _moved(pairs, main)
+    main = _main(words, changes)
+    rose, fell = _moved(pairs, words.metric(main) if main else None)
     told = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
     # What is wrong says more than what is right: in A where a sample rose, in B where it fell.
     chosen = language or _language(b)
@@ -95,34 +94,39 @@ def compare(
 # --- scores ----------------------------------------------------------------------------------------
 
 
-def _on_one_scale(pairs: list[Pair]) -> tuple[list[Pair], Scale]:
+def _on_one_scale(pairs: list[Pair]) -> tuple[list[Pair], Scale, Vocabulary]:
     """The pairs on B's scale, or, where A has another one, all scores as shares of their scales."""
-    scales = {SCALES.get(row.protocol, "number") for pair in pairs for row in pair}
+    words = {name: vocabulary(name) for pair in pairs for name in (pair.a.protocol, pair.b.protocol)}
+    told = words[pairs[0].b.protocol]
+    scales = {one.scale for one in words.values()}
     if len(scales) == 1 or "number" in scales:
-        return pairs, scales.pop() if len(scales) == 1 else "number"
-    return [Pair(*map(_as_shares, pair)) for pair in pairs], "ratio"
+        return pairs, scales.pop() if len(scales) == 1 else "number", told
+    shares = replace(told, metrics=tuple(replace(metric, scale="ratio") for metric in told.metrics))
+    return [Pair(*(_as_shares(row, words[row.protocol]) for row in pair)) for pair in pairs], "ratio", shares
 
 
-def _as_shares(row: Row) -> Row:
-    top = BOUNDS[SCALES[row.protocol]][1]
+def _as_shares(row: Row, told: Vocabulary) -> Row:
+    top = BOUNDS[told.scale][1]
     return row._replace(scores={name: score / top for name, score in row.scores.items()})
 
 
 def _changes_of_metrics(
-    pairs: Sequence[Pair], scale: Scale, wanted: Sequence[str]
+    pairs: Sequence[Pair], told: Vocabulary, wanted: Sequence[str]
 ) -> tuple[list[MetricChange], list[MissingMetric]]:
     """The scores that some sample has in both runs, and those that none has."""
     names = list(dict.fromkeys(name for pair in pairs for row in pair for name in (*row.scores, *row.lacking)))
     if unknown := [name for name in wanted if name not in names]:
         raise ConfigError(f"there is no score {unknown[0]!r} to compare; there are {', '.join(names)}")
-    found = [(name, difference_of(name, pairs, scale)) for name in wanted or names]
+    found = [(name, difference_of(name, pairs, told.metric(name))) for name in wanted or names]
     known = [(name, diff) for name, diff in found if diff is not None]
     adjusted, asked = _adjusted([diff for _, diff in known])
-    changes = [_change(name, diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)]
+    changes = [
+        _change(told.metric(name), diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)
+    ]
     missing = [
         MissingMetric(
             metric=name,
-            neutral=name in NEUTRAL,
+            neutral=told.metric(name).direction == "neither",
             n_a=sum(name in pair.a.scores for pair in pairs),
             n_b=sum(name in pair.b.scores for pair in pairs),
         )
@@ -152,7 +156,7 @@ def _adjusted(found: Sequence[Difference]) -> tuple[list[float | None], int]:
     return [values.get(diff, diff.p) for diff in found], max(1, len(questions))
 
 
-def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> Difference | None:
+def difference_of(name: str, pairs: Iterable[Pair], metric: Metric) -> Difference | None:
     """One score, B minus A, over the samples that have it in both; None where none has."""
     numbers: dict[Cluster, int] = {}
     both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
@@ -161,14 +165,17 @@ def difference_of(name: str, pairs: Iterable[Pair], scale: Scale) -> Difference 
         np.array([row.scores[name] for row in side], dtype=np.float64)
         for side in ([p.a for p in both], [p.b for p in both])
     )
-    low, high = BOUNDS[scale]
+    low, high = metric.bounds
     return difference(a, b, np.array(clusters, dtype=np.int64), high - low)
 
 
-def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Sequence[Pair]) -> MetricChange:
+def _change(metric: Metric, diff: Difference, p: float | None, asked: int, pairs: Sequence[Pair]) -> MetricChange:
+    name = metric.name
     both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
     return MetricChange(
         metric=name,
+        scale=metric.mean_scale,
+        direction=metric.direction,
         a=math.fsum(pair.a.scores[name] for pair in both) / len(both),
         b=math.fsum(pair.b.scores[name] for pair in both) / len(both),
         difference=diff.value,
@@ -176,8 +183,8 @@ def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Seq
         p=diff.p,
         p_adjusted=p,
         test=diff.method,
-        outcome=_outcome(name, diff, p),
-        neutral=name in NEUTRAL,
+        outcome=_outcome(metric, diff, p),
+        neutral=metric.direction == "neither",
         n=diff.n,
         clusters=diff.clusters,
         n_rose=diff.rose,
@@ -190,12 +197,12 @@ def _change(name: str, diff: Difference, p: float | None, asked: int, pairs: Seq
     )
 
 
-def _outcome(name: str, diff: Difference, p: float | None) -> Outcome:
+def _outcome(metric: Metric, diff: Difference, p: float | None) -> Outcome:
     if p is None or p > 1 - CONFIDENCE or diff.value == 0:
         return "undecided"
-    if name in NEUTRAL:
+    if metric.direction == "neither":
         return "more" if diff.value > 0 else "fewer"
-    return "better" if diff.value > 0 else "worse"
+    return "better" if (diff.value > 0) == (metric.direction == "up") else "worse"
 
 
 def _overall(metrics: Iterable[MetricChange], vanished: Sequence[str]) -> Overall:
@@ -212,32 +219,30 @@ def _overall(metrics: Iterable[MetricChange], vanished: Sequence[str]) -> Overal
 # --- samples ---------------------------------------------------------------------------------------
 
 
-def _main(protocol: str, metrics: Sequence[MetricChange]) -> str | None:
-    """The metric that ranks samples: the protocol's own; in the scorecard, the one that moved most surely."""
+def _main(told: Vocabulary, metrics: Sequence[MetricChange]) -> str | None:
+    """The metric that ranks samples: the protocol's own; where it has several, the one that moved most surely."""
     # Of what is neither good nor bad in itself no sample got better or worse.
     metrics = [change for change in metrics if not change.neutral]
     if not metrics:
         return None
-    if protocol == "scorecard":
+    if sum(metric.main for metric in told.metrics) > 1:
         surest = min(metrics, key=lambda change: (2.0 if change.p is None else change.p, -abs(change.difference)))
         return surest.metric
     names = [change.metric for change in metrics]
-    try:
-        own = get_protocol(protocol).main
-    except ConfigError:  # result lines of a protocol that is not installed here
-        own = names[0]
-    return own if own in names else names[0]
+    return told.main if told.main in names else names[0]
 
 
-def _moved(pairs: Iterable[Pair], metric: str | None) -> tuple[list[Pair], list[Pair]]:
-    """The samples that rose and those that fell, the largest change first."""
+def _moved(pairs: Iterable[Pair], metric: Metric | None) -> tuple[list[Pair], list[Pair]]:
+    """The samples that got better and those that got worse, the largest change first."""
     if metric is None:
         return [], []
-    both = [pair for pair in pairs if metric in pair.a.scores and metric in pair.b.scores]
-    both = [pair for pair in both if not math.isclose(pair.a.scores[metric], pair.b.scores[metric], abs_tol=1e-9)]
-    both.sort(key=lambda pair: (-abs(pair.b.scores[metric] - pair.a.scores[metric]), pair.a.id))
-    rose = [pair for pair in both if pair.b.scores[metric] > pair.a.scores[metric]]
-    return rose, [pair for pair in both if pair.b.scores[metric] < pair.a.scores[metric]]
+    name = metric.name
+    both = [pair for pair in pairs if name in pair.a.scores and name in pair.b.scores]
+    both = [pair for pair in both if not math.isclose(pair.a.scores[name], pair.b.scores[name], abs_tol=1e-9)]
+    both.sort(key=lambda pair: (-abs(pair.b.scores[name] - pair.a.scores[name]), pair.a.id))
+    better = [(pair.b.scores[name] > pair.a.scores[name]) == (metric.direction != "down") for pair in both]
+    rose = [pair for pair, is_better in zip(both, better, strict=True) if is_better]
+    return rose, [pair for pair, is_better in zip(both, better, strict=True) if not is_better]
 
 
 def _listed(pairs: Sequence[Pair], metric: str | None, whys: Mapping[str, str]) -> Iterable[Change]:
@@ -256,9 +261,7 @@ def _whys(judged: Judged, wanted: set[str], language: Language) -> dict[str, str
 
 def why_of(verdict: Verdict, language: Language) -> str:
     """What is most telling about a sample, in one line."""
-    bad = [(kind, label, item) for item in verdict.items for kind, label in labels_of(item)]
-    telling = most_telling([entry for entry in bad if entry[:2] in BAD], None)
-    return why(telling, shown_flags(verdict), language)
+    return why(most_telling(verdict), shown_flags(verdict), language, vocabulary(verdict.protocol))
 
 
 def _language(judged: Judged) -> Language:

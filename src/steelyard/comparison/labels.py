@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal
 
-from steelyard.records import AnyItem, Check, Criterion, Record, Verdict
-from steelyard.reports.tally import labels_of
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Vocabulary, name_of, turn_of
+from steelyard.records import AnyItem, Record, Verdict
 
 Change = Literal["same", "changed", "only_a", "only_b"]
 ORDER: tuple[Change, ...] = ("changed", "only_a", "only_b", "same")
@@ -40,19 +41,21 @@ class LabelChange(Record):
 
 def label_changes(a: Verdict, b: Verdict) -> list[LabelChange]:
     """Every label of both verdicts, those that changed first, else in the order of the items."""
-    found = [change for pair in _pairs(a.items, b.items) for change in _changes(*pair)]
+    told = vocabulary(b.protocol)
+    found = [change for pair in _pairs(a.items, b.items, told) for change in _changes(*pair, told)]
     return sorted(found, key=lambda change: ORDER.index(change.change))
 
 
-def _changes(a: AnyItem | None, b: AnyItem | None) -> Iterator[LabelChange]:
-    one, other = (dict(labels_of(item)) if item else {} for item in (a, b))
+def _changes(a: AnyItem | None, b: AnyItem | None, told: Vocabulary) -> Iterator[LabelChange]:
+    one, other = (dict(told.labels_of(item)) if item else {} for item in (a, b))
     either = a or b
+    assert either is not None
     for kind in dict.fromkeys((*one, *other)):
         sides = _side(a, one.get(kind)), _side(b, other.get(kind))
         yield LabelChange(
             kind=kind,
-            name=either.name if isinstance(either, Check) else "",
-            turn=either.turn if isinstance(either, Criterion) else None,
+            name=name_of(either),
+            turn=turn_of(either),
             a=sides[0],
             b=sides[1],
             change=_change(*sides),
@@ -74,22 +77,27 @@ def _change(a: Side | None, b: Side | None) -> Change:
 # --- which item is which ---------------------------------------------------------------------------
 
 
-def _pairs(a: Sequence[AnyItem], b: Sequence[AnyItem]) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
+def _pairs(
+    a: Sequence[AnyItem], b: Sequence[AnyItem], told: Vocabulary
+) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
     for kind in dict.fromkeys(item.kind for item in (*a, *b)):
-        yield from _paired([item for item in a if item.kind == kind], [item for item in b if item.kind == kind])
+        alike = told.kind_named(kind).identity == "alike"
+        yield from _paired([i for i in a if i.kind == kind], [i for i in b if i.kind == kind], told, alike)
 
 
-def _paired(a: list[AnyItem], b: list[AnyItem]) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
-    """Items of one kind: equal ones first, then the most alike; each at most once."""
+def _paired(
+    a: list[AnyItem], b: list[AnyItem], told: Vocabulary, alike: bool
+) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
+    """Items of one kind: equal ones first, then, where that is enough, the most alike; each at most once."""
     left = list(b)
     partner: dict[int, AnyItem] = {}
     for at, item in enumerate(a):
-        equal = next((other for other in left if _key(other) == _key(item)), None)
+        equal = next((other for other in left if _key(other, told) == _key(item, told)), None)
         if equal is not None:
             partner[at] = equal
             left.remove(equal)
     alone = [at for at in range(len(a)) if at not in partner]
-    if len(alone) <= MOST_SEARCHED and len(left) <= MOST_SEARCHED:
+    if alike and len(alone) <= MOST_SEARCHED and len(left) <= MOST_SEARCHED:
         scored = [(_likeness(a[at], other), at, n) for at in alone for n, other in enumerate(left)]
         taken: set[int] = set()
         for likeness, at, n in sorted(scored, key=lambda entry: (-entry[0], *entry[1:])):
@@ -103,18 +111,16 @@ def _paired(a: list[AnyItem], b: list[AnyItem]) -> Iterator[tuple[AnyItem | None
         yield None, other
 
 
-def _key(item: AnyItem) -> tuple[object, ...]:
-    """What makes two items the same one: the check, the criterion of the turn, else what is said."""
-    match item:
-        case Check():
-            return item.group, item.name
-        case Criterion():
-            return item.turn, item.text
+def _key(item: AnyItem, told: Vocabulary) -> tuple[object, ...]:
+    """What makes two items the same one: the name, the text in its turn, else what is said."""
+    match told.kind_of(item).identity:
+        case "name":
+            return getattr(item, "group", ""), name_of(item)
+        case "text":
+            return turn_of(item), item.text
         case _:
-            return ("".join(item.text.split()).casefold(),)
+            return turn_of(item), "".join(item.text.split()).casefold()
 
 
 def _likeness(a: AnyItem, b: AnyItem) -> float:
-    if isinstance(a, Check | Criterion):
-        return 0.0
     return SequenceMatcher(None, a.text[:LONGEST_SEARCHED], b.text[:LONGEST_SEARCHED], autojunk=False).ratio()

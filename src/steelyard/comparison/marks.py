@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.comparison.rows import Judged, Row
 from steelyard.errors import NotComparable
-from steelyard.reports.model import SCALES
+from steelyard.protocols import vocabulary
 from steelyard.runs import differing
 
 Mark = tuple[str, str]
@@ -39,7 +39,7 @@ def marks_of(a: Judged, b: Judged, before: Mapping[str, Row], after: Mapping[str
     """What tells the two runs apart beside the answers."""
     protocols = [{row.protocol for row in side.values()} for side in (before, after)]
     yield from _both("protocol", *protocols)
-    yield from _both("scale", *({SCALES.get(name, "number") for name in side} for side in protocols))
+    yield from _both("scale", *({vocabulary(name).scale for name in side} for side in protocols))
     yield from _both("judge", (row.judge for row in before.values()), (row.judge for row in after.values()))
     if a.manifest is None or b.manifest is None:
         yield "unknown", ", ".join(side.name for side in (a, b) if side.manifest is None)

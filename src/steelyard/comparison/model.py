@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
-from steelyard.reports.model import Scale
 from steelyard.stats import Interval
 
 Outcome = Literal["better", "worse", "undecided", "more", "fewer"]
@@ -23,6 +23,8 @@ class MetricChange(Record):
     """One score, B against A, over the samples that have it in both."""
 
     metric: str
+    scale: Scale = "number"
+    direction: Direction = "up"
     a: float
     b: float
     difference: float
@@ -93,3 +95,6 @@ class Comparison(Record):
     regressed: tuple[Change, ...]
     n_improved: int
     n_regressed: int
+
+    def scale_of(self, metric: str | None) -> Scale:
+        return next((change.scale for change in self.metrics if change.metric == metric), self.scale)

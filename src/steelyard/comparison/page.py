@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from steelyard.comparison.model import Change, Comparison, MetricChange
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, one_line, score
 from steelyard.reports.blocks import number as plain_number
-from steelyard.reports.model import Scale, bracketed, named
+from steelyard.reports.model import bracketed
 from steelyard.stats import Interval
 from steelyard.wording import say
 
@@ -39,7 +41,7 @@ class ComparisonPage:
 
     def __init__(self, found: Comparison, brief: bool = False) -> None:
         self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
-        self.found, self.language, self.scale = found, found.language, found.scale
+        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"compare.{key}").format(**values)
@@ -48,7 +50,7 @@ class ComparisonPage:
         return say(self.language, f"report.{key}")
 
     def metric(self, name: str) -> str:
-        return named(self.language, "metric", name)
+        return self.told.metric_told(name, self.language)
 
     def within(self, change: MetricChange, *, size: bool = False) -> str:
         """The interval in brackets; of the size of a fall, where it is told as one."""
@@ -57,15 +59,18 @@ class ComparisonPage:
             return ""
         if size:
             found = (-found[1], -found[0])
-        return bracketed(self.language, ends(found, self.scale))
+        return bracketed(self.language, ends(found, change.scale))
 
     @property
-    def unit(self) -> str:
+    def has_shares(self) -> bool:
+        return any(change.scale == "ratio" for change in self.found.metrics)
+
+    def unit(self, change: MetricChange) -> str:
         """Percentages differ by points; that must not be read as per cent of per cent."""
-        return self.say("pp") if self.scale == "ratio" else ""
+        return self.say("pp") if change.scale == "ratio" else ""
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {named(self.language, 'protocol', self.found.protocol)}", 1)
+        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
         yield Lines((self.sentence(),))
         yield Lines(tuple(self.to_decide()), listed=True)
         yield Lines((*self.marks(), *self.unchanged()), listed=True)
@@ -118,7 +123,7 @@ class ComparisonPage:
 
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
-        by = signed(abs(change.difference), self.scale).lstrip("+") + self.unit
+        by = signed(abs(change.difference), change.scale).lstrip("+") + self.unit(change)
         told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change, size=fell)}
         return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
 
@@ -132,7 +137,7 @@ class ComparisonPage:
             if change.n_to_decide is None:
                 yield self.say("nothing_to_decide", metric=self.metric(change.metric))
                 continue
-            by = signed(change.difference, self.scale) + self.unit
+            by = signed(change.difference, change.scale) + self.unit(change)
             # Never fewer than there are: those did not decide it.
             n = f"{max(change.n_to_decide, change.n + 1):,}"
             told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
@@ -165,10 +170,10 @@ class ComparisonPage:
                 (
                     self.metric(change.metric),
                     n_text(change.n, change.n_only_a, change.n_only_b),
-                    plain_number(change.a, self.scale),
-                    plain_number(change.b, self.scale),
-                    signed(change.difference, self.scale),
-                    ends(change.interval, self.scale),
+                    plain_number(change.a, change.scale),
+                    plain_number(change.b, change.scale),
+                    signed(change.difference, change.scale),
+                    ends(change.interval, change.scale),
                     p_text(change.p_adjusted),
                     Toned(self.decision(change), TONES.get(change.outcome, "plain")),
                 )
@@ -184,7 +189,7 @@ class ComparisonPage:
         )
         is_lost = any(change.n_only_a or change.n_only_b for change in self.found.metrics)
         is_lost = is_lost or any(gap.n_a or gap.n_b for gap in self.found.missing)
-        notes = ("note_p", "note_interval", *(("note_pp",) if self.scale == "ratio" else ()))
+        notes = ("note_p", "note_interval", *(("note_pp",) if self.has_shares else ()))
         notes = (*(("note_lost",) if is_lost else ()), *notes)
         yield Lines(tuple(map(self.say, notes)))
 
@@ -224,8 +229,8 @@ class ComparisonPage:
             tuple(
                 (
                     one_line(change.id, 60),
-                    score(change.a, self.scale),
-                    score(change.b, self.scale),
+                    score(change.a, self.found.scale_of(change.metric)),
+                    score(change.b, self.found.scale_of(change.metric)),
                     one_line(change.why, LONGEST_WHY) or NOT_APPLICABLE,
                 )
                 for change in changes[: self.most]

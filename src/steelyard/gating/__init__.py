@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field, computed_field
 
 from steelyard.errors import ConfigError
+from steelyard.protocols.vocabulary import BOUNDS, Direction, Scale
 from steelyard.records import Language, Record
-from steelyard.reports.model import BOUNDS, Report, Scale
+from steelyard.reports.model import Report
 from steelyard.stats import Interval, samples_to_exclude, wilson
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class GateCheck(Record):
         default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
     )
     n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
+    scale: Scale = "ratio"
+    direction: Direction = "up"
     state: State
     reason: Reason = Field(default="", description="why it could not be measured against the baseline")
     outcome: Outcome
@@ -78,9 +81,8 @@ class Gate(Record):
 
     run: str
     baseline: str | None
+    protocol: str = ""
     language: Language
-    scale: Scale
-    change_scale: Scale | None = Field(default=None, description="of differences from the baseline")
     only_significant: bool
     outcome: Outcome
     checks: tuple[GateCheck, ...]
@@ -98,24 +100,25 @@ BAR = re.compile(r"\s*+(\w++)\s*+(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\.\d++)
 SHARE = re.compile(r"\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 
 
-def parse_bar(text: str, scale: Scale) -> Bar:
+def parse_bar(text: str, scale_of: Callable[[str], Scale]) -> Bar:
     """`accuracy>=0.9`, `accuracy >= 90%`, `faithfulness>=85` (of 100)."""
     found = BAR.fullmatch(text)
     if not found:
         raise ConfigError(f"--require takes METRIC>=NUMBER (or >, <=, <), not {text!r}")
     sign = {"≥": ">=", "≤": "<="}.get(found[2], found[2])
-    return Bar(found[1], sign, _in_scale(float(found[3]), bool(found[4]), scale, text))  # type: ignore[arg-type]
+    return Bar(found[1], sign, _in_scale(float(found[3]), bool(found[4]), scale_of(found[1]), text))  # type: ignore[arg-type]
 
 
-def parse_drops(given: Mapping[str, str], scale: Scale) -> dict[str, float]:
+def parse_drops(given: Mapping[str, str], scale_of: Callable[[str], Scale]) -> dict[str, float]:
     """How far a metric may fall, in the unit of its scale: `accuracy=0.02` or `2%` of ratios, `accuracy=2` of 100."""
     drops = {}
     for metric, text in given.items():
         found = SHARE.fullmatch(text)
         if not found:
             raise ConfigError(f"--max-drop takes METRIC=NUMBER, not {metric}={text!r}")
+        scale = scale_of(metric)
         number, top = float(found[1]), BOUNDS[scale][1]
-        if found[2] and scale != "number":
+        if found[2] and math.isfinite(top):
             number *= top / 100
         if number >= top:
             hint = f"; write {number / 100:g} or {number:g}%" if scale == "ratio" and not found[2] else ""
@@ -128,7 +131,7 @@ def parse_drops(given: Mapping[str, str], scale: Scale) -> dict[str, float]:
 
 def _in_scale(number: float, percent: bool, scale: Scale, text: str) -> float:
     """People write 0.9, 90 % and 90 for the same thing; on a scale of 100 points up to 1 is a share of it."""
-    if scale == "number":
+    if not math.isfinite(BOUNDS[scale][1]):
         return number
     top = BOUNDS[scale][1]
     if percent:
@@ -177,6 +180,8 @@ class _Measured(NamedTuple):
     n_all: int | None = None
     n_lost: int = 0
     reason: Reason = ""
+    scale: Scale = "ratio"
+    direction: Direction = "up"
 
     def to_decide(self, limit: float) -> int | None:
         """Never fewer than there are: those did not decide it."""
@@ -209,9 +214,8 @@ def gate(
     return Gate(
         run=run,
         baseline=comparison.a if comparison else None,
+        protocol=report.protocol,
         language=report.language,
-        scale=report.scale,
-        change_scale=comparison.scale if comparison else None,
         only_significant=only_significant,
         outcome="failed" if "failed" in outcomes else "undecided" if "undecided" in outcomes else "passed",
         checks=tuple(checks),
@@ -234,6 +238,8 @@ def _check(
         n=found.n,
         n_all=found.n_all,
         n_lost=found.n_lost,
+        scale=found.scale,
+        direction=found.direction,
         state=state,
         reason=found.reason,
         outcome=outcome_of(kind, state, only_significant),
@@ -245,21 +251,22 @@ def _required(
     report: Report, bars: Iterable[Bar], calibration: Calibration | None, only_significant: bool
 ) -> Iterable[GateCheck]:
     by_people = {score.metric: score for score in calibration.scores} if calibration else {}
-    bounds = BOUNDS[report.scale]
     for bar in bars:
         if bar.metric not in report.scores:
             known = ", ".join(report.scores) or "none; nothing was judged"
             raise ConfigError(f"there is no score {bar.metric!r} in this run; there are {known}")
+        scale = report.scale_of(bar.metric)
+        bounds = BOUNDS[scale]
         if calibration is None:
             raw = report.scores[bar.metric]
             n_all = report.n + report.n_bad_rows
-            measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds, n_all)
+            measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds, n_all, scale=scale)
             yield _check("require", *bar, measured, only_significant)
             continue
         score = by_people.get(bar.metric)
-        found = _Measured(None, None, 0)
+        found = _Measured(None, None, 0, scale=scale)
         if score:
-            found = _Measured(score.value, score.interval, score.n_labelled, None, bounds)
+            found = _Measured(score.value, score.interval, score.n_labelled, None, bounds, scale=scale)
         yield _check("corrected", *bar, found, only_significant)
 
 
@@ -297,7 +304,8 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Itera
 
 
 def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Comparison) -> _Measured:
-    """How far a score fell, as a number of 0 and more; with the reason where that cannot be told."""
+    """How far a score fell behind, as a number of 0 and more: of one that should be low, how far it rose. With the
+    reason where that cannot be told."""
     from steelyard.comparison import MissingMetric
 
     n_all = comparison.n_pairs
@@ -305,11 +313,14 @@ def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Compar
         one_only: Reason = "not_in_run" if change.n_a else "not_in_baseline"
         reason: Reason = "not_in_both" if bool(change.n_a) == bool(change.n_b) else one_only
         return _Measured(None, None, 0, n_all=n_all, n_lost=change.n_a, reason=reason)
-    ends = change.interval and (-change.interval[1], -change.interval[0])
-    span = BOUNDS[comparison.scale][1] - BOUNDS[comparison.scale][0]
-    few = _too_few(change.clusters, limit, span) or (ends is None and -change.difference > limit)
+    rises = change.direction == "down"
+    ends = change.interval if rises or change.interval is None else (-change.interval[1], -change.interval[0])
+    behind = change.difference if rises else -change.difference
+    low, high = BOUNDS[change.scale]
+    span = high - low
+    few = _too_few(change.clusters, limit, span) or (ends is None and behind > limit)
     return _Measured(
-        -change.difference,
+        behind,
         ends,
         change.n,
         change.clusters,
@@ -317,6 +328,8 @@ def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Compar
         n_all,
         change.n_only_a,
         "too_few" if few else "",
+        change.scale,
+        change.direction,
     )
 
 

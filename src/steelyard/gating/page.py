@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from steelyard.comparison.model import MOST_VANISHED
 from steelyard.gating import CHANGES, Gate, GateCheck, Outcome
+from steelyard.protocols import vocabulary
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, clean, interval, number
 from steelyard.reports.blocks import one_line as short
-from steelyard.reports.model import Scale, named
 from steelyard.wording import say
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
@@ -26,30 +26,26 @@ class _Words:
     def report(self, key: str) -> str:
         return say(self.gate.language, f"report.{key}")
 
-    def scale(self, check: GateCheck) -> Scale:
-        if check.kind in CHANGES and self.gate.change_scale:
-            return self.gate.change_scale
-        return "ratio" if check.kind == "unjudged" else self.gate.scale
-
     def title(self, check: GateCheck) -> str:
-        limit = number(check.limit, self.scale(check))
-        metric = named(self.gate.language, "metric", check.metric)
+        limit = number(check.limit, check.scale)
+        metric = vocabulary(self.gate.protocol).metric_told(check.metric, self.gate.language)
         return self.say(check.kind, metric=metric, sign=check.sign, limit=limit)
 
     def value(self, check: GateCheck) -> str:
         if check.kind in CHANGES and check.value is not None:
             from steelyard.comparison.page import signed
 
-            return signed(-check.value, self.scale(check))
-        return number(check.value, self.scale(check))
+            return signed(-check.value if check.direction == "up" else check.value, check.scale)
+        return number(check.value, check.scale)
 
     def interval(self, check: GateCheck) -> str:
-        """Falls are told as changes of the score, with their sign."""
+        """A score that fell behind is told by its change, with its sign."""
         if check.kind in CHANGES and check.interval is not None:
             from steelyard.comparison.page import ends
 
-            return ends((-check.interval[1], -check.interval[0]), self.scale(check))
-        return interval(check.interval, self.scale(check))
+            fell = (-check.interval[1], -check.interval[0])
+            return ends(fell if check.direction == "up" else check.interval, check.scale)
+        return interval(check.interval, check.scale)
 
     def state(self, check: GateCheck) -> str:
         """Which side of its limit it is on, by name: below a least value, above a greatest one, a fall. Then, where

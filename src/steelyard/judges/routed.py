@@ -9,7 +9,7 @@ from typing import Any, Literal
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
-from steelyard.judges.voting import label_fields, labels_by_id, leading, meaning
+from steelyard.judges.voting import label_fields, labels_by_id, leading, meaning, spelled
 from steelyard.records import Ask, Mark, Numbered, Reply, ReplyData, SecondOpinion, Tolerance, Unjudged
 
 Lists = Literal["first", "then"]
@@ -20,16 +20,6 @@ SURE = 0.9
 SAMPLE = 0.05
 DEFAULT = "default"
 NAME = "routed "
-# What people's labels call the kinds of items; sentences and criteria have two.
-KINDS = {
-    ("atoms", "label"): "atom",
-    ("checks", "label"): "check",
-    ("key_points", "label"): "key_point",
-    ("sentences", "support"): "support",
-    ("sentences", "label"): "part",
-    ("criteria", "valid"): "validity",
-    ("criteria", "complies"): "criterion",
-}
 
 
 class RoutedJudge:
@@ -145,9 +135,8 @@ class RoutedJudge:
 
     def _least(self, name: str, item: Numbered, label: Any, tolerance: Tolerance) -> float | None:
         """The confidence that is enough for this label: what is said of it most closely counts."""
-        kind, said = KINDS.get((name, leading(type(label))), name), word(label, tolerance)
-        # A check is one of several that are told apart by name.
-        names = [f"check.{item.text}.{said}", f"check.{item.text}"] if kind == "check" else []
+        kind, said = label.aspects.get(leading(type(label)), name), word(label, tolerance)
+        names = [f"{kind}.{item.text}.{said}", f"{kind}.{item.text}"] if label.is_named else []
         for each in (*names, f"{kind}.{said}", kind, DEFAULT):
             if each in self.sure:
                 return self.sure[each]
@@ -216,9 +205,8 @@ class RoutedJudge:
 
 def word(label: Any, tolerance: Tolerance) -> str | int:
     """The leading label as it counts, in the words of verdicts."""
-    said = meaning(label, leading(type(label)), tolerance)
-    if isinstance(said, bool):
-        return "valid" if said else "invalid"
+    field = leading(type(label))
+    said = spelled(label, field, meaning(label, field, tolerance))
     return said if isinstance(said, int) else str(said)
 
 

@@ -8,39 +8,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from steelyard.tasks import SYNONYMS
 from steelyard.text import fold
 
-# Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
-# if no second choice claims it too: 部分 is `partial` of a key point and `partly` of a criterion. Without a schema the
-# labels of one list stray into another: a sentence that is `correct` is supported, a `wrong` key point is missing.
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "correct": ("正确", "正確", "准确", "準確", "属实", "屬實", "supported", "covered"),
-    "wrong": ("错误", "錯誤", "不正确", "不正確", "不准确", "不準確", "incorrect", "contradicted"),
-    "undetermined": ("无法判断", "無法判斷", "无法确定", "無法確定", "不确定", "不確定", "uncertain"),
-    "exempt": ("豁免", "免检", "免檢", "无需核查", "無需核查", "不需核查", "不需要核查", "no_claim"),
-    "supported": ("支持", "有依据", "有依據", "完全支持", "correct", "covered"),
-    "partial": ("部分", "部分支持", "部分覆盖", "部分覆蓋", "部分涵盖", "部分涵蓋", "partially"),
-    "unsupported": ("不支持", "无依据", "無依據", "没有依据", "沒有依據", "missing"),
-    "no_claim": ("无主张", "無主張", "无陈述", "無陳述", "无断言", "無斷言", "exempt"),
-    "covered": ("覆盖", "覆蓋", "已覆盖", "已覆蓋", "涵盖", "涵蓋", "命中", "correct", "supported"),
-    "missing": ("缺失", "遗漏", "遺漏", "未覆盖", "未覆蓋", "未涵盖", "未涵蓋", "未命中", "wrong", "unsupported"),
-    "deep": ("深入", "详细", "詳細"),
-    "adequate": ("适中", "適中", "足够", "足夠"),
-    "bare": ("仅提及", "僅提及", "一笔带过", "一筆帶過"),
-    "from_background": ("来自背景", "來自背景", "来源于背景", "來源於背景", "supported"),
-    "benign_extension": ("良性扩展", "良性擴展", "良性延伸", "合理延伸"),
-    "outside": ("背景之外", "背景外", "unsupported", "wrong"),
-    "fully": ("符合", "完全符合", "full", "yes", "true"),
-    "partly": ("部分", "部分符合", "partially", "partial"),
-    "no": ("不符合", "false"),
-    "reference": ("参考资料", "參考資料", "资料", "資料"),
-    "inference": ("推断", "推斷", "推理", "推论", "推論"),
-    "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
-    "statistic": ("统计", "統計", "统计数字", "統計數字", "statistics"),
-    "specification": ("规格", "規格", "数量", "數量", "quantity", "specifications"),
-    "date": ("日期",),
-    "political_date": ("政治日期", "政治类日期", "政治類日期"),
-}
 TRUE, FALSE = ("是", "真", "有效", "valid"), ("否", "假", "无效", "無效", "invalid")
 NOTHING = ("", "null", "none", "n/a", "无", "無")
 # What the judged text says of itself is no source.

@@ -8,18 +8,10 @@ from typing import Any, Literal
 
 from steelyard.judges.base import Judge
 from steelyard.judges.composed import Exchange, Voice, close_all, described, exchanged, fingerprint_of, voices_of
-from steelyard.judges.voting import labels_by_id, leading, meaning
+from steelyard.judges.voting import labels_by_id, leading, meaning, spelled
 from steelyard.records import Ask, Mark, Reply, ReplyData, Tolerance, Unjudged
 
 Unconfirmed = Literal["second", "undetermined"]
-
-# By field of a label, what speaks against the answer. Whether a criterion is valid says nothing about the answer.
-AMISS: Mapping[str, tuple[Any, ...]] = {
-    "label": ("wrong", "missing", "outside", 0),
-    "support": ("unsupported",),
-    "on_topic": (False,),
-    "complies": ("partly", "no"),
-}
 
 
 class VerifyingJudge:
@@ -73,12 +65,13 @@ class VerifyingJudge:
                 found[name] = findings
         if not found:
             return first
+        labels = {name: _once(first.data, name) for name in found}
         second = await self.verifier.answer(
             ask.model_copy(
                 update={
                     "data": ask.data.only({name: tuple(findings) for name, findings in found.items()}),
                     "verify": tuple(
-                        f"{name} {id}: {', '.join(_word(field, said) for field, said in fields.items())}"
+                        f"{name} {id}: {', '.join(_words(labels[name][id], fields))}"
                         for name, findings in found.items()
                         for id, fields in findings.items()
                     ),
@@ -129,7 +122,7 @@ class VerifyingJudge:
         # Reason and quote come with the label they speak for; what was not in doubt stays.
         if leading(type(label)) not in gone:
             return label.model_copy(update={field: getattr(other, field) for field in gone})
-        fields = [*AMISS, "level", "level_reason"]
+        fields = [*label.aspects, "level", "level_reason"]
         kept = {field: getattr(label, field) for field in fields if hasattr(label, field) and field not in gone}
         return other.model_copy(update=kept)
 
@@ -155,8 +148,8 @@ def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, 
     for id, label in _once(reply.data, name).items():
         left_open = _mark(reply.marks, name, id).open
         fields = {
-            field: _said(label, field, tolerance)
-            for field in AMISS
+            field: meaning(label, field, tolerance)
+            for field in label.amiss
             if _is_amiss(label, field, tolerance) and field not in left_open
         }
         if fields:
@@ -165,23 +158,12 @@ def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, 
 
 
 def _is_amiss(label: Any, field: str, tolerance: Tolerance) -> bool:
-    if field == "complies" and not getattr(label, "triggered", True):
-        return False
-    said = _said(label, field, tolerance)
-    if field == "label" and (against := getattr(label, "against", None)) is not None:
-        return said in against.get(label.id, ())
-    return said is not None and any(said is bad or (said == bad and type(said) is type(bad)) for bad in AMISS[field])
+    said = meaning(label, field, tolerance)
+    return any(said is bad or (said == bad and type(said) is type(bad)) for bad in label.against(field))
 
 
-def _said(label: Any, field: str, tolerance: Tolerance) -> Any:
-    """A label as it counts: a wrong value within the tolerance is none."""
-    return (
-        meaning(label, field, tolerance) if field == "label" and hasattr(label, field) else getattr(label, field, None)
-    )
-
-
-def _word(field: str, said: Any) -> str:
-    return {"on_topic": "off_topic", "complies": "violated"}.get(field, str(said))
+def _words(label: ReplyData, fields: Mapping[str, Any]) -> list[str]:
+    return [str(spelled(label, field, said)) for field, said in fields.items()]
 
 
 def _once(data: ReplyData, name: str) -> dict[int, Any]:

@@ -20,8 +20,6 @@ from steelyard.tolerance import ruling
 BESIDE = frozenset({"source", "triggered"})
 # Finer points of a label: they never leave an item open.
 GRADES = frozenset({"level", "depth"})
-# The label that an item's reason and quote speak for.
-LEADING = ("label", "support", "valid", "complies")
 # Where the marks of what is about the reply as a whole stand: no list has this name.
 WHOLE = ""
 
@@ -216,16 +214,16 @@ def _has_difference(label: Any) -> bool:
 
 
 def meaning(label: Any, field: str, tolerance: Tolerance) -> Any:
-    """What a label counts as: partly and not at all are one and the same breach, and what nothing called for is met; of
-    values that differ, the tolerance says which is right and which is wrong."""
-    said = getattr(label, field)
-    if field == "label" and said in ("correct", "wrong") and _has_difference(label):
-        return {"same": "correct", "within": "correct", "beyond": "wrong"}.get(
-            ruling(label.difference, tolerance) or "", said
-        )
-    if field == "complies":
-        return "satisfied" if said == "fully" or not getattr(label, "triggered", True) else "violated"
+    """What a label counts as; of values that differ, the tolerance says which is right and which is wrong."""
+    said = label.counted(field)
+    if field == label.leads and said in label.ruled.values() and _has_difference(label):
+        return label.ruled.get(ruling(label.difference, tolerance) or "", said)
     return said
+
+
+def spelled(label: ReplyData, field: str, said: Any) -> Any:
+    """What a label says, in the words of verdicts."""
+    return label.spelled.get(field, {}).get(said, said)
 
 
 @cache
@@ -244,7 +242,7 @@ def counted(shape: type[ReplyData]) -> list[str]:
 def leading(shape: type[ReplyData]) -> str:
     """The label that an item's reason and quote speak for."""
     fields = counted(shape)
-    return next((field for field in LEADING if field in fields), fields[0] if fields else "")
+    return shape.leads if shape.leads in fields else fields[0] if fields else ""
 
 
 def _is_choice(annotation: Any) -> bool:

@@ -23,20 +23,14 @@ import numpy as np
 from pydantic_core import from_json
 
 from steelyard.errors import StoreError
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Kind
 from steelyard.store import Store
 from steelyard.text import fold
 
 # Places inside a block are 16-bit numbers; a block is listed in one transaction, which others have to wait for.
 BLOCK = 1024
 LONGEST_TITLE = 160
-# A kind of label per field of an item, as the wording names it.
-LABEL_FIELDS = {
-    "atom": (("atom", "label"),),
-    "check": (("check", "label"),),
-    "sentence": (("on_topic", "on_topic"), ("support", "support")),
-    "key_point": (("key_point", "label"),),
-    "criterion": (("criterion", "label"), ("validity", "validity")),
-}
 FACETS = ("status", "flag", "label", "tag")
 # Not among the migrations: a Python whose SQLite cannot do it must still be able to judge.
 SEARCH = (
@@ -176,17 +170,19 @@ def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -
 
 def columns(seq: int, id: str, status: str, sample: Mapping[str, Any], verdict: Mapping[str, Any]) -> tuple[Any, ...]:
     """A sample as a row of `listed`, without its run."""
-    labels = Counter(label for item in verdict["items"] for label in _labels(item))
+    told = vocabulary(verdict["protocol"])
+    labels = Counter(label for item in verdict["items"] for label in _labels(item, told.kind_of(item)))
     documents = (verdict["scores"], verdict["flags"], sample["tags"], labels)
     return seq, id, status, _title(sample), *(json.dumps(document, ensure_ascii=False) for document in documents)
 
 
-def _labels(item: Mapping[str, Any]) -> Iterator[str]:
-    for kind, field in LABEL_FIELDS.get(item["kind"], ()):
-        if item[field] is not None:
-            yield f"{kind}:{item[field]}"
-    if "within_tolerance" in item["flags"]:
-        yield "tolerance:within"
+def _labels(item: Mapping[str, Any], kind: Kind) -> Iterator[str]:
+    for aspect in kind.aspects:
+        if (label := item.get(aspect.field)) is not None:
+            yield f"{aspect.name}:{label}"
+    for flag, (aspect_name, shown) in kind.flagged.items():
+        if flag in item["flags"]:
+            yield f"{aspect_name}:{shown.name}"
 
 
 def _title(sample: Mapping[str, Any]) -> str:

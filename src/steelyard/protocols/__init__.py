@@ -17,7 +17,7 @@ from steelyard.protocols.vocabulary import Aspect, Vocabulary
 from steelyard.records import Rounds
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Protocol(Vocabulary):
     """A way to judge: its body, its options, and what it calls things."""
 
@@ -37,6 +37,10 @@ class Protocol(Vocabulary):
     def family(self) -> str:
         """The name without what it was made from: that of its options in steelyard.toml."""
         return self.name.partition(":")[0]
+
+    @property
+    def takes_dialogues(self) -> bool:
+        return self.kind == "dialogue"
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -67,6 +71,7 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
+DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
@@ -134,7 +139,10 @@ def vocabulary(name: str) -> Vocabulary:
         return Vocabulary(name, kinds=tuple(shipped.values()))
 
 
-def known_aspects() -> dict[str, Aspect]:
+def known_aspects() -> dict[str, list[Aspect]]:
     """Every label that people can give, by name, over all protocols that are known here."""
-    found = [*_passed.values(), *(get_protocol(name) for name in protocol_names())]
-    return {aspect.name: aspect for protocol in reversed(found) for aspect in protocol.aspects()}
+    found: dict[str, list[Aspect]] = {}
+    for protocol in dict.fromkeys((*map(get_protocol, protocol_names()), *_passed.values())):
+        for aspect in protocol.aspects():
+            found.setdefault(aspect.name, []).append(aspect)
+    return found

@@ -258,6 +258,7 @@ CHECK = Kind(
     listed_as="checks",
     identity="name",
     once=True,
+    errors_in=("from_background", "conclusion_correct"),
     parts=PART,
     names={
         "from_background": Words("Comes from the background", "内容来自背景", "內容來自背景"),

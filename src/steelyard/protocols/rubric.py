@@ -105,11 +105,8 @@ def ask_about(rubric: Rubric, sample: Sample, language: PromptLanguage) -> Ask:
 
 
 def reply_of(rubric: Rubric) -> type[RubricReply]:
-    against = (
-        tuple(label.name for label in _labels(one) if label.tone == "bad" or label.name in one.veto)
-        for one in rubric.criteria
-    )
-    return rubric_reply(tuple(one.names for one in rubric.criteria), tuple(against))
+    failing = (tuple(label.name for label in _labels(one) if label.tone == "bad") for one in rubric.criteria)
+    return rubric_reply(tuple(one.names for one in rubric.criteria), tuple(failing))
 
 
 def criterion_told(criterion: RubricCriterion, language: PromptLanguage, ask: str = "") -> str:

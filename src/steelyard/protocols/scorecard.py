@@ -322,7 +322,7 @@ ON_TOPIC = Aspect(
     one=Words("Sentence: topic", "句子：切题", "句子：切題"),
     ask=Words("Is this sentence about the question?", "这句话切题吗？", "這句話切題嗎？"),
     field="on_topic",
-    confidence="",
+    confidence=None,
 )
 SUPPORT = Aspect(
     "support",
@@ -439,6 +439,7 @@ PROTOCOL = Protocol(
     ),
     tasks=("atomic.split", "scorecard.key_points", "scorecard.judge"),
     transcript="scorecard",
+    one_for_all="accuracy",
     gravest=("atom", "key_point", "support", "on_topic"),
     sections=("reasoning",),
     rescore=_rescored,

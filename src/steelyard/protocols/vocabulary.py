@@ -104,8 +104,8 @@ class Aspect:
     """What a person is asked."""
     asked: bool = True
     """Whether people are asked unless they say otherwise."""
-    confidence: str = "confidence"
-    """The field that holds how probable the label is; empty where none does."""
+    confidence: str | None = "confidence"
+    """The field that holds how probable the label is; None where none does."""
 
     def label(self, name: object) -> Label:
         """A label by name; one that is not declared has no tone."""
@@ -127,7 +127,7 @@ class Aspect:
         return next((label.name for label in spelled), None) if wanted else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """One kind of item."""
 
@@ -151,6 +151,8 @@ class Kind:
     """Flags that change how its label is shown: flag → name of the aspect, label."""
     once: bool = False
     """Whether items of one name are one fact that may stand in several groups."""
+    errors_in: tuple[str, ...] = ()
+    """The names of the items that a factual error in the answer must fail; empty where each item tells its own."""
 
     @property
     def leading(self) -> Aspect:
@@ -219,7 +221,7 @@ class Metric:
         return -share if self.direction == "down" else share
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The words of one protocol. One that is not installed has none, and its verdicts speak for themselves."""
 
@@ -233,6 +235,8 @@ class Vocabulary:
     """What it asks; the prompts of these are part of a run's manifest."""
     groups: Mapping[str, Words] = field(default_factory=dict)
     """Words for the groups that items may stand in."""
+    one_for_all: str = ""
+    """Of several main metrics, the one that stands for them where only one can."""
     gravest: tuple[str, ...] = ()
     """Names of aspects, those first whose bad labels say most; others follow in their order."""
     sections: tuple[str, ...] = ()
@@ -269,9 +273,12 @@ class Vocabulary:
         return [(aspect.name, label) for aspect, label in self.kind_named(item.kind).labels(item)]
 
     def label(self, aspect: str, name: object) -> Label:
-        shown = (pair for kind in self.kinds for pair in kind.flagged.values())
-        flagged = next((label for of, label in shown if of == aspect and label.name == name), None)
-        return flagged or self.aspect(aspect).label(name)
+        flagged = (label for of, label in self.flagged() if of == aspect and label.name == name)
+        return next(flagged, None) or self.aspect(aspect).label(name)
+
+    def flagged(self) -> Iterator[tuple[str, Label]]:
+        """The labels that only a flag of an item gives, with the name of their aspect."""
+        return (shown for kind in self.kinds for shown in kind.flagged.values())
 
     def against(self, item: AnyItem) -> list[tuple[str, str]]:
         """The labels of an item that count against its sample."""
@@ -300,7 +307,7 @@ class Vocabulary:
     @property
     def main(self) -> str:
         """The metric that stands for all where only one can."""
-        return next((metric.name for metric in self.metrics if metric.main), "")
+        return self.one_for_all or next((metric.name for metric in self.metrics if metric.main), "")
 
     @property
     def scale(self) -> Scale:

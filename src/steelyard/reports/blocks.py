@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from steelyard.reports.model import Estimate, Scale
+from steelyard.protocols.vocabulary import Scale
+from steelyard.reports.model import Estimate
 from steelyard.stats import Interval
 
 Tone = Literal["good", "bad", "open", "plain"]
@@ -121,7 +122,7 @@ def number(value: float | None, scale: Scale) -> str:
     """A value as people read it: 83.3% of a ratio, 73.4 points, any other number as it is."""
     if value is None:
         return NOT_APPLICABLE
-    if scale == "ratio":
+    if scale in ("ratio", "binary"):
         return _one_decimal(value * 100, 0.0, 100.0) + "%"
     return _one_decimal(value, 0.0, 100.0) if scale == "points" else f"{value:.4g}"
 
@@ -137,7 +138,7 @@ def interval(ends: Interval | None, scale: Scale) -> str:
     if ends is None:
         return NOT_APPLICABLE
     low, high = (number(end, scale) for end in ends)
-    return f"{low.removesuffix('%')}–{high}" if scale != "number" else f"{low} … {high}"
+    return f"{low.removesuffix('%')}–{high}" if scale not in ("number", "count") else f"{low} … {high}"
 
 
 def estimate_cells(estimate: Estimate, scale: Scale) -> tuple[str, ...]:

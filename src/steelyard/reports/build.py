@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from bisect import insort
 from collections import Counter, defaultdict
@@ -12,27 +11,24 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from steelyard.errors import InputError
-from steelyard.records import AnyItem, Check, Language, RagSample, Sample, Usage, Verdict
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, UNJUDGED_LIST, Vocabulary, name_of
+from steelyard.records import AnyItem, Language, RagSample, Sample, Usage, Verdict
 from steelyard.reports.model import (
-    SCALES,
     UNUSABLE,
+    WITHIN,
     BadRow,
     LowSample,
     Report,
     RunFacts,
     RunFailure,
-    Scale,
     Telling,
     agreement_notes,
     remedy,
     why,
 )
 from steelyard.reports.tally import (
-    BANDED,
     GROUPS_PER_TAG,
-    KIND_OF_METRIC,
-    UNJUDGED_LIST,
-    WITHIN,
     AtomsTally,
     BandsTally,
     Bounded,
@@ -41,7 +37,6 @@ from steelyard.reports.tally import (
     DistributionTally,
     GroupTally,
     count_bounded,
-    labels_of,
 )
 from steelyard.reports.voices import RoutingTally, VotesTally
 from steelyard.stats import Cluster
@@ -54,42 +49,18 @@ LONGEST_TEXT = 300
 # A thousand samples settle what language the data is in; reading a million would only take longer.
 MOST_LANGUAGE_VOTES = 1000
 
-# Which labels pull a sample down, the most telling first.
-BAD = (
-    ("atom", "wrong"),
-    ("check", "0"),
-    ("criterion", "violated"),
-    ("key_point", "missing"),
-    ("support", "unsupported"),
-    ("on_topic", "off_topic"),
-    ("key_point", "partial"),
-    ("support", "partial"),
-    ("atom", "undetermined"),
-)
-
 
 class Low(NamedTuple):
     """A sample among the lowest, in the order they are listed."""
 
-    score: float
+    goodness: float
     minus_bad: int
     id: str
     metric: str
+    score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
     telling: Telling | None
-
-
-def main_score(verdict: Verdict) -> tuple[str, float] | None:
-    """The score that ranks samples: the composite or the weakest of the four, accuracy, CSR, or the first."""
-    known = {name: v for name, v in verdict.scores.items() if v is not None and math.isfinite(v)}
-    if verdict.protocol == "scorecard" and "composite" not in known:
-        ranked = [name for name in BANDED if name in known]
-        name = min(ranked, key=lambda metric: known[metric], default=None)
-    else:
-        fixed = {"atomic": "accuracy", "grounded": "accuracy", "dialogue": "csr", "scorecard": "composite"}
-        name = fixed.get(verdict.protocol, next(iter(known), None))
-    return (name, known[name]) if name in known else None
 
 
 def unjudged_code(reason: str) -> str:
@@ -104,7 +75,7 @@ def unjudged_reasons(verdict: Verdict) -> Iterator[str]:
     """Why each item of the verdict that has no label has none."""
     found = False
     for item in verdict.items:
-        if "unjudged" in (label for _, label in labels_of(item)):
+        if UNJUDGED in (label for _, label in words_of(verdict).labels_of(item)):
             found = True
             yield unjudged_code(item.reason)
     for flag in verdict.flags:
@@ -126,7 +97,7 @@ class ReportBuilder:
 
     def __init__(self, protocol: str, language: Language | None = None) -> None:
         self._protocol, self._language = protocol, language
-        self._scale: Scale = SCALES.get(protocol, "number")
+        self._words = told = vocabulary(protocol)
         self._statuses = Counter[str]()
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
@@ -134,16 +105,16 @@ class ReportBuilder:
         self._gaps = Counter[str]()
         self._within_tolerance = 0
         self._labels = defaultdict[str, Counter[str]](Counter)
-        self._all = GroupTally(self._scale)
-        self._distributions = DistributionTally(protocol, self._scale)
-        self._tags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
-        self._flags = Bounded(lambda: GroupTally(self._scale, GROUPS_PER_TAG))
-        self._atoms = AtomsTally() if protocol == "atomic" else None
-        self._checks = ChecksTally()
-        self._votes = VotesTally()
-        self._routing = RoutingTally()
-        self._bands = BandsTally() if protocol == "scorecard" else None
-        self._dialogue = DialogueTally() if protocol == "dialogue" else None
+        self._all = GroupTally(told)
+        self._distributions = DistributionTally(told)
+        self._tags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
+        self._flags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
+        self._atoms = AtomsTally() if "levels" in told.sections else None
+        self._checks = ChecksTally(told)
+        self._votes = VotesTally(told)
+        self._routing = RoutingTally(told)
+        self._bands = BandsTally(told.metrics)
+        self._dialogue = DialogueTally(told) if "turns" in told.sections else None
         self._worst: list[Low] = []
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
@@ -170,15 +141,14 @@ class ReportBuilder:
             count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
             self._within_tolerance += WITHIN in item.flags
-            for kind, label in labels_of(item):
+            for kind, label in self._words.labels_of(item):
                 self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
         self._votes.add(verdict)
         self._routing.add(verdict)
         if self._atoms:
             self._atoms.add(verdict, cluster)
-        if self._bands:
-            self._bands.add(verdict)
+        self._bands.add(verdict)
         if self._dialogue:
             self._dialogue.add(verdict)
         self._rank(verdict)
@@ -197,17 +167,17 @@ class ReportBuilder:
         return Report(
             protocol=self._protocol,
             language=language,
-            scale=self._scale,
+            scale=self._words.scale,
             judges=dict(self._judges),
             agreement=agreement_notes(self._judges, language),
             n=self._all.n,
             statuses={status: self._statuses[status] for status in ("judged", "partial", "failed")},
             scores=self._all.scores(),
             distributions=self._distributions.summary(),
-            labels={kind: in_wording_order(kind, counts) for kind, counts in self._labels.items()},
+            labels={kind: in_declared_order(self._words, kind, counts) for kind, counts in self._labels.items()},
             atoms=self._atoms.summary() if self._atoms else None,
             checks=self._checks.summary(),
-            bands=self._bands.summary(language) if self._bands else {},
+            bands=self._bands.summary(language),
             dialogue=self._dialogue.summary() if self._dialogue else None,
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
@@ -223,7 +193,7 @@ class ReportBuilder:
                     scores=low.scores,
                     flags=low.flags,
                     telling=low.telling,
-                    why=why(low.telling, low.flags, language),
+                    why=why(low.telling, low.flags, language, self._words),
                 )
                 for low in self._worst
             ),
@@ -265,19 +235,20 @@ class ReportBuilder:
         return language
 
     def _rank(self, verdict: Verdict) -> None:
-        main = main_score(verdict)
+        main = self._words.main_score(verdict.scores)
         # What has full marks is not among the worst, however short the list.
-        if main is None or main[1] == {"ratio": 1, "points": 100}.get(self._scale):
+        if main is None or main[1] == self._words.metric(main[0]).best:
             return
         metric, score = main
-        if len(self._worst) == MOST_LOW_SAMPLES and score > self._worst[-1].score:
+        goodness = self._words.metric(metric).goodness(score)
+        if len(self._worst) == MOST_LOW_SAMPLES and goodness > self._worst[-1].goodness:
             return
         bad = bad_labels(verdict)
-        rank = (score, -len(bad), verdict.id)
+        rank = (goodness, -len(bad), verdict.id)
         if len(self._worst) == MOST_LOW_SAMPLES and rank >= self._worst[-1][:3]:
             return
-        telling = most_telling(bad, telling_kind(verdict, metric))
-        low = Low(*rank, metric, dict(verdict.scores), shown_flags(verdict), telling)
+        telling = most_telling(verdict, metric)
+        low = Low(*rank, metric, score, dict(verdict.scores), shown_flags(verdict), telling)
         insort(self._worst, low, key=lambda entry: entry[:3])
         del self._worst[MOST_LOW_SAMPLES:]
 
@@ -290,9 +261,13 @@ def cluster_of(sample: Sample | None) -> Cluster | None:
     return int.from_bytes(blake2b(question, digest_size=8).digest())
 
 
-def in_wording_order(kind: str, counts: Mapping[str, int]) -> dict[str, int]:
-    """Every label of the kind, also those that never occurred."""
-    known = words("en")["label"].get(kind, {})
+def words_of(verdict: Verdict) -> Vocabulary:
+    return vocabulary(verdict.protocol)
+
+
+def in_declared_order(told: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """Every label of the aspect, also those that never occurred."""
+    known = [*told.aspect(aspect).names, UNJUDGED]
     return {label: counts.get(label, 0) for label in known} | {
         label: n for label, n in counts.items() if label not in known
     }
@@ -304,25 +279,21 @@ def shown_flags(verdict: Verdict) -> tuple[str, ...]:
 
 def bad_labels(verdict: Verdict) -> list[tuple[str, str, AnyItem]]:
     """Every label that counts against the sample, with its item."""
-    found = ((kind, label, item) for item in verdict.items for kind, label in labels_of(item))
-    return [entry for entry in found if entry[:2] in BAD]
+    told = words_of(verdict)
+    return [(*pair, item) for item in verdict.items for pair in told.against(item)]
 
 
-def telling_kind(verdict: Verdict, metric: str | None) -> str | None:
-    """The kind of label behind a metric, where several metrics read different ones."""
-    return KIND_OF_METRIC.get(metric or "") if verdict.protocol == "scorecard" else None
-
-
-def most_telling(bad: list[tuple[str, str, AnyItem]], preferred: str | None) -> Telling | None:
-    """The first item of the worst kind; in the scorecard, of the kind behind the weakest metric."""
+def most_telling(verdict: Verdict, metric: str | None = None) -> Telling | None:
+    """The first item with the gravest label; where a metric ranks the sample, among those that it is counted from."""
+    told, bad = words_of(verdict), bad_labels(verdict)
     if not bad:
         return None
-    order = {key: rank for rank, key in enumerate(BAD)}
-    kind, label, item = min(bad, key=lambda entry: (entry[0] != preferred, order[entry[:2]]))
+    preferred = told.metric(metric).reads if metric else ()
+    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, told.gravity(*entry[:2])))
     return Telling(
         kind=kind,
         label=label,
-        text=item.name if isinstance(item, Check) else item.text[:LONGEST_TEXT],
+        text=name_of(item) or item.text[:LONGEST_TEXT],
         reason=item.reason[:LONGEST_TEXT],
         more=sum(entry[:2] == (kind, label) for entry in bad) - 1,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from steelyard.protocols.vocabulary import Scale
 from steelyard.records import Language
 from steelyard.reports.blocks import (
     NOT_APPLICABLE,
@@ -25,6 +26,8 @@ from steelyard.reports.model import (
     Group,
     Report,
     agreement_notes,
+    check_told,
+    is_broken_down,
     named,
     routing_notes,
     self_judged_note,
@@ -48,6 +51,7 @@ class Page:
     def __init__(self, report: Report, *, brief: bool) -> None:
         self.report, self.brief = report, brief
         self.language: Language = report.language
+        self.words = report.words
 
     def say(self, key: str) -> str:
         return say(self.language, f"report.{key}")
@@ -56,7 +60,7 @@ class Page:
         return named(self.language, table, name)
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.named('protocol', self.report.protocol)}", 1)
+        yield Heading(f"{self.say('title')} · {self.words.told(self.language)}", 1)
         if self.report.failure:
             # The first thing to know; scores of nothing would only hide it.
             title, reason, remedy = self.report.failure.told(self.language)
@@ -106,25 +110,31 @@ class Page:
         numbers = (self.say(value), self.say("interval"), "n", self.say("n_null"), self.say("n_unjudged"))
         return Table((*first, *numbers), "l" * len(first) + NUMBERS, rows, grouped=len(first) > 1)
 
-    def _cells(self, estimate: Estimate) -> tuple[str, ...]:
-        return estimate_cells(estimate, self.report.scale)
+    def _cells(self, estimate: Estimate, scale: Scale = "ratio") -> tuple[str, ...]:
+        return estimate_cells(estimate, scale)
+
+    def _score_cells(self, metric: str, estimate: Estimate) -> tuple[str, ...]:
+        return self._metric(metric), *estimate_cells(estimate, self.report.scale_of(metric))
+
+    def _metric(self, name: str) -> str:
+        return self.words.metric_told(name, self.language)
 
     def _scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
         scores = self.report.scores
-        rows = tuple((self.named("metric", n), *self._cells(e)) for n, e in scores.items())
+        rows = tuple(self._score_cells(n, e) for n, e in scores.items())
         yield self._estimates((self.say("score"),), rows)
         yield Lines(tuple(line for n, e in scores.items() for line in self._meaning(n, e)), listed=True)
         notes = ("note_mean", "note_null") + (() if self.report.dialogue else ("note_shared",))
         yield Lines(tuple(map(self.say, notes)))
 
     def _meaning(self, name: str, estimate: Estimate) -> Iterator[str]:
-        metric = self.named("metric", name)
-        if explained := named(self.language, f"explain.{self.report.protocol}", name, ""):
+        metric = self._metric(name)
+        if explained := self.words.explained(name, self.language):
             yield metric + self.say("colon") + explained
         if name in self.report.bands and estimate.value is not None:
             band = band_of_score(int(estimate.value))
-            value = number(estimate.value, self.report.scale)
+            value = number(estimate.value, self.report.scale_of(name))
             yield f"{metric} {value}{self.say('colon')}{band_description(name, band, self.language)}"
 
     def _atoms(self) -> Iterator[Block]:
@@ -133,9 +143,10 @@ class Page:
             return
         yield Heading(self.say("levels"))
         labels = tuple(label.removeprefix("n_") for label in atoms.overall.counts)
+        graded = self.words.kinds[0].leading.name
         groups = {self.named("level", level): group for level, group in atoms.levels.items()}
         yield Table(
-            (self.say("level"), *(self.named("label.atom", label) for label in labels)),
+            (self.say("level"), *(self.words.label_told(graded, label, self.language) for label in labels)),
             "l" + "r" * len(labels),
             tuple(
                 (name, *map(str, group.counts.values()))
@@ -145,7 +156,7 @@ class Page:
         rows: list[Row] = []
         for level, group in {**atoms.levels, self.say("overall"): atoms.overall}.items():
             for name in ("accuracy", "accuracy_strict", "coverage"):
-                rows.append((level, self.named("metric", name), *self._cells(getattr(group, name))))
+                rows.append((level, self._metric(name), *self._cells(getattr(group, name))))
         yield self._estimates((self.say("level"), self.say("score")), tuple(rows), "value")
 
     def _checks(self) -> Iterator[Block]:
@@ -153,21 +164,21 @@ class Page:
             return
         yield Heading(self.say("checks"))
         rows = tuple(
-            (self.named("group", c.group), self.named("check", c.name), *self._cells(c.passed))
+            (self.words.group_told(c.group, self.language), check_told(self.report, c), *self._cells(c.passed))
             for c in self.report.checks
         )
-        yield self._estimates((self.say("group"), self.say("check")), rows, "passed")
+        yield self._estimates((self.say("group"), self.say("named_item")), rows, "passed")
 
     def _dialogue(self) -> Iterator[Block]:
         d = self.report.dialogue
         if d is None:
             return
-        yield Heading(self.say("dialogue"))
+        yield Heading(self.say("rates"))
         rates = {"csr": d.csr, "isr": d.isr, "ssr": d.ssr}
-        rows: list[Row] = [(self.named("metric", name), *self._cells(rate)) for name, rate in rates.items()]
+        rows: list[Row] = [(self._metric(name), *self._cells(rate)) for name, rate in rates.items()]
         rows.append((self.say("by_rule"), *self._cells(d.by_rule)))
         yield self._estimates((self.say("rate"),), tuple(rows), "value")
-        counts = (("undetermined", d.n_undetermined), ("vacuous", d.n_vacuous))
+        counts = (("n_open", d.n_undetermined), ("vacuous", d.n_vacuous))
         yield Lines(tuple(self._pair(key, str(n)) for key, n in counts))
         if d.by_type:
             yield Heading(self.say("by_type"), 3)
@@ -193,7 +204,7 @@ class Page:
         yield Heading(self.say(heading))
         shown = list(groups.items())[: BRIEF_GROUPS if self.brief else None]
         rows = tuple(
-            (self._other(name), self.named("metric", metric), *self._cells(estimate))
+            (self._other(name), *self._score_cells(metric, estimate))
             for name, group in shown
             for metric, estimate in group.scores.items()
         )
@@ -209,7 +220,7 @@ class Page:
             if not shown:
                 continue
             total = sum(line.n for line in lines)
-            yield Heading(self.say("bands") + self.say("colon") + self.named("metric", metric), 3)
+            yield Heading(self.say("bands") + self.say("colon") + self._metric(metric), 3)
             yield Table(
                 (self.say("band"), self.say("count"), self.say("share"), self.say("description")),
                 "rrrl",
@@ -217,14 +228,14 @@ class Page:
             )
 
     def _labels(self) -> Iterator[Block]:
-        # The tables of atoms and checks have said these already.
-        told = {"atom": self.report.atoms, "check": self.report.checks}
-        labels = {kind: counts for kind, counts in self.report.labels.items() if not told.get(kind)}
+        # The tables of levels and checks have said these already.
+        labels = {aspect: n for aspect, n in self.report.labels.items() if not is_broken_down(self.report, aspect)}
         if not labels:
             return
         yield Heading(self.say("labels"))
+        told, lang = self.words.kind_told, self.language
         rows = tuple(
-            (self.named("kind", kind), self.named(f"label.{kind}", label), str(n), share(n, sum(counts.values())))
+            (told(kind, lang), self.words.label_told(kind, label, lang), str(n), share(n, sum(counts.values())))
             for kind, counts in labels.items()
             for label, n in counts.items()
         )
@@ -263,16 +274,16 @@ class Page:
         if not self.report.worst:
             return
         metrics = {low.metric for low in self.report.worst}
-        ranked_by = self.say("colon") + self.named("metric", *metrics) if len(metrics) == 1 else ""
+        ranked_by = self.say("colon") + self._metric(*metrics) if len(metrics) == 1 else ""
         yield Heading(self.say("worst") + ranked_by)
         rows: list[Row] = []
         for low in self.report.worst[: BRIEF_LOW if self.brief else None]:
-            scores = score(low.main_score, self.report.scale)
+            scores = score(low.main_score, self.report.scale_of(low.metric))
             if self.brief and not ranked_by:
-                scores = f"{self.named('metric', low.metric)} {scores}"
+                scores = f"{self._metric(low.metric)} {scores}"
             elif not self.brief:
                 scores = self.say("comma").join(
-                    f"{self.named('metric', name)} {score(value, self.report.scale)}"
+                    f"{self._metric(name)} {score(value, self.report.scale_of(name))}"
                     for name, value in low.scores.items()
                 )
             why = one_line(low.why, BRIEF_WHY if self.brief else LONGEST_CELL)

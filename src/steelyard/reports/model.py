@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field
 
 from steelyard.agreement import summary
 from steelyard.families import families
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Scale, Vocabulary
 from steelyard.records import Language, Record, Usage
 from steelyard.stats import Interval
 from steelyard.wording import band_description, say, words
 
-Scale = Literal["ratio", "points", "number"]
-SCALES: dict[str, Scale] = {
-    "atomic": "ratio",
-    "grounded": "ratio",
-    "scorecard": "points",
-    "dialogue": "ratio",
-}
-BOUNDS: dict[Scale, Interval] = {
-    "ratio": (0.0, 1.0),
-    "points": (0.0, 100.0),
-    "number": (float("-inf"), float("inf")),
-}
+WITHIN = "within_tolerance"
 UNUSABLE = "unusable"
 """The reason of a run that ended because no ask to its judge could succeed."""
 OTHERS = "…"
@@ -257,6 +248,16 @@ class Report(Record):
     failure: RunFailure | None = Field(default=None, description="where the judge labelled nothing: why, what to do")
     manifest: dict[str, Any] | None
 
+    @property
+    def words(self) -> Vocabulary:
+        """What its protocol calls things."""
+        return vocabulary(self.protocol)
+
+    def scale_of(self, metric: str) -> Scale:
+        """The scale of the mean of a score; a protocol that is not installed has one for all."""
+        declared = (one.mean_scale for one in self.words.metrics if one.name == metric)
+        return next(declared, self.scale)
+
 
 def agreement_note(judge: str, language: Language) -> str:
     """How far this judge was found to agree with people, in a sentence; nothing for one that was not measured."""
@@ -287,7 +288,9 @@ def tolerance_note(report: Report) -> str:
     """How many statements are correct only by the tolerance, in a sentence; nothing where none is."""
     if not report.within_tolerance:
         return ""
-    correct = report.labels.get("atom", {}).get("correct", 0)
+    aspect = next((kind.leading for kind in report.words.kinds if WITHIN in kind.flagged), None)
+    good = (label.name for label in aspect.labels if label.tone == "good") if aspect else ()
+    correct = sum(report.labels.get(aspect.name, {}).get(name, 0) for name in good) if aspect else 0
     return say(report.language, "report.within_tolerance").format(n=report.within_tolerance, all=correct)
 
 
@@ -295,7 +298,7 @@ def votes_notes(report: Report) -> list[str]:
     """How far several judges, or repeats of one, agreed: a sentence for each kind of item."""
     return [
         say(report.language, "report.votes").format(
-            kind=named(report.language, "kind", kind),
+            kind=report.words.kind_told(kind, report.language),
             mean=f"{100 * votes.mean:.1f}%",
             unanimous=f"{100 * votes.unanimous / votes.n:.1f}%",
             n=votes.n,
@@ -318,7 +321,7 @@ def routing_notes(report: Report) -> list[str]:
     for kind, judges in report.routing.decided.items():
         total = sum(judges.values())
         parts = (told("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
-        lines.append(told("decided", kind=named(language, "kind", kind), parts=comma.join(parts)))
+        lines.append(told("decided", kind=report.words.kind_told(kind, language), parts=comma.join(parts)))
     for kind, found in report.routing.second_opinions.items():
         ends = ""
         if found.interval:
@@ -328,7 +331,7 @@ def routing_notes(report: Report) -> list[str]:
         lines.append(
             told(
                 "second_opinion",
-                kind=named(language, "kind", kind),
+                kind=report.words.kind_told(kind, language),
                 n=found.n,
                 agreed=found.agreed,
                 share=_percent(found.agreed, found.n),
@@ -353,6 +356,18 @@ def remedy(reason: str, language: Language) -> str:
     return named(language, "failure.remedy", reason, say(language, "failure.remedy.unknown"))
 
 
+def check_told(report: Report, check: CheckRate) -> str:
+    """What a named item is called."""
+    told = (report.words.name_told(kind.name, check.name, report.language) for kind in report.words.kinds)
+    return next(filter(None, told), check.name)
+
+
+def is_broken_down(report: Report, aspect: str) -> bool:
+    """Whether the tables of levels or of named items tell the labels of an aspect already."""
+    kind = report.words.kind_with(aspect)
+    return bool(kind and (report.checks if kind.identity == "name" else report.atoms))
+
+
 def reason_in(language: Language, reason: str) -> str:
     """A reason as people read it: codes are translated, a judge's own words stay as they are."""
     return named(language, "unjudged", reason, named(language, "flag", reason, reason))
@@ -362,13 +377,14 @@ def bracketed(language: Language, text: str) -> str:
     return say(language, "report.open") + text + say(language, "report.close")
 
 
-def why(telling: Telling | None, flags: tuple[str, ...], language: Language) -> str:
+def why(telling: Telling | None, flags: tuple[str, ...], language: Language, words: Vocabulary) -> str:
     """One line on why a sample scored low."""
     if telling is None:
         return named(language, "flag", flags[0]) if flags else ""
-    label = named(language, f"label.{telling.kind}", telling.label)
-    text = named(language, "check", telling.text) if telling.kind == "check" else telling.text
-    line = label + say(language, "report.colon") + text
+    label = words.label_told(telling.kind, telling.label, language)
+    kind = words.kind_with(telling.kind)
+    text = words.name_told(kind.name, telling.text, language) if kind else ""
+    line = label + say(language, "report.colon") + (text or telling.text)
     if telling.reason:
         line += bracketed(language, reason_in(language, telling.reason))
     if telling.more:
@@ -389,7 +405,9 @@ def in_language(report: Report, language: Language | None) -> Report:
         metric: tuple(described(metric, line.band, line.n, language) for line in lines)
         for metric, lines in report.bands.items()
     }
-    worst = tuple(low.model_copy(update={"why": why(low.telling, low.flags, language)}) for low in report.worst)
+    worst = tuple(
+        low.model_copy(update={"why": why(low.telling, low.flags, language, report.words)}) for low in report.worst
+    )
     changed: dict[str, Any] = {"language": language, "bands": bands, "worst": worst}
     changed["agreement"] = agreement_notes(report.judges, language)
     if report.failure:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from steelyard.protocols import vocabulary
 from steelyard.protocols.counts import shallow
+from steelyard.protocols.vocabulary import UNJUDGED, Kind, parts_of, turn_of
 from steelyard.records import (
     AnyItem,
     Atom,
-    Check,
     Criterion,
     DialogueSample,
     Evidence,
@@ -21,22 +22,18 @@ from steelyard.records import (
     Part,
     RagSample,
     Sample,
-    Sentence,
     Verdict,
 )
 from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
-from steelyard.reports.model import SCALES, agreement_notes, bracketed, named, reason_in
-from steelyard.reports.tally import is_open, is_yes_or_no, labels_of
+from steelyard.reports.model import agreement_notes, bracketed, named, reason_in
 from steelyard.scoring import band_of_score
-from steelyard.wording import band_description, say, words
+from steelyard.wording import band_description, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-GOOD = {"correct", "1", "on_topic", "supported", "covered", "satisfied", "valid", "from_background"}
-BAD = {"wrong", "0", "off_topic", "unsupported", "missing", "violated", "invalid", "outside"}
 HIGH, MIDDLE = 80, 50
 
 
@@ -55,7 +52,7 @@ def sample_markdown(verdict: Verdict, sample: Sample | None, language: Language)
 def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -> Iterator[Block]:
     """The sample as a page, in reading order."""
     view = SamplePage(verdict, language)
-    yield Heading(f"{named(language, 'protocol', verdict.protocol)} · {verdict.id}", 1)
+    yield Heading(f"{view.told.told(language)} · {verdict.id}", 1)
     yield view.summary(sample)
     yield from view.scores()
     yield from view.flags()
@@ -63,10 +60,7 @@ def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -
         yield from view.rag(sample)
     if verdict.notes.get("own_answer"):
         yield from view.quoted("own_answer", str(verdict.notes["own_answer"]))
-    yield from view.checks()
-    yield from view.key_points()
-    yield from view.sentences()
-    yield from view.atoms()
+    yield from view.items()
     yield from view.turns(sample if isinstance(sample, DialogueSample) else None)
 
 
@@ -81,15 +75,15 @@ class SamplePage:
     """What is said about one sample, in one language; every form of it asks here."""
 
     def __init__(self, verdict: Verdict, language: Language) -> None:
-        self.verdict, self.language = verdict, language
+        self.verdict, self.language, self.told = verdict, language, vocabulary(verdict.protocol)
 
     def say(self, key: str) -> str:
         return say(self.language, f"sample.{key}")
 
     def label(self, kind: str, label: object) -> Toned:
-        name = str(label)
-        tone: Tone = "good" if name in GOOD else "bad" if name in BAD else "open"
-        return Toned(named(self.language, f"label.{kind}", name), tone)
+        found = self.told.label(kind, str(label))
+        tone: Tone = "good" if found.tone == "good" else "bad" if found.tone == "bad" else "open"
+        return Toned(found.words.said(self.language) or found.name, tone)
 
     def fact(self, key: str, text: str) -> tuple[tuple[str, str], ...]:
         """A named line, left out where there is nothing to say."""
@@ -107,9 +101,11 @@ class SamplePage:
         """Which judge of a routed one gave the label, and what the second said where it was asked too."""
         facts = self.fact("judge", item.judge or "")
         if second := item.second_opinion:
-            kind = "part" if isinstance(item, Part) else "support" if isinstance(item, Sentence) else item.kind
+            of_parts = (kind.parts for kind in self.told.kinds if kind.parts)
+            aspect = next(of_parts) if isinstance(item, Part) else self.told.kind_of(item).leading
+            label = self.told.label_told(aspect.name, str(second.label), self.language)
             # A judge may be called anything, also `{label}`.
-            parts = {"{judge}": second.judge, "{label}": named(self.language, f"label.{kind}", str(second.label))}
+            parts = {"{judge}": second.judge, "{label}": label}
             told = re.sub(r"{\w+}", lambda found: parts[found[0]], self.say("second_opinion_told"))
             facts += self.fact("second_opinion", told)
         return facts
@@ -118,8 +114,9 @@ class SamplePage:
         """How many of several judges gave the labels, what they were before a second pass, and the item's flags."""
         voted = item.confidence is not None and item.confidence_kind == "votes"
         votes = f"{100 * item.confidence:.0f}%" if voted and item.confidence is not None else ""
+        names = {aspect.field: aspect.name for aspect in self.told.kind_of(item).aspects}
         first = say(self.language, "report.comma").join(
-            named(self.language, f"label.{item.kind if field == 'label' else field}", str(label))
+            self.told.label_told(names.get(field, field), str(label), self.language)
             for field, label in (item.first or {}).items()
         )
         return self.fact("votes", votes) + self.fact("first", first) + self.flagged(item.flags)
@@ -156,25 +153,24 @@ class SamplePage:
 
     def score_rows(self) -> Iterator[tuple[str, str, str]]:
         """Each score: its name, its value, and what the value means."""
-        protocol, scale = self.verdict.protocol, SCALES.get(self.verdict.protocol, "number")
         for name, value in self.verdict.scores.items():
-            meaning = named(self.language, f"explain.{protocol}", name, "")
-            if protocol == "scorecard" and value is not None and name in words(self.language)["band"]:
+            metric, meaning = self.told.metric(name), self.told.explained(name, self.language)
+            if metric.banded and value is not None:
                 meaning = band_description(name, band_of_score(int(value)), self.language)
             if value is None:
-                unjudged = is_open(name, self.verdict)
+                unjudged = self.told.is_open(name, self.verdict)
                 meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
             # One sample's yes or no is a 1 or a 0, not a percentage.
-            shown = score(value, "points" if is_yes_or_no(protocol, name) else scale)
-            yield named(self.language, "metric", name), shown, meaning
+            shown = score(value, "points" if metric.scale == "binary" else metric.scale)
+            yield self.told.metric_told(name, self.language), shown, meaning
 
     def scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
         header = (say(self.language, f"report.{key}") for key in ("score", "value", "meaning"))
         yield Table(tuple(header), "lrl", tuple(self.score_rows()))
-        if self.verdict.protocol == "scorecard":
+        if "reasoning" in self.told.sections:
             yield Heading(self.say("reasoning"), 3)
-            yield Lines(tuple(scorecard_reasoning(self.verdict, self.language).split("\n")))
+            yield Lines(tuple(coverage_reasoning(self.verdict, self.language).split("\n")))
 
     def flags(self) -> Iterator[Block]:
         if self.verdict.flags:
@@ -224,133 +220,111 @@ class SamplePage:
         parts = {"{claimed}": claimed, "{stated}": stated, "{kind}": kind}
         return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], told))
 
-    def atoms(self) -> Iterator[Block]:
-        atoms = [item for item in self.verdict.items if isinstance(item, Atom)]
-        if atoms:
-            yield Heading(self.say("atoms"))
-        for atom in atoms:
-            level = (Toned(named(self.language, "level", str(atom.level))),) if atom.level else ()
-            cause = (Toned(self.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
-            yield Entry(
-                atom.id,
-                atom.text,
-                (self.label("atom", atom.label), *level, *cause),
-                self.reason(atom.reason)
-                + self.reason(atom.level_reason, "level_reason")
-                + self.evidence(atom.evidence)
-                + self.difference(atom)
-                + self.beside(atom),
-            )
+    def items(self) -> Iterator[Block]:
+        """The items that belong to no turn, kind by kind."""
+        found = [item for item in self.verdict.items if not turn_of(item)]
+        names = dict.fromkeys((*(kind.name for kind in self.told.kinds), *(item.kind for item in found)))
+        for name in names:
+            of_kind = [item for item in found if item.kind == name]
+            for group, members in groupby(of_kind, key=lambda item: getattr(item, "group", "")):
+                title = self.told.kind_told(name, self.language)
+                about = say(self.language, "report.colon") + self.told.group_told(group, self.language) if group else ""
+                yield Heading(title + about)
+                if any(getattr(item, "keypoints_source", "") == "derived" for item in of_kind):
+                    yield Lines((self.say("key_points_derived"),))
+                yield from map(self.entry, members)
 
-    def checks(self) -> Iterator[Block]:
-        checks = [item for item in self.verdict.items if isinstance(item, Check)]
-        for group, members in groupby(checks, key=lambda check: check.group):
-            group_name = named(self.language, "group", group)
-            yield Heading(self.say("checks") + say(self.language, "report.colon") + group_name)
-            for check in members:
-                parts = tuple(
-                    (
-                        f"{self.label('part', part.label).text} {confidence_text(part)}".strip()
-                        + say(self.language, "report.colon"),
-                        part.text
-                        + (bracketed(self.language, reason_in(self.language, part.reason)) if part.reason else ""),
-                    )
-                    for part in check.parts
-                )
-                yield Entry(
-                    check.id,
-                    named(self.language, "check", check.name, check.text),
-                    (self.label("check", check.label),),
-                    self.reason(check.reason) + parts + self.beside(check),
-                )
+    def entry(self, item: AnyItem) -> Entry:
+        """One item with its labels and all that is known about it."""
+        kind = self.told.kind_of(item)
+        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.labels(item))
+        text = self.told.item_told(item, self.language)
+        further: tuple[Toned, ...] = ()
+        facts = self.reason(item.reason)
+        match item:
+            case Atom():
+                further = (Toned(named(self.language, "level", str(item.level))),) if item.level else ()
+                if item.causal_of is not None:
+                    further += (Toned(self.say("causal_of").format(n=item.causal_of)),)
+                facts += self.reason(item.level_reason, "level_reason")
+                facts += self.evidence(item.evidence) + self.difference(item)
+            case KeyPoint():
+                further = (Toned(named(self.language, "depth", item.depth)),) if item.depth else ()
+            case Criterion():
+                facts = self._of_criterion(item)
+            case _:
+                facts += self._of_parts(kind, item) + self.evidence(getattr(item, "evidence", None))
+        return Entry(item.id, text, labels + further, facts + self.beside(item))
 
-    def sentences(self) -> Iterator[Block]:
-        found = [item for item in self.verdict.items if isinstance(item, Sentence)]
-        if found:
-            yield Heading(self.say("sentences"))
-        for sentence in found:
-            yield Entry(
-                sentence.id,
-                sentence.text,
-                tuple(self.label(kind, label) for kind, label in labels_of(sentence)),
-                self.reason(sentence.reason) + self.evidence(sentence.evidence) + self.beside(sentence),
+    def _of_parts(self, kind: Kind, item: AnyItem) -> tuple[tuple[str, str], ...]:
+        colon = say(self.language, "report.colon")
+        return tuple(
+            (
+                f"{self.label(kind.parts.name, part.label).text} {confidence_text(part)}".strip() + colon,
+                part.text + (bracketed(self.language, reason_in(self.language, part.reason)) if part.reason else ""),
             )
-
-    def key_points(self) -> Iterator[Block]:
-        found = [item for item in self.verdict.items if isinstance(item, KeyPoint)]
-        if found:
-            yield Heading(self.say("key_points"))
-            if any(point.keypoints_source == "derived" for point in found):
-                yield Lines((self.say("key_points_derived"),))
-        for point in found:
-            depth = (Toned(named(self.language, "depth", point.depth)),) if point.depth else ()
-            yield Entry(
-                point.id,
-                point.text,
-                (self.label("key_point", point.label), *depth),
-                self.reason(point.reason) + self.beside(point),
-            )
+            for part in parts_of(item)
+            if kind.parts
+        )
 
     def turns(self, sample: DialogueSample | None) -> Iterator[Block]:
-        criteria = [item for item in self.verdict.items if isinstance(item, Criterion)]
+        found = [item for item in self.verdict.items if turn_of(item)]
         if sample:
             yield from self.quoted("system_prompt", sample.system_prompt)
         given = range(1, len(sample.turns) + 1) if sample else ()
-        for number in sorted({*given, *(c.turn for c in criteria)}):
-            of_turn = [c for c in criteria if c.turn == number]
+        for number in sorted({*given, *(turn_of(item) or 0 for item in found)}):
+            of_turn = [item for item in found if turn_of(item) == number]
             yield Heading(self.say("turn").format(n=number))
             if sample and number in given:
                 yield Passage(sample.turns[number - 1].prompt, self.say("prompt"))
                 yield Passage(sample.turns[number - 1].answer, self.say("answer"))
             if not of_turn:
                 yield Lines((self.say("no_criteria"),))
-            yield from map(self.criterion, of_turn)
+            yield from map(self.entry, of_turn)
 
-    def criterion(self, c: Criterion) -> Entry:
+    def _of_criterion(self, c: Criterion) -> tuple[tuple[str, str], ...]:
         mark = self.say("verified" if c.quote_verified else "unverified")
         quote = c.quote + bracketed(self.language, mark) if c.quote else ""
         decided = self.fact("decided_by", named(self.language, "decided_by", c.decided_by))
-        return Entry(
-            c.id,
-            c.text,
-            (self.label("criterion", c.label), self.label("validity", c.validity)),
+        return (
             self.fact("place", c.place)
             + self.fact("basis", quote)
-            + self.reason(c.validity_reason, "validity")
+            + self.reason(c.validity_reason, "validity_reason")
             + (self.reason(c.reason) if c.reason != c.validity_reason else ())
-            + (decided if c.label != "unjudged" else ())
-            + self.beside(c),
+            + (decided if c.label != UNJUDGED else ())
         )
 
 
-# --- the scorecard's reasoning ---------------------------------------------------------------------
+# --- the reasoning behind coverage -----------------------------------------------------------------
 
 
-def scorecard_reasoning(verdict: Verdict, language: Language) -> str:
+def coverage_reasoning(verdict: Verdict, language: Language) -> str:
     """Hit, partial and missing points, the depth of each, and one summary in a human tone at the end."""
     points = [item for item in verdict.items if isinstance(item, KeyPoint)]
     lines = [] if points else [say(language, "reasoning.no_points")]
-    groups = {"covered": "hit", "partial": "partial", "missing": "missing", "unjudged": "unjudged"}
-    for label, key in groups.items():
-        of_label = [point for point in points if point.label == label]
-        if points and (of_label or label != "unjudged"):
-            lines.append(say(language, f"reasoning.{key}").format(n=len(of_label)) + _list(of_label, language))
-    return "\n".join([*lines, _summary(verdict, points, language)]).strip()
+    told = vocabulary(verdict.protocol)
+    tones = {point.id: told.kind_of(point).leading.label(point.label).tone for point in points}
+    for tone, key in {"good": "hit", "half": "partly", "bad": "left_out", "open": "open"}.items():
+        of_tone = [point for point in points if tones[point.id] == tone]
+        if points and (of_tone or tone != "open"):
+            lines.append(say(language, f"reasoning.{key}").format(n=len(of_tone)) + _list(of_tone, tone, language))
+    covered = sum(tone == "good" for tone in tones.values())
+    return "\n".join([*lines, _summary(verdict, points, covered, language)]).strip()
 
 
-def _list(points: Sequence[KeyPoint], language: Language) -> str:
+def _list(points: Sequence[KeyPoint], tone: str, language: Language) -> str:
     colon = say(language, "report.colon")
     if not points:
         return colon + say(language, "reasoning.none")
     mark = "; " if language == "en" else "；"
-    return colon + mark.join(_point(point, language) for point in points)
+    return colon + mark.join(_point(point, tone, language) for point in points)
 
 
-def _point(point: KeyPoint, language: Language) -> str:
+def _point(point: KeyPoint, tone: str, language: Language) -> str:
     about = []
     if point.depth:
         about.append(say(language, "reasoning.depth").format(depth=named(language, "depth", point.depth)))
-    elif point.label in ("covered", "partial"):
+    elif tone in ("good", "half"):
         about.append(say(language, "reasoning.depth_unknown"))
     if point.reason:
         about.append(reason_in(language, point.reason))
@@ -358,7 +332,7 @@ def _point(point: KeyPoint, language: Language) -> str:
     return text + bracketed(language, " ".join(" · ".join(about).split())) if about else text
 
 
-def _summary(verdict: Verdict, points: Sequence[KeyPoint], language: Language) -> str:
+def _summary(verdict: Verdict, points: Sequence[KeyPoint], covered: int, language: Language) -> str:
     """The judge's own summary; without one, a sentence that follows from the counts."""
     given = " ".join(str(verdict.notes.get("summary") or "").split())
     if given or not points:
@@ -369,5 +343,4 @@ def _summary(verdict: Verdict, points: Sequence[KeyPoint], language: Language) -
     key = "high" if completeness >= HIGH else "middle" if completeness >= MIDDLE else "low"
     if shallow(points) and key != "low":
         key = "shallow"
-    covered = sum(point.label == "covered" for point in points)
     return say(language, f"reasoning.summary_{key}").format(covered=covered, total=len(points))

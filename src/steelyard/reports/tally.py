@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
-from steelyard.records import AnyItem, Atom, Check, Criterion, Language, Sentence, Verdict
+from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
+from steelyard.records import Atom, Criterion, Language, Verdict
 from steelyard.reports.model import (
-    BOUNDS,
     OTHERS,
     AtomGroup,
     AtomSummary,
@@ -21,65 +21,14 @@ from steelyard.reports.model import (
     DialogueSummary,
     Estimate,
     Group,
-    Scale,
     TurnSummary,
     described,
 )
 from steelyard.scoring import band_of_score
-from steelyard.stats import GROUPS, Cluster, Mean, Ratio
+from steelyard.stats import GROUPS, Cluster, Interval, Mean, Ratio
 
 MOST_GROUPS = 100
 GROUPS_PER_TAG = 512
-BANDED = ("relevance", "completeness", "accuracy", "faithfulness")
-REPEATED_CHECK = ("truthfulness", "not_fallback")
-WITHIN = "within_tolerance"
-UNJUDGED_LIST = "unjudged:"
-"""Protocols flag a whole list that could not be had as `unjudged:LIST:REASON`."""
-
-
-def labels_of(item: AnyItem) -> tuple[tuple[str, str], ...]:
-    """Every label an item carries, with the name of its kind in the wording."""
-    if isinstance(item, Sentence):
-        topic = () if item.on_topic is None else (("on_topic", item.on_topic),)
-        return *topic, ("support", item.support)
-    if isinstance(item, Criterion):
-        return ("criterion", item.label), ("validity", item.validity)
-    return ((item.kind, str(getattr(item, "label", "unjudged"))),)
-
-
-# --- which null scores are open rather than not applicable -----------------------------------------
-
-LISTS = {
-    "relevance": "sentences",
-    "completeness": "key_points",
-    "accuracy": "atoms",
-    "accuracy_strict": "atoms",
-    "coverage": "atoms",
-    "fallback": "fallback",
-    "faithfulness": "sentences",
-    "faithfulness_soft": "sentences",
-}
-
-KIND_OF_METRIC = {
-    "relevance": "on_topic",
-    "completeness": "key_point",
-    "accuracy": "atom",
-    "faithfulness": "support",
-    "faithfulness_soft": "support",
-}
-
-
-def is_open(name: str, verdict: Verdict) -> bool:
-    """Whether a null score is unjudged (something that it needs has no label) or simply does not apply."""
-    if verdict.status == "failed" or verdict.protocol == "grounded" or name == "fallback":
-        return True
-    if any(flag.startswith(f"{UNJUDGED_LIST}{LISTS.get(name)}:") for flag in verdict.flags):
-        return True
-    # Each metric of the scorecard reads one kind of label; elsewhere any open one leaves a score open.
-    read = KIND_OF_METRIC.get(name) if verdict.protocol == "scorecard" else None
-    return any(
-        label == "unjudged" and read in (None, kind) for item in verdict.items for kind, label in labels_of(item)
-    )
 
 
 # --- means of scores -------------------------------------------------------------------------------
@@ -88,8 +37,8 @@ def is_open(name: str, verdict: Verdict) -> bool:
 class ScoreTally:
     """One score over many samples."""
 
-    def __init__(self, scale: Scale = "ratio", groups: int = GROUPS) -> None:
-        low, high = BOUNDS[scale]
+    def __init__(self, bounds: Interval = BOUNDS["ratio"], groups: int = GROUPS) -> None:
+        low, high = bounds
         self.mean = Mean(low=low, high=high, groups=groups)
         self.n_null = self.n_unjudged = 0
 
@@ -107,19 +56,19 @@ class ScoreTally:
 class GroupTally:
     """The scores of a group of samples."""
 
-    def __init__(self, scale: Scale, groups: int = GROUPS) -> None:
+    def __init__(self, words: Vocabulary, groups: int = GROUPS) -> None:
         self.n = 0
-        self._scale, self._groups = scale, groups
+        self._words, self._groups = words, groups
         self._scores: dict[str, ScoreTally] = {}
 
     def add(self, verdict: Verdict, cluster: Cluster | None) -> None:
         self.n += 1
         for name, value in verdict.scores.items():
             if (score := self._scores.get(name)) is None:
-                score = self._scores[name] = ScoreTally(self._scale, self._groups)
+                score = self._scores[name] = ScoreTally(self._words.metric(name).bounds, self._groups)
             if value is not None and math.isfinite(value):
                 score.mean.add(value, cluster)
-            elif value is not None or is_open(name, verdict):
+            elif value is not None or self._words.is_open(name, verdict):
                 score.n_unjudged += 1
             else:
                 score.n_null += 1
@@ -230,19 +179,26 @@ class AtomsTally:
 
 
 class ChecksTally:
-    def __init__(self) -> None:
+    """How often items of a name passed, per group."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
         self._rates: dict[tuple[str, str], ScoreTally] = {}
 
     def add(self, verdict: Verdict, cluster: Cluster | None) -> None:
-        for check in verdict.items:
-            if not isinstance(check, Check):
+        for item in verdict.items:
+            if not (name := name_of(item)):
                 continue
-            if (rate := self._rates.get((check.group, check.name))) is None:
-                rate = self._rates[check.group, check.name] = ScoreTally()
-            if check.label == "unjudged":
+            place = getattr(item, "group", ""), name
+            if (rate := self._rates.get(place)) is None:
+                rate = self._rates[place] = ScoreTally()
+            _, label = self._words.kind_of(item).shown(item)
+            if label.name == UNJUDGED:
                 rate.n_unjudged += 1
+            elif label.tone in ("good", "bad"):
+                rate.mean.add(label.tone == "good", cluster)
             else:
-                rate.mean.add(check.label, cluster)
+                rate.n_null += 1
 
     def summary(self) -> tuple[CheckRate, ...]:
         return tuple(
@@ -251,8 +207,8 @@ class ChecksTally:
 
 
 class BandsTally:
-    def __init__(self) -> None:
-        self._counts = {metric: [0] * 10 for metric in BANDED}
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._counts = {metric.name: [0] * 10 for metric in metrics if metric.banded}
 
     def add(self, verdict: Verdict) -> None:
         for metric, counts in self._counts.items():
@@ -268,42 +224,42 @@ class BandsTally:
 
 
 class DistributionTally:
-    """How the scores of all samples spread: ten steps of the scale, or two for a score that is a yes or a no."""
+    """How the scores of all samples spread: ten steps of the scale, or two for a score that is a yes or a no. A score
+    without two ends has no steps."""
 
-    def __init__(self, protocol: str, scale: Scale) -> None:
-        self._protocol, (self._low, self._high) = protocol, BOUNDS[scale]
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
         self._counts: dict[str, list[int]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        if not math.isfinite(self._high):
-            return
         for name, value in verdict.scores.items():
-            counts = self._counts.setdefault(name, [0] * (2 if is_yes_or_no(self._protocol, name) else 10))
-            if value is not None and self._low <= value <= self._high:
-                share = (value - self._low) / (self._high - self._low)
+            metric = self._words.metric(name)
+            low, high = metric.bounds
+            if not math.isfinite(high - low):
+                continue
+            counts = self._counts.setdefault(name, [0] * (2 if metric.scale == "binary" else 10))
+            if value is not None and low <= value <= high:
+                share = (value - low) / (high - low)
                 # 0.3 * 10 is 3 and a little less; the tiny addition keeps round tenths in their own step.
                 counts[min(int(share * len(counts) + 1e-9), len(counts) - 1)] += 1
 
     def summary(self) -> dict[str, tuple[Bin, ...]]:
         return {
             name: tuple(
-                Bin(low=self._edge(n, counts), high=self._edge(n + 1, counts), n=count)
+                Bin(low=self._edge(name, n, counts), high=self._edge(name, n + 1, counts), n=count)
                 for n, count in enumerate(counts)
             )
             for name, counts in self._counts.items()
         }
 
-    def _edge(self, n: int, counts: list[int]) -> float:
-        return self._low + (self._high - self._low) * n / len(counts)
-
-
-def is_yes_or_no(protocol: str, score: str) -> bool:
-    """Whether one sample's score can only be 0 or 1."""
-    return protocol == "grounded" or score == "fallback"
+    def _edge(self, name: str, n: int, counts: list[int]) -> float:
+        low, high = self._words.metric(name).bounds
+        return low + (high - low) * n / len(counts)
 
 
 class DialogueTally:
-    def __init__(self) -> None:
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
         self._csr, self._isr, self._ssr = RateTally(), RateTally(), RateTally()
         self._types = Bounded(RateTally)
         self._turns = Bounded(lambda: (RateTally(), ScoreTally()))
@@ -314,7 +270,7 @@ class DialogueTally:
         # The dialogue is the cluster everywhere, and each comes once: no key is needed to keep it together.
         criteria = sorted((i for i in verdict.items if isinstance(i, Criterion)), key=lambda c: c.turn)
         rates = turn_rates(criteria)
-        _add_criteria(self._csr, criteria)
+        self._add_criteria(self._csr, criteria)
         null = unjudged = 0
         for turn, group in groupby(criteria, key=lambda c: c.turn):
             of_turn = list(group)
@@ -322,20 +278,30 @@ class DialogueTally:
             satisfied = turn_satisfied(of_turn)
             if satisfied is not None:
                 isr.mean.add(satisfied)
-            elif any(c.label == "unjudged" for c in of_turn):
+            elif any(c.label == UNJUDGED for c in of_turn):
                 unjudged, isr.n_unjudged = unjudged + 1, isr.n_unjudged + 1
             else:
                 null, isr.n_null = null + 1, isr.n_null + 1
-            _add_criteria(csr, of_turn)
+            self._add_criteria(csr, of_turn)
         self._isr.add(rates.full_turns, rates.known_turns, null=null, unjudged=unjudged)
         self._ssr.add(rates.leading_turns, rates.known_turns, null=null, unjudged=unjudged)
         for kind in sorted({c.type or "" for c in criteria}):
-            _add_criteria(self._types[kind], [c for c in criteria if (c.type or "") == kind])
-        known = [c for c in criteria if c.label != "unjudged"]
+            self._add_criteria(self._types[kind], [c for c in criteria if (c.type or "") == kind])
+        known = [c for c in criteria if c.label != UNJUDGED]
         by_rule = sum(c.decided_by == "rule" for c in known)
         self._rule.add(by_rule, len(known), unjudged=len(criteria) - len(known))
-        self._undetermined += sum(c.label == "undetermined" for c in criteria)
+        self._undetermined += self._tones(criteria)["open"]
         self._vacuous += sum("vacuous" in c.flags for c in criteria)
+
+    def _tones(self, criteria: Iterable[Criterion]) -> Counter[str]:
+        """How many have a label of which tone; those without a label under its name."""
+        shown = (self._words.kind_of(c).leading.label(c.label) for c in criteria)
+        return Counter(label.name if label.name == UNJUDGED else label.tone for label in shown)
+
+    def _add_criteria(self, rate: RateTally, criteria: Iterable[Criterion]) -> None:
+        tones = self._tones(criteria)
+        good, bad = tones["good"], tones["bad"]
+        rate.add(good, good + bad, null=tones["open"], unjudged=tones[UNJUDGED])
 
     def summary(self) -> DialogueSummary:
         return DialogueSummary(
@@ -350,13 +316,3 @@ class DialogueTally:
             n_undetermined=self._undetermined,
             n_vacuous=self._vacuous,
         )
-
-
-def _add_criteria(rate: RateTally, criteria: Iterable[Criterion]) -> None:
-    labels = Counter(c.label for c in criteria)
-    rate.add(
-        labels["satisfied"],
-        labels["satisfied"] + labels["violated"],
-        null=labels["undetermined"],
-        unjudged=labels["unjudged"],
-    )

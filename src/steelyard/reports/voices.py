@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from steelyard.records import AnyItem, Check, Part, Verdict
+from steelyard.protocols.vocabulary import Vocabulary, name_of, parts_of
+from steelyard.records import AnyItem, Part, Verdict
 from steelyard.reports.model import Routing, Saved, SecondOpinions, Votes
-from steelyard.reports.tally import REPEATED_CHECK, count_bounded
+from steelyard.reports.tally import count_bounded
 from steelyard.stats.intervals import wilson
 
 
 class VotesTally:
-    """How far judges agreed, by kind of item. The two fallback checks of `grounded` are one fact."""
+    """How far judges agreed, by kind of item."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
         self._shares: dict[str, list[float]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        for item in verdict.items:
-            voted = item.confidence is not None and item.confidence_kind == "votes"
-            if (
-                not voted
-                or item.confidence is None
-                or (isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK)
-            ):
+        for item in facts(verdict, self._words):
+            if item.confidence is None or item.confidence_kind != "votes":
                 continue
             sums = self._shares.setdefault(item.kind, [0, 0.0, 0, 0])
             sums[0] += 1
@@ -43,18 +40,17 @@ class VotesTally:
 class RoutingTally:
     """Which judge of a routed one gave how many labels, and how far the second agrees where it was asked too."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
         self._decided: dict[str, Counter[str]] = {}
         self._opinions: dict[str, Counter[bool]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        for item in verdict.items:
-            if _is_repeated(item):
-                continue
-            if isinstance(item, Check) and item.parts:
-                for part in item.parts:
-                    self._count("part", part)
-            else:
+        for item in facts(verdict, self._words):
+            parts, of = parts_of(item), self._words.kind_of(item).parts
+            for part in parts:
+                self._count(of.name if of else item.kind, part)
+            if not parts:
                 self._count(item.kind, item)
 
     def _count(self, kind: str, item: AnyItem | Part) -> None:
@@ -78,6 +74,11 @@ class RoutingTally:
         )
 
 
-def _is_repeated(item: AnyItem) -> bool:
-    """The two fallback checks of `grounded` are one fact."""
-    return isinstance(item, Check) and (item.group, item.name) == REPEATED_CHECK
+def facts(verdict: Verdict, words: Vocabulary) -> Iterator[AnyItem]:
+    """The items of a verdict; of those that are one fact in several groups, the first."""
+    seen: set[tuple[str, str]] = set()
+    for item in verdict.items:
+        place = item.kind, name_of(item)
+        if not (words.kind_of(item).once and place in seen):
+            seen.add(place)
+            yield item

@@ -32,6 +32,10 @@ READERS: dict[str, Callable[[str], list[Reading]]] = {
 }
 
 
+DIALOGUE = "dialogue"
+"""The protocol whose transcript has two forms of its own, report 1 and report 2."""
+
+
 def render(verdict: Verdict, form: Form = "text") -> str:
     """The verdict in its protocol's form; `dialogue` also has `json` (report 1) and `markdown` (report 2)."""
     writer = WRITERS.get((verdict.protocol, form))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steelyard.protocols.counts import grounded_scores
+from steelyard.protocols.grounded import CHECK
 from steelyard.records import Check, Verdict
 from steelyard.transcripts.grounded_reader import (
     IDS,
@@ -33,7 +34,6 @@ from steelyard.transcripts.lines import (
     with_flags,
 )
 from steelyard.transcripts.tables import readers_of, rules_of
-from steelyard.wording import say
 
 # --- writing ---------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ def _check_lines(number: int, check: Check) -> Iterator[str]:
 
 
 def _default_text(name: str) -> str:
-    return say("zh-Hans", f"check.{name}")
+    return CHECK.names[name].said("zh-Hans")
 
 
 # --- reading ---------------------------------------------------------------------------------------

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 from starlette.datastructures import ImmutableMultiDict
 
 from steelyard.labelling import Stratify, asked_slots, candidates, draw
-from steelyard.labels import HumanLabel, allowed, digest
+from steelyard.labels import HumanLabel, digest
+from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, segments
@@ -19,7 +19,6 @@ from steelyard.reports.model import named
 from steelyard.slots import Slot
 
 Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
-KINDS = ("atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback")
 # Nobody labels against a text that takes an hour to read.
 LONGEST_SHOWN = 60_000
 
@@ -30,7 +29,7 @@ class Plan(Record):
     n: int = Field(default=50, ge=0, le=1_000_000)
     seed: int = Field(default=0, ge=0, le=2**31)
     stratify: Stratify | None = None
-    kind: tuple[Literal["atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback"], ...]
+    kind: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...]
     policy: str = Field(default="1", min_length=1, max_length=100)
 
     @classmethod
@@ -120,22 +119,22 @@ def seen(task: Task, slot: Slot, sample: Sample) -> str:
     return hashlib.sha256("\0".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
+def item_of(task: Task, slot: Slot, sample: Sample, told: Vocabulary, language: Language) -> Item:
     """What is shown of a task. Made from the sample and the item's own words alone."""
-    say = partial(named, language)
-    _, _, check = slot.task.partition("check.")
+    aspect, kind = told.aspect(task.kind), told.kind_with(task.kind)
+    _, _, name = slot.task.partition(".")
     choices = tuple(
-        Choice(key=str(number), label=label, text=say(f"label.{task.kind}", label))
-        for number, label in enumerate(allowed(task.kind), start=1)
+        Choice(key=str(number), label=label, text=told.label_told(task.kind, label, language))
+        for number, label in enumerate(slot.choices, start=1)
     )
     shown = Item(
         sample=task.sample,
         kind=task.kind,
         turn=task.turn,
         item=task.item,
-        name=say("viewer.label.kind", task.kind),
-        ask=say("viewer.label.ask", task.kind),
-        text=named(language, "check", check, slot.text) if check else slot.text,
+        name=told.one_told(task.kind, language),
+        ask=aspect.ask.said(language),
+        text=(told.name_told(kind.name, name, language) if kind else "") or slot.text,
         choices=choices,
         question=None,
         answer=None,
@@ -144,21 +143,21 @@ def item_of(task: Task, slot: Slot, sample: Sample, language: Language) -> Item:
     )
     match sample:
         case RagSample():
-            return shown.model_copy(update=_rag(sample, task, slot, language))
+            return shown.model_copy(update=_rag(sample, kind, slot, language))
         case DialogueSample():
             return shown.model_copy(update=_dialogue(sample, task, language))
 
 
-def _rag(sample: RagSample, task: Task, slot: Slot, language: Language) -> dict[str, object]:
+def _rag(sample: RagSample, kind: Kind | None, slot: Slot, language: Language) -> dict[str, object]:
     passages = [
         _plain(named(language, "sample", "passage").format(n=number), text)
         for number, text in enumerate(sample.references, start=1)
     ]
-    if sample.reference_answer and task.kind in ("key_point", "check", "atom"):
+    if sample.reference_answer and (kind is None or kind.place != "sentence"):
         passages.append(_plain(named(language, "sample", "reference_answer"), sample.reference_answer))
     return {
         "question": _plain(named(language, "sample", "question"), sample.question),
-        "answer": _placed(named(language, "sample", "answer"), sample.answer, task.kind, slot.text),
+        "answer": _placed(named(language, "sample", "answer"), sample.answer, kind.place if kind else "", slot.text),
         "passages": tuple(passages),
     }
 
@@ -178,11 +177,11 @@ def _plain(title: str, text: str) -> Text:
     return Text(title=title, pieces=((clean(text[:LONGEST_SHOWN]), False),), hidden=max(0, len(text) - LONGEST_SHOWN))
 
 
-def _placed(title: str, text: str, kind: str, item: str) -> Text:
+def _placed(title: str, text: str, place: str, item: str) -> Text:
     """The answer with the place that the item is about."""
     shown, rest = clean(text[:LONGEST_SEARCHED]), clean(text[LONGEST_SEARCHED:LONGEST_SHOWN])
     searched = Searched(shown)
-    find = {"atom": searched.statement, "on_topic": searched.sentence, "support": searched.sentence}.get(kind)
+    find = {"statement": searched.statement, "sentence": searched.sentence}.get(place)
     marks = [Mark("i", *span) for span in find(clean(item), 0)] if find else []
     pieces = [(segment.text, bool(segment.keys)) for segment in segments(shown, marks)]
     hidden = max(0, len(text) - LONGEST_SHOWN)

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from steelyard import __version__
+from steelyard.protocols import vocabulary
 from steelyard.records import Language
 from steelyard.reports.html.environment import make_environment
 from steelyard.web.viewer import viewer_of
@@ -59,6 +60,7 @@ def frame(request: Request, language: Language) -> dict[str, Any]:
     """What the base template needs on every page."""
     return {
         "say": partial(say, language),
+        "protocol_name": lambda name: vocabulary(name).told(language),
         "language": language,
         "languages": [(name, NAMES[name], with_query(request, lang=name)) for name in LANGUAGES],
         "sections": SECTIONS,

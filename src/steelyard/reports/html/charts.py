@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from steelyard.protocols.vocabulary import BOUNDS, Scale
 from steelyard.reports.blocks import number
-from steelyard.reports.model import BOUNDS, Bin, Estimate, Scale
+from steelyard.reports.model import Bin, Estimate
 from steelyard.stats import Interval
 
 

@@ -8,11 +8,12 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import interval, number, share
 from steelyard.reports.html import charts
 from steelyard.reports.html.views import Chip, chip
 from steelyard.reports.html.words import Words
-from steelyard.reports.model import Estimate
+from steelyard.reports.model import Estimate, is_broken_down
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Figures:
         metric = self.words.metric(name)
         if len(bins) == 2:
             return self._yes_or_no(name, metric, estimate)
-        scale = self.words.scale
+        scale = self.report.scale_of(name)
         edges = [charts.tick_text(edge, scale) for edge in (*(b.low for b in bins), bins[-1].high)]
         steps = [f"{low} – {high}" for low, high in pairwise(edges)]
         desc = ", ".join(f"{step}: {b.n}" for step, b in zip(steps, bins, strict=True) if b.n)
@@ -61,41 +62,44 @@ class Figures:
 
     def _yes_or_no(self, name: str, metric: str, estimate: Estimate) -> Figure:
         no, yes = (b.n for b in self.report.distributions[name])
-        if name == "fallback":
-            answers = [
-                (Chip(self.words.say("html.answers"), "good", "✓"), no),
-                (Chip(self.words.say("html.declines"), "bad", "✗"), yes),
-            ]
-        else:
-            answers = [(chip(self.words.language, "check", 1), yes), (chip(self.words.language, "check", 0), no)]
+        aspect = next(iter(self.words.told.metric(name).reads), name)
+        answers = [(self._chip(aspect, "1"), yes), (self._chip(aspect, "0"), no)]
+        answers.sort(key=lambda answer: answer[0].tone != "good")
         answers.append((Chip(self.words.say("report.not_applicable"), "plain", "○"), estimate.n_null))
         answers.append((Chip(self.words.say("report.n_unjudged"), "open", "…"), estimate.n_unjudged))
         return self._stack(metric, answers, self.words.say("report.samples"))
 
     def made_of(self) -> Figure | None:
         """The labels behind a single headline: what its number is made of."""
-        if self.report.protocol == "grounded":
-            return self._yes_or_no("accuracy", self.words.say("report.samples"), self.report.scores["accuracy"])
-        kind = {"atomic": "atom", "dialogue": "criterion"}.get(self.report.protocol, "")
+        if len(self.words.main) != 1:
+            return None
+        metric = self.words.told.metric(self.words.main[0])
+        if metric.scale == "binary":
+            return self._yes_or_no(metric.name, self.words.say("report.samples"), self.report.scores[metric.name])
+        kind = next(iter(metric.reads), "")
         counts = self.report.labels.get(kind, {})
-        return self._labels(self.words.named("kind", kind), kind, counts) if any(counts.values()) else None
+        return self._labels(self.words.kind(kind), kind, counts) if any(counts.values()) else None
 
     def labels(self) -> list[Figure]:
         """How often each label was given, per kind of item; statements also per relevance level."""
         figures = [
-            self._labels(self.words.named("kind", kind), kind, counts)
-            for kind, counts in self.report.labels.items()
-            if kind != "check" and any(counts.values())
+            self._labels(self.words.kind(aspect), aspect, counts)
+            for aspect, counts in self.report.labels.items()
+            if any(counts.values()) and not (self.report.checks and is_broken_down(self.report, aspect))
         ]
+        graded = next(iter(self.report.labels), "")
         for level, group in (self.report.atoms.levels if self.report.atoms else {}).items():
             counts = {label.removeprefix("n_"): n for label, n in group.counts.items()}
             if any(counts.values()):
-                figures.append(replace(self._labels(self.words.named("level", level), "atom", counts), wide=False))
+                figures.append(replace(self._labels(self.words.named("level", level), graded, counts), wide=False))
         return figures
 
     def _labels(self, title: str, kind: str, counts: Mapping[str, int]) -> Figure:
-        found = [(chip(self.words.language, kind, label), n) for label, n in counts.items()]
+        found = [(self._chip(kind, label), n) for label, n in counts.items()]
         return self._stack(title, found, self.words.say("report.label"))
+
+    def _chip(self, aspect: str, label: str) -> Chip:
+        return chip(self.words.language, self.words.told, aspect, label)
 
     def _stack(self, title: str, found: Sequence[tuple[Chip, int]], first: str) -> Figure:
         total = sum(n for _, n in found)
@@ -109,7 +113,7 @@ class Figures:
         if not self.report.dialogue or not self.report.dialogue.by_turn:
             return None
         turns = {self.words.group(turn): rates for turn, rates in self.report.dialogue.by_turn.items()}
-        scale = self.words.scale
+        scale: Scale = "ratio"
         series = [
             charts.Series(self.words.metric("csr"), [rates.csr for rates in turns.values()]),
             charts.Series(self.words.metric("isr"), [rates.isr for rates in turns.values()]),

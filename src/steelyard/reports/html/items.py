@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from steelyard.records import AnyItem, Atom, Check, Criterion, Evidence, KeyPoint, Part, Sentence
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Kind, parts_of
+from steelyard.records import AnyItem, Atom, Criterion, Evidence, KeyPoint, Part
 from steelyard.reports.html.views import Chip, ItemView, Limits, chip
 from steelyard.reports.model import named, reason_in
 from steelyard.reports.sample import SamplePage, confidence_text
-from steelyard.reports.tally import WITHIN
 
 LONGEST_REMARK = 2000
 
@@ -19,34 +20,51 @@ def cut(text: str) -> str:
     return text if len(text) <= LONGEST_REMARK else text[: LONGEST_REMARK - 1] + "…"
 
 
+def key_of(kind: Kind, index: int) -> str:
+    """The address of an item; the letter says how its text is found in the answer."""
+    letter = {"statement": "a", "sentence": "s"}.get(kind.place) or ("k" if kind.identity == "alike" else "c")
+    return f"{letter}{index}"
+
+
 class Items:
     """Makes the views of one sample's items; `places` and `quotes` are the keys that were found in the texts."""
 
     def __init__(self, page: SamplePage, limits: Limits, places: set[str], quotes: set[str]) -> None:
         self.page, self.limits, self.places, self.quotes = page, limits, places, quotes
-        self.language = page.language
+        self.language, self.told = page.language, vocabulary(page.verdict.protocol)
+        places = {kind.place for kind in self.told.kinds}
+        self.crowded = {"sentence", "statement"} <= places
 
-    def number(self, atom: Atom) -> str:
-        # The scorecard numbers sentences and statements, each from 1; the letter keeps them apart.
-        return f"{'a' if self.page.verdict.protocol == 'scorecard' else ''}{atom.id}"
+    def number(self, item: AnyItem) -> str:
+        # Sentences and statements are both numbered from 1; the letter keeps them apart.
+        letter = self.crowded and self.told.kind_of(item).place == "statement"
+        return f"{'a' if letter else ''}{item.id}"
 
     def view(self, index: int, item: AnyItem) -> ItemView:
         """One item with everything known about it."""
+        kind = self.told.kind_of(item)
+        key = key_of(kind, index)
+        chips, facts = self._chips(kind, item), ()
         match item:
             case Atom():
-                return self._atom(f"a{index}", item)
-            case Sentence():
-                return self._sentence(f"s{index}", item)
+                return self._atom(key, item, chips)
             case KeyPoint():
-                depth = (Chip(named(self.language, "depth", item.depth)),) if item.depth else ()
-                chips = (self._label("key_point", item.label, item), *depth)
-                return self._item(f"k{index}", item, chips)
-            case Check():
-                return self._check(index, item)
+                chips = (*chips, *((Chip(named(self.language, "depth", item.depth)),) if item.depth else ()))
             case Criterion():
-                return self._criterion(index, item)
-            case _:
-                return self._item(f"i{index}", item, ())
+                return self._criterion(key, item, chips)
+        view = self._item(key, item, chips, facts, evidence=getattr(item, "evidence", None))
+        return replace(view, text=cut(self.told.item_told(item, self.language)), parts=self._parts(kind, index, item))
+
+    def _chips(self, kind: Kind, item: AnyItem) -> tuple[Chip, ...]:
+        """Its labels: that which colours it first, then the leading one, then the others."""
+        aspect, shown = kind.shown(item)
+        leading = kind.leading
+        found = {aspect: chip(self.language, self.told, aspect, shown.name)}
+        if hasattr(item, leading.field):
+            found[leading.name] = self._label(leading.name, getattr(item, leading.field), item)
+        for other, label in kind.labels(item):
+            found.setdefault(other.name, chip(self.language, self.told, other.name, label))
+        return tuple(found.values())
 
     def _item(
         self,
@@ -75,7 +93,7 @@ class Items:
         """The label that the item's confidence is about, with it."""
         sure = confidence_text(item)
         about = self.page.say("confidence_about") if sure else ""
-        return replace(chip(self.language, kind, label), sure=sure, about=about)
+        return replace(chip(self.language, self.told, kind, label), sure=sure, about=about)
 
     def _evidence(self, evidence: Evidence | None) -> tuple[str, str]:
         if evidence is None:
@@ -88,48 +106,39 @@ class Items:
             parts.append(self.page.say("verified" if evidence.verified else "unverified"))
         return cut(evidence.quote), " · ".join(parts)
 
-    def _atom(self, key: str, atom: Atom) -> ItemView:
+    def _atom(self, key: str, atom: Atom, chips: tuple[Chip, ...]) -> ItemView:
         level = (Chip(named(self.language, "level", str(atom.level))),) if atom.level else ()
         cause = (Chip(self.page.say("causal_of").format(n=atom.causal_of)),) if atom.causal_of is not None else ()
-        near = (chip(self.language, "tolerance", "within"),) if WITHIN in atom.flags else ()
-        chips = (*near, self._label("atom", atom.label, atom), *level, *cause)
         facts = self._facts(self.page.reason(atom.level_reason, "level_reason") + self.page.difference(atom))
-        return self._item(key, atom, chips, facts, self.number(atom), atom.evidence)
+        return self._item(key, atom, (*chips, *level, *cause), facts, self.number(atom), atom.evidence)
 
-    def _sentence(self, key: str, sentence: Sentence) -> ItemView:
-        support = self._label("support", sentence.support, sentence)
-        topic = () if sentence.on_topic is None else (chip(self.language, "on_topic", sentence.on_topic),)
-        # What is wrong with it comes first, since that is what colours it.
-        chips = (*topic, support) if sentence.on_topic == "off_topic" else (support, *topic)
-        return self._item(key, sentence, chips, evidence=sentence.evidence)
-
-    def _check(self, index: int, check: Check) -> ItemView:
-        parts = tuple(
+    def _parts(self, kind: Kind, index: int, item: AnyItem) -> tuple[ItemView, ...]:
+        if kind.parts is None:
+            return ()
+        return tuple(
             ItemView(
                 key=f"p{index}-{number}",
                 number=str(number + 1),
                 text=cut(part.text),
-                chips=(self._label("part", part.label, part),),
+                chips=(self._label(kind.parts.name, part.label, part),),
                 reason=cut(reason_in(self.language, part.reason)),
                 facts=self._facts(self.page.told_by(part)),
                 in_text=f"p{index}-{number}" in self.places,
             )
-            for number, part in enumerate(check.parts[: self.limits.items])
+            for number, part in enumerate(parts_of(item)[: self.limits.items])
         )
-        view = self._item(f"c{index}", check, (self._label("check", check.label, check),))
-        named_check = named(self.language, "check", check.name, check.text)
-        return replace(view, text=named_check, parts=parts)
 
     def _facts(self, facts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         return tuple((name, cut(text)) for name, text in facts)
 
-    def _criterion(self, index: int, c: Criterion) -> ItemView:
+    def _criterion(self, key: str, c: Criterion, chips: tuple[Chip, ...]) -> ItemView:
         content, _, _ = c.text.rpartition(" | ") if c.type else (c.text, "", "")
         kind = (Chip(c.type),) if c.type else ()
         rule = (Chip(named(self.language, "decided_by", c.decided_by)),) if c.decided_by == "rule" else ()
-        validity = (chip(self.language, "validity", c.validity),) if c.validity != "valid" else ()
-        facts = self.page.reason(c.validity_reason, "validity") if c.validity_reason != c.reason else ()
-        view = self._item(f"c{index}", c, (self._label("criterion", c.label, c), *validity, *kind, *rule))
+        # That it is valid goes without saying.
+        chips = (chips[0], *(one for one in chips[1:] if one.tone != "good"))
+        facts = self.page.reason(c.validity_reason, "validity_reason") if c.validity_reason != c.reason else ()
+        view = self._item(key, c, (*chips, *kind, *rule))
         about = [c.place] if c.place else []
         if c.quote:
             about.append(self.page.say("verified" if c.quote_verified else "unverified"))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, one_line, score, share
-from steelyard.reports.build import BAD, bad_labels, most_telling, shown_flags, telling_kind
+from steelyard.reports.build import most_telling, shown_flags
 from steelyard.reports.html import charts
 from steelyard.reports.html.figures import Figures
 from steelyard.reports.html.sample import sample_view
@@ -19,10 +20,10 @@ from steelyard.reports.html.tables import Tables
 from steelyard.reports.html.views import Limits, SampleView
 from steelyard.reports.html.words import LONGEST_NAME, Words
 from steelyard.reports.model import (
-    BOUNDS,
     Estimate,
     Report,
     agreement_notes,
+    is_broken_down,
     named,
     reason_in,
     routing_notes,
@@ -34,14 +35,6 @@ from steelyard.reports.model import (
 from steelyard.scoring import band_of_score
 from steelyard.wording import band_description
 
-# Of each kind of item, the labels of those that could have passed; the checks have a breakdown of their own.
-DECIDED = {
-    "atom": ("correct", "wrong"),
-    "on_topic": ("on_topic", "off_topic"),
-    "support": ("supported", "partial", "unsupported"),
-    "key_point": ("covered", "partial", "missing"),
-    "criterion": ("satisfied", "violated"),
-}
 # A group of three says little, however low it is; one is named only where no larger one exists.
 ENOUGH_TO_NAME = 5
 LONGEST_FACT = 400
@@ -94,7 +87,7 @@ class Places:
         return "#labels"
 
     def group(self, what: str, name: str) -> str:
-        return {"level": "#levels", "check": "#checks", "type": "#types", "turn": "#turns", "tag": "#tags"}[what]
+        return {"level": "#levels", "named_item": "#checks", "type": "#types", "turn": "#turns", "tag": "#tags"}[what]
 
     def flag(self, flag: str) -> str:
         return ""
@@ -129,7 +122,7 @@ class ReportPage:
 
     @property
     def title(self) -> str:
-        return self.words.named("protocol", self.report.protocol)
+        return self.words.told.told(self.words.language)
 
     @property
     def about(self) -> str:
@@ -150,7 +143,7 @@ class ReportPage:
         return [self._headline(name, self.report.scores[name]) for name in self.words.main]
 
     def _headline(self, name: str, estimate: Estimate) -> Headline:
-        scale = self.words.scale
+        scale = self.report.scale_of(name)
         about = self.words.explained(name)
         if name in self.report.bands and estimate.value is not None:
             about = band_description(name, band_of_score(int(estimate.value)), self.words.language)
@@ -173,16 +166,25 @@ class ReportPage:
     def _worst_labels(self) -> Iterator[WeakSpot]:
         """Per kind of item the gravest label that occurs, as a share of the items that could have passed."""
         told = set[str]()
-        for kind, label in BAD:
-            counts = {name: self.report.labels.get(kind, {}).get(name, 0) for name in DECIDED.get(kind, ())}
-            if kind in told or not counts.get(label):
+        for kind, label in self._gravest():
+            # The named items have a breakdown of their own.
+            decided = [one.name for one in self.words.told.aspect(kind).labels if one.tone in ("good", "half", "bad")]
+            counts = {name: self.report.labels[kind].get(name, 0) for name in decided}
+            if kind in told or not counts.get(label) or (self.report.checks and is_broken_down(self.report, kind)):
                 continue
             told.add(kind)
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
-            shown = self.words.named(f"label.{kind}", label)
+            shown = self.words.told.label_told(kind, label, self.words.language)
             href = self.places.label(kind, label)
-            yield WeakSpot(self.words.named("kind", kind), shown, counts[label] / total, detail, href)
+            yield WeakSpot(self.words.kind(kind), shown, counts[label] / total, detail, href)
+
+    def _gravest(self) -> list[tuple[str, str]]:
+        """The labels that count against a sample, the gravest first."""
+        told = self.words.told
+        found = [(aspect, label) for aspect in self.report.labels for label in told.aspect(aspect).names]
+        against = [pair for pair in found if told.label(*pair).is_against]
+        return sorted(against, key=lambda pair: told.gravity(*pair))
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words
@@ -191,28 +193,32 @@ class ReportPage:
                 (level, words.named("level", level), group.accuracy) for level, group in report.atoms.levels.items()
             ]
             yield from self._weakest("level", levels)
-        checks = [(check.name, words.named("check", check.name), check.passed) for check in report.checks]
-        yield from self._weakest("check", checks)
+        checks = [(check.name, words.check(check), check.passed) for check in report.checks]
+        yield from self._weakest("named_item", checks)
         if report.dialogue:
             types = [(name, words.constraint(name), rate) for name, rate in report.dialogue.by_type.items()]
             yield from self._weakest("type", types)
             turns = [(name, words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
             yield from self._weakest("turn", turns)
+        if any(words.told.metric(name).direction != "up" for name in words.main):
+            return
         tags = [
             (tag, words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
             for tag, group in report.tags.items()
             for name in words.main
             if (estimate := group.scores.get(name))
         ]
-        yield from self._weakest("tag", tags)
+        yield from self._weakest("tag", tags, report.scale)
 
-    def _weakest(self, what: str, groups: Iterable[tuple[str, str, Estimate]]) -> Iterator[WeakSpot]:
+    def _weakest(
+        self, what: str, groups: Iterable[tuple[str, str, Estimate]], scale: Scale = "ratio"
+    ) -> Iterator[WeakSpot]:
         """The lowest of some groups, each with its own name, its name on the page, and its estimate."""
         known = [(e.value, own, name, e) for own, name, e in groups if e.value is not None]
         large = [entry for entry in known if entry[3].n >= ENOUGH_TO_NAME]
         if len(known) < 2:
             return
-        top = BOUNDS[self.words.scale][1]
+        top = BOUNDS[scale][1]
         value, own, name, estimate = min(large or known, key=lambda entry: entry[0])
         if value < top < math.inf:
             ends = estimate.interval and ((top - estimate.interval[1]) / top, (top - estimate.interval[0]) / top)
@@ -232,17 +238,17 @@ class ReportPage:
         return [Lowly(s.view.id, s.score, s.tone, s.why, f"#{s.view.anchor}") for s in low]
 
     def _listed(self, chosen: Chosen, anchor: str) -> Listed:
-        verdict, scale = chosen.verdict, self.words.scale
-        telling = most_telling(bad_labels(verdict), telling_kind(verdict, chosen.metric))
+        verdict, scale = chosen.verdict, self.report.scale_of(chosen.metric or "")
+        telling = most_telling(verdict, chosen.metric)
         flags = shown_flags(verdict)
-        reason = why(telling, flags, self.words.language)
+        reason = why(telling, flags, self.words.language, self.words.told)
         if not reason and verdict.status == "failed":
             reason = reason_in(self.words.language, str(verdict.notes.get("failure") or ""))
         return Listed(
             sample_view(verdict, chosen.sample, self.words.language, anchor, self.limits),
             self.words.metric(chosen.metric) if chosen.metric and len(self.words.main) > 1 else "",
             score(chosen.score, scale),
-            score_tone(chosen.score, scale),
+            score_tone(chosen.score, self.words.told.metric(chosen.metric or "")),
             one_line(reason, 240),
             flags,
         )
@@ -304,12 +310,14 @@ def _flat(value: object) -> str:
     return "" if value is None or value == [] else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def score_tone(value: float | None, scale: str) -> str:
+def score_tone(value: float | None, metric: Metric) -> str:
     """How a sample's score is coloured in a list: full marks, none, or in between."""
-    full = {"ratio": 1.0, "points": 100.0}.get(scale)
-    if value is None or full is None:
-        return "open"
-    return "good" if value == full else "bad" if value < full / 2 else "half"
+    low, high = metric.bounds
+    if value is None or not math.isfinite(high - low):
+        return "good" if value == metric.best else "open"
+    if value == metric.best:
+        return "good"
+    return "bad" if abs(value - metric.best) > (high - low) / 2 else "half"
 
 
 def clock(moment: str) -> str:

@@ -8,24 +8,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
-from steelyard.records import (
-    AnyItem,
-    Atom,
-    Check,
-    Criterion,
-    DialogueSample,
-    Language,
-    RagSample,
-    Sample,
-    Sentence,
-    Verdict,
-)
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Kind, Label, Vocabulary, parts_of, turn_of
+from steelyard.records import AnyItem, Criterion, DialogueSample, Language, RagSample, Sample, Verdict
 from steelyard.reports.blocks import clean
-from steelyard.reports.build import BAD
-from steelyard.reports.html.items import Items, cut
+from steelyard.reports.html.items import Items, cut, key_of
 from steelyard.reports.html.views import (
     SEVERITY,
-    SIGNS,
     Badge,
     Chip,
     ItemGroup,
@@ -36,15 +25,16 @@ from steelyard.reports.html.views import (
     Tone,
     TurnView,
     chip,
+    tone_of,
 )
 from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, segments, shortened
 from steelyard.reports.model import named
-from steelyard.reports.sample import SamplePage, scorecard_reasoning
-from steelyard.reports.tally import WITHIN, labels_of
+from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
 
 Numbered = tuple[int, AnyItem]
-KINDS = ("check", "key_point", "sentence", "atom", "criterion")
+# The sign of a label that only a flag gives, such as one within a tolerance.
+FLAGGED_SIGNS = ("≈",)
 
 
 def sample_view(
@@ -59,11 +49,11 @@ def readable(text: str) -> str:
     return clean(text[:LONGEST_SEARCHED])
 
 
-def kept(items: list[Numbered], most: int) -> list[Numbered]:
+def kept(items: list[Numbered], most: int, told: Vocabulary) -> list[Numbered]:
     """At most so many, in their order; those that count against the answer are the last to go."""
     if len(items) <= most:
         return items
-    graded = sorted(items, key=lambda pair: not any(label in BAD for label in labels_of(pair[1])))
+    graded = sorted(items, key=lambda pair: not told.against(pair[1]))
     return sorted(graded[:most], key=lambda pair: pair[0])
 
 
@@ -79,8 +69,10 @@ class _Maker:
         self.quotes: set[str] = set()
         self.items = Items(self.page, limits, self.places, self.quotes)
         numbered = list(enumerate(verdict.items))
-        self.all = {kind: [pair for pair in numbered if pair[1].kind == kind] for kind in KINDS}
-        self.shown = {kind: kept(found, limits.items) for kind, found in self.all.items()}
+        self.told = vocabulary(verdict.protocol)
+        names = dict.fromkeys((*(kind.name for kind in self.told.kinds), *(item.kind for item in verdict.items)))
+        self.all = {name: [pair for pair in numbered if pair[1].kind == name] for name in names}
+        self.shown = {name: kept(found, limits.items, self.told) for name, found in self.all.items()}
 
     def view(self) -> SampleView:
         texts = self._spoken()
@@ -100,7 +92,7 @@ class _Maker:
             view = self._rag(view, self.sample)
         if own := str(self.verdict.notes.get("own_answer") or ""):
             view = replace(view, texts=(*view.texts, self._plain(self.page.say("own_answer"), own)))
-        return replace(view, groups=tuple(self._groups(KINDS)))
+        return replace(view, groups=tuple(self._groups()))
 
     def _rag(self, view: SampleView, sample: RagSample) -> SampleView:
         say = self.page.say
@@ -125,9 +117,9 @@ class _Maker:
         return [item.text for item in self.verdict.items[:3]]
 
     def _remarks(self) -> tuple[tuple[str, str], ...]:
-        if self.verdict.protocol != "scorecard":
+        if "reasoning" not in self.told.sections:
             return ()
-        *_, summary = scorecard_reasoning(self.verdict, self.language).split("\n")
+        *_, summary = coverage_reasoning(self.verdict, self.language).split("\n")
         return ((self.page.say("reasoning"), cut(summary)),) if summary else ()
 
     # --- places ------------------------------------------------------------------------------------
@@ -136,7 +128,7 @@ class _Maker:
         """Where in the answer each sentence and each statement lies."""
         searched, marks = Searched(answer), []
         after: dict[str, int] = {}
-        for key, text, label, number in self._placed():
+        for key, text, _, label, number in self._placed():
             kind = key[0]
             find = searched.statement if kind == "a" else searched.sentence
             spans = find(clean(text), after.get(kind, 0))
@@ -145,39 +137,43 @@ class _Maker:
                 # Two statements may share a clause; a sentence never begins before the last one ended.
                 after[kind] = spans[-1][0] if kind == "a" else spans[-1][1]
                 self.places.add(key)
-            self.badges[key] = (number, *SIGNS.get(label, ("plain", "")))
+            self.badges[key] = badge(number, label)
         return marks
 
-    def _placed(self) -> Iterator[tuple[str, str, str, str]]:
-        """What has a place in the answer: key, text, the label that colours it, number."""
-        for index, item in (*self.shown["check"], *self.shown["sentence"], *self.shown["atom"]):
-            match item:
-                case Sentence():
-                    label = "off_topic" if item.on_topic == "off_topic" else item.support
-                    yield f"s{index}", item.text, label, str(item.id)
-                case Atom():
-                    shown = "within" if WITHIN in item.flags else item.label
-                    yield f"a{index}", item.text, shown, self.items.number(item)
-                case Check():
-                    for part, of_check in enumerate(item.parts[: self.limits.items]):
-                        yield f"p{index}-{part}", of_check.text, of_check.label, str(part + 1)
+    def _kinds(self) -> list[Kind]:
+        """The kinds whose items have a place in the answer: parts, then sentences, then statements."""
+        kinds = [self.told.kind_named(name) for name in self.shown]
+        order = ("", "sentence", "statement")
+        return sorted((kind for kind in kinds if kind.place or kind.parts), key=lambda kind: order.index(kind.place))
+
+    def _placed(self) -> Iterator[tuple[str, str, str, Label, str]]:
+        """What has a place in the answer: key, text, the aspect and the label that colour it, number."""
+        for kind in self._kinds():
+            for index, item in self.shown[kind.name]:
+                if kind.place:
+                    yield key_of(kind, index), item.text, *kind.shown(item), self.items.number(item)
+                for number, part in enumerate(parts_of(item)[: self.limits.items] if kind.parts else ()):
+                    assert kind.parts is not None
+                    label = kind.parts.label(part.label)
+                    yield f"p{index}-{number}", part.text, kind.parts.name, label, str(number + 1)
 
     def _passages(self, sample: RagSample) -> tuple[Passage, ...]:
         marks: dict[int, list[Mark]] = {}
         searched: dict[int, Searched] = {}
-        for index, item in (*self.shown["sentence"], *self.shown["atom"]):
-            evidence = item.evidence if isinstance(item, Atom | Sentence) else None
+        for kind, index, item in ((of, *pair) for of in self._kinds() for pair in self.shown[of.name]):
+            evidence = getattr(item, "evidence", None)
             at = evidence.reference if evidence and evidence.verified else None
             if evidence is None or at is None or not 0 <= at < len(sample.references):
                 continue
-            key = f"{'a' if isinstance(item, Atom) else 's'}{index}"
+            key = key_of(kind, index)
             if at not in searched:
                 searched[at] = Searched(readable(sample.references[at]))
             if spans := searched[at].quote(clean(evidence.quote)):
                 self.quotes.add(key)
-                if isinstance(item, Sentence):
+                leading = kind.leading
+                if kind.shown(item)[0] != leading.name and len(kind.aspects) > 1:
                     # Beside its source an off-topic sentence is one that the source supports.
-                    self.source_badges[key] = (str(item.id), *SIGNS[item.support])
+                    self.source_badges[key] = badge(str(item.id), leading.label(getattr(item, leading.field)))
                 marks.setdefault(at, []).extend(Mark(key, *span) for span in spans)
         return tuple(
             self._marked(self.page.say("passage").format(n=at + 1), text, marks.get(at, []), "q")
@@ -206,30 +202,27 @@ class _Maker:
         )
 
     def _shows_badge(self, key: str, place: str) -> bool:
-        # In the scorecard the sentences carry the numbers; a right statement inside them would only add noise.
-        quiet = self.verdict.protocol == "scorecard" and key[0] == "a" and place == "t"
-        return not quiet or self.badges[key][1] not in ("good", "plain") or self.badges[key][1:] == SIGNS["within"]
+        # Where sentences carry the numbers, a right statement inside them would only add noise.
+        quiet = self.items.crowded and key[0] == "a" and place == "t"
+        return not quiet or self.badges[key][1] not in ("good", "plain") or self.badges[key][2] in FLAGGED_SIGNS
 
     def _legend(self) -> Iterator[Chip]:
         """The labels that occur in the answer, each once."""
-        kinds = {"s": "support", "a": "atom", "p": "part"}
-        found = [(kinds[key[0]], label) for key, _, label, _ in self._placed() if key in self.places]
-        for kind, label in dict.fromkeys(found):
-            told = {"off_topic": "on_topic", "within": "tolerance"}.get(label, kind)
-            yield chip(self.language, told, label)
+        found = {(aspect, label): None for key, _, aspect, label, _ in self._placed() if key in self.places}
+        for aspect, label in found:
+            yield chip(self.language, self.told, aspect, label.name)
 
     # --- lists of items ----------------------------------------------------------------------------
 
-    def _groups(self, kinds: Sequence[str]) -> Iterator[ItemGroup]:
+    def _groups(self) -> Iterator[ItemGroup]:
         say = self.page.say
-        for kind in kinds:
-            shown, hidden = self.shown[kind], len(self.all[kind]) - len(self.shown[kind])
-            if kind == "check":
+        for name, shown in self.shown.items():
+            title, hidden = self.told.kind_told(name, self.language), len(self.all[name]) - len(shown)
+            if self.told.kind_named(name).identity == "name":
                 for group, members in groupby(shown, key=lambda pair: getattr(pair[1], "group", "")):
-                    yield self._group(f"{say('checks')} · {named(self.language, 'group', group)}", list(members))
+                    yield self._group(f"{title} · {self.told.group_told(group, self.language)}", list(members))
             elif shown:
                 derived = any(getattr(item, "keypoints_source", "") == "derived" for _, item in shown)
-                title = say(f"{kind}s") if kind != "criterion" else named(self.language, "kind", kind)
                 yield self._group(title, shown, say("key_points_derived") if derived else "", hidden)
 
     def _group(self, title: str, shown: Sequence[Numbered], note: str = "", hidden: int = 0) -> ItemGroup:
@@ -238,22 +231,24 @@ class _Maker:
     # --- dialogue ----------------------------------------------------------------------------------
 
     def _dialogue(self, view: SampleView, sample: DialogueSample) -> SampleView:
-        criteria = [(index, item) for index, item in self.shown["criterion"] if isinstance(item, Criterion)]
+        of_turns = [(index, item) for shown in self.shown.values() for index, item in shown if turn_of(item)]
         searched = Searched(readable(sample.system_prompt))
         marks: list[Mark] = []
-        for index, criterion in criteria:
-            key = f"c{index}"
-            self.badges[key] = (f"{criterion.turn}.{criterion.id}", *SIGNS[criterion.label])
-            if criterion.quote_verified and (spans := searched.quote(clean(criterion.quote))):
+        for index, item in of_turns:
+            kind = self.told.kind_of(item)
+            key = key_of(kind, index)
+            self.badges[key] = badge(f"{turn_of(item)}.{item.id}", kind.shown(item)[1])
+            quoted = isinstance(item, Criterion) and item.quote_verified
+            if quoted and (spans := searched.quote(clean(getattr(item, "quote", "")))):
                 self.quotes.add(key)
                 marks += [Mark(key, *span) for span in spans]
-        totals = Counter(c.turn for _, c in self.all["criterion"] if isinstance(c, Criterion))
+        totals = Counter(turn_of(item) for item in self.verdict.items)
         turns = [
             TurnView(
                 self.page.say("turn").format(n=number),
                 self._plain(self.page.say("prompt"), turn.prompt),
                 self._plain(self.page.say("answer"), turn.answer),
-                self._criteria([(index, c) for index, c in criteria if c.turn == number], totals[number]),
+                self._of_turn([(index, item) for index, item in of_turns if turn_of(item) == number], totals[number]),
             )
             for number, turn in enumerate(sample.turns[: self.limits.items], start=1)
         ]
@@ -262,6 +257,12 @@ class _Maker:
         rest = (ItemGroup(named(self.language, "report", "turn"), (), hidden=left),) if left else ()
         return replace(view, passages=(prompt,), turns=tuple(turns), groups=rest)
 
-    def _criteria(self, shown: Sequence[Numbered], total: int) -> ItemGroup:
+    def _of_turn(self, shown: Sequence[Numbered], total: int) -> ItemGroup:
         note = "" if total else self.page.say("no_criteria")
-        return self._group(named(self.language, "kind", "criterion"), shown, note, total - len(shown))
+        kinds = dict.fromkeys(item.kind for _, item in shown) or [kind.name for kind in self.told.kinds[:1]]
+        title = " · ".join(self.told.kind_told(name, self.language) for name in kinds)
+        return self._group(title, shown, note, total - len(shown))
+
+
+def badge(number: str, label: Label) -> tuple[str, Tone, str]:
+    return number, tone_of(label), label.shown_sign.strip()

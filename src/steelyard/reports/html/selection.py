@@ -6,8 +6,7 @@ from bisect import insort
 from typing import NamedTuple
 
 from steelyard.records import Sample, Verdict
-from steelyard.reports.build import bad_labels, main_score
-from steelyard.reports.model import SCALES
+from steelyard.reports.build import bad_labels, words_of
 
 
 class Chosen(NamedTuple):
@@ -30,9 +29,10 @@ class Lowest:
 
     def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
         self.n += 1
-        main = main_score(verdict)
-        metric, score = main or (None, None)
-        rank = (_class(verdict, score), score or 0.0, -len(bad_labels(verdict)), verdict.id)
+        told = words_of(verdict)
+        metric, score = told.main_score(verdict.scores) or (None, None)
+        goodness = told.metric(metric).goodness(score) if metric and score is not None else 0.0
+        rank = (_class(verdict, metric, score), goodness, -len(bad_labels(verdict)), verdict.id)
         chosen = Chosen(rank, verdict, sample, metric, score)
         if self._most and (len(self._chosen) < self._most or chosen.rank < self._chosen[-1].rank):
             insort(self._chosen, chosen, key=lambda entry: entry.rank)
@@ -42,8 +42,7 @@ class Lowest:
         return tuple(self._chosen)
 
 
-def _class(verdict: Verdict, score: float | None) -> int:
-    if score is None:
+def _class(verdict: Verdict, metric: str | None, score: float | None) -> int:
+    if metric is None or score is None:
         return 3 if verdict.status == "judged" else 1
-    full = {"ratio": 1, "points": 100}.get(SCALES.get(verdict.protocol, "number"))
-    return 2 if score == full else 0
+    return 2 if score == words_of(verdict).metric(metric).best else 0

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import estimate_cells, interval
 from steelyard.reports.html import charts
 from steelyard.reports.html.words import Words
 from steelyard.reports.model import Estimate, Group
 
-Line = tuple[str, str, tuple[Estimate, ...]]
-"""A row before it is drawn: its name, a word about it, its estimates."""
+Scaled = tuple[Estimate, Scale]
+Line = tuple[str, str, tuple[Scaled, ...]]
+"""A row before it is drawn: its name, a word about it, its estimates with their scales."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,11 @@ class Tables:
 
     def scores(self) -> Breakdown:
         rows = [
-            (self.words.metric(name), self.words.explained(name), (estimate,))
+            (self.words.metric(name), self.words.explained(name), ((estimate, self.report.scale_of(name)),))
             for name, estimate in self.report.scores.items()
         ]
-        return self._breakdown("scores", "report.scores", "report.score", (self.words.say("report.mean"),), rows)
+        alike = len({self.report.scale_of(name) for name in self.report.scores}) == 1
+        return self._breakdown("scores", "report.scores", "report.score", (self.words.say("report.mean"),), rows, alike)
 
     def breakdowns(self) -> list[Breakdown]:
         return [table for table in self._breakdowns() if table.rows]
@@ -72,22 +75,22 @@ class Tables:
                 (
                     self.words.named("level", level) if level else words.say("report.overall"),
                     "",
-                    (g.accuracy, g.accuracy_strict, g.coverage),
+                    shares(g.accuracy, g.accuracy_strict, g.coverage),
                 )
                 for level, g in groups.items()
             ]
             columns = tuple(words.metric(name) for name in ("accuracy", "accuracy_strict", "coverage"))
             yield self._breakdown("levels", "report.levels", "report.level", columns, rows)
         checks = [
-            (self.words.named("check", c.name), self.words.named("group", c.group), (c.passed,)) for c in report.checks
+            (words.check(c), words.told.group_told(c.group, words.language), shares(c.passed)) for c in report.checks
         ]
-        yield self._breakdown("checks", "report.checks", "report.check", (words.say("report.passed"),), checks)
+        yield self._breakdown("checks", "report.checks", "report.named_item", (words.say("report.passed"),), checks)
         if report.dialogue:
             d = report.dialogue
-            rates = [(self.words.metric(name), "", (getattr(d, name),)) for name in ("csr", "isr", "ssr")]
-            rates.append((words.say("report.by_rule"), "", (d.by_rule,)))
-            yield self._breakdown("rates", "report.dialogue", "report.rate", (words.say("report.value"),), rates)
-            types = [(self.words.constraint(name), "", (rate,)) for name, rate in d.by_type.items()]
+            rates = [(self.words.metric(name), "", shares(getattr(d, name))) for name in ("csr", "isr", "ssr")]
+            rates.append((words.say("report.by_rule"), "", shares(d.by_rule)))
+            yield self._breakdown("rates", "report.rates", "report.rate", (words.say("report.value"),), rates)
+            types = [(self.words.constraint(name), "", shares(rate)) for name, rate in d.by_type.items()]
             yield self._breakdown("types", "report.by_type", "report.type", (words.metric("csr"),), lowest(types))
         yield self._groups("tags", "report.tags", "report.tag", report.tags)
         yield self._groups("by-flag", "report.by_flag", "report.flag", report.flags)
@@ -96,11 +99,16 @@ class Tables:
         main = self.words.main
         names = [*main, *(name for name in self.report.scores if name not in main)]
         rows = [
-            (self.words.group(name), f"n {group.n:,}", tuple(group.scores.get(metric, Estimate()) for metric in names))
+            (
+                self.words.group(name),
+                f"n {group.n:,}",
+                tuple((group.scores.get(metric, Estimate()), self.report.scale_of(metric)) for metric in names),
+            )
             for name, group in groups.items()
         ]
         columns = tuple(map(self.words.metric, names))
-        return self._breakdown(anchor, title, first, columns, lowest(rows, len(main)), len(main) == 1)
+        descends = bool(main) and self.words.told.metric(main[0]).direction == "down"
+        return self._breakdown(anchor, title, first, columns, lowest(rows, len(main), descends), len(main) == 1)
 
     def _breakdown(
         self,
@@ -111,8 +119,9 @@ class Tables:
         rows: Sequence[Line],
         with_bar: bool = True,
     ) -> Breakdown:
-        scale = self.words.scale
-        bounds = charts.bounds_of((estimate for _, _, estimates in rows for estimate in estimates), scale)
+        scale = rows[0][2][0][1] if rows and rows[0][2] else "ratio"
+        alike = [estimate for _, _, estimates in rows for estimate, of in estimates if of == scale]
+        bounds = charts.bounds_of(alike, scale)
         return Breakdown(
             anchor,
             self.words.say(title),
@@ -123,23 +132,28 @@ class Tables:
                 Row(
                     name,
                     about,
-                    tuple(self._cell(estimate) for estimate in estimates),
-                    charts.interval_bar(estimates[0], bounds) if with_bar else None,
+                    tuple(self._cell(*estimate) for estimate in estimates),
+                    charts.interval_bar(estimates[0][0], bounds) if with_bar else None,
                 )
                 for name, about, estimates in rows
             ),
             charts.bar_axis(bounds, scale) if with_bar else None,
         )
 
-    def _cell(self, estimate: Estimate) -> Cell:
-        value, *behind = estimate_cells(estimate, self.words.scale)
-        return Cell(value, tuple(behind), (interval(estimate.interval, self.words.scale), self.words.counts(estimate)))
+    def _cell(self, estimate: Estimate, scale: Scale) -> Cell:
+        value, *behind = estimate_cells(estimate, scale)
+        return Cell(value, tuple(behind), (interval(estimate.interval, scale), self.words.counts(estimate)))
 
 
-def lowest(rows: Iterable[Line], alike: int = 1) -> list[Line]:
-    """Rows with the lowest value on top, read from the first `alike` columns; those without any last."""
+def shares(*estimates: Estimate) -> tuple[Scaled, ...]:
+    return tuple((estimate, "ratio") for estimate in estimates)
+
+
+def lowest(rows: Iterable[Line], alike: int = 1, descends: bool = False) -> list[Line]:
+    """Rows with the worst value on top, read from the first `alike` columns; those without any last."""
 
     def low(row: Line) -> float:
-        return min((e.value for e in row[2][:alike] if e.value is not None), default=float("inf"))
+        known = (e.value for e, _ in row[2][:alike] if e.value is not None)
+        return min((-value if descends else value for value in known), default=float("inf"))
 
     return sorted(rows, key=low)

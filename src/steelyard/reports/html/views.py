@@ -5,27 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard.protocols.vocabulary import Label, Vocabulary
 from steelyard.records import Language
-from steelyard.reports.model import named
 
 Tone = Literal["bad", "half", "open", "plain", "good"]
 # Where several items cover one place, the first of these is what a reader must see.
 SEVERITY: tuple[Tone, ...] = ("bad", "half", "open", "good", "plain")
-
-# Colour never stands alone: each label has a sign of its own.
-SIGNS: dict[str, tuple[Tone, str]] = {
-    **dict.fromkeys(("correct", "1", "on_topic", "supported", "covered", "satisfied", "valid"), ("good", "✓")),
-    **dict.fromkeys(("wrong", "0", "off_topic", "unsupported", "missing", "violated", "outside"), ("bad", "✗")),
-    **dict.fromkeys(("undetermined", "invalid"), ("open", "?")),
-    "from_background": ("good", "✓"),
-    "partial": ("half", "◐"),
-    "within": ("good", "≈"),
-    "benign_extension": ("plain", "+"),
-    "exempt": ("plain", "○"),
-    "no_claim": ("plain", "○"),
-    "unjudged": ("open", "…"),
-}
-
 
 LONGEST_UNFOLDED = 1200
 
@@ -152,7 +137,11 @@ class SampleView:
     legend: tuple[Chip, ...] = ()
 
 
-def chip(language: Language, kind: str, label: object) -> Chip:
+def tone_of(label: Label) -> Tone:
+    return "plain" if label.tone == "neutral" else label.tone
+
+
+def chip(language: Language, told: Vocabulary, aspect: str, label: object) -> Chip:
     """A label in the reader's words, with its tone and sign."""
-    tone, sign = SIGNS.get(str(label), ("plain", ""))
-    return Chip(named(language, f"label.{kind}", str(label)), tone, sign)
+    found = told.label(aspect, str(label))
+    return Chip(found.words.said(language) or found.name, tone_of(found), found.shown_sign.strip())

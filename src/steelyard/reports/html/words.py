@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from steelyard.records import Language
 from steelyard.reports.blocks import one_line
-from steelyard.reports.model import OTHERS, Estimate, Report, named
-from steelyard.reports.tally import BANDED
+from steelyard.reports.model import OTHERS, CheckRate, Estimate, Report, check_told, named
 from steelyard.wording import say
 
-MAIN = {"atomic": "accuracy", "grounded": "accuracy", "dialogue": "csr"}
 LONGEST_NAME = 60
 
 
@@ -16,9 +14,8 @@ class Words:
     """A report with its language. Tables and figures ask here, so that a thing has one name on the whole page."""
 
     def __init__(self, report: Report) -> None:
-        self.report = report
+        self.report, self.told = report, report.words
         self.language: Language = report.language
-        self.scale = report.scale
 
     def say(self, key: str) -> str:
         return say(self.language, key)
@@ -27,10 +24,10 @@ class Words:
         return named(self.language, table, name)
 
     def metric(self, name: str) -> str:
-        return self.named("metric", name)
+        return self.told.metric_told(name, self.language)
 
     def explained(self, metric: str) -> str:
-        return named(self.language, f"explain.{self.report.protocol}", metric, "")
+        return self.told.explained(metric, self.language)
 
     def meaning(self, flag: str) -> str:
         return named(self.language, "flag", flag, "")
@@ -38,11 +35,13 @@ class Words:
     @property
     def main(self) -> tuple[str, ...]:
         """The scores that say how good the assistant is; the first carries the bars."""
-        scores = self.report.scores
-        if self.report.protocol == "scorecard":
-            return ("composite",) if "composite" in scores else tuple(name for name in BANDED if name in scores)
-        name = MAIN.get(self.report.protocol)
-        return (name,) if name in scores else tuple(scores)[:1]
+        return self.told.mains(self.report.scores)
+
+    def kind(self, name: str) -> str:
+        return self.told.kind_told(name, self.language)
+
+    def check(self, check: CheckRate) -> str:
+        return check_told(self.report, check)
 
     def group(self, name: str) -> str:
         """A tag, flag or turn, short enough for a table."""

@@ -11,7 +11,7 @@ from steelyard.labels import HumanLabel, allowed, canonical, digest
 from steelyard.manifest import now
 from steelyard.records import Record
 from steelyard.slots import slots_of
-from steelyard.store import Store
+from steelyard.store import RunRow, Store
 from steelyard.web.api.bodies import Body
 from steelyard.web.viewer import viewer_of
 
@@ -59,18 +59,19 @@ def get_labels(request: Request, run: str | None = None) -> Labels:
 def post_labels(request: Request, body: LabelsBody) -> Kept:
     """Keep labels. What a person labels again replaces what that person said."""
     with viewer_of(request).store() as store:
-        id = store.run(body.run).id
-        made = [_made(store, id, label, f"labels.{at}") for at, label in enumerate(body.labels)]
+        run = store.run(body.run)
+        made = [_made(store, run, label, f"labels.{at}") for at, label in enumerate(body.labels)]
         return Kept(kept=store.add_labels(made))
 
 
-def _made(store: Store, run: str, given: NewLabel, place: str) -> HumanLabel:
+def _made(store: Store, row: RunRow, given: NewLabel, place: str) -> HumanLabel:
     """The label, tied to the text that it is about."""
-    if not allowed(given.kind):
+    run, protocol = row.id, row.protocol
+    if not allowed(given.kind, protocol):
         raise InputError(f"there is no {given.kind!r}", field=f"{place}.kind")
-    label = canonical(given.kind, given.label)
+    label = canonical(given.kind, given.label, protocol)
     if label is None:
-        choice = ", ".join(allowed(given.kind))
+        choice = ", ".join(allowed(given.kind, protocol))
         raise InputError(f"{given.label!r} is none of {choice}", field=f"{place}.label")
     found = store.verdict(run, given.sample)
     if found is None:

@@ -16,12 +16,13 @@ from steelyard.comparison.labels import LabelChange, label_changes
 from steelyard.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.errors import NotComparable
 from steelyard.labels import digest
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record, Sample, Verdict
 from steelyard.reports.blocks import NOT_APPLICABLE, number, score
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Limits, chip
-from steelyard.reports.model import SCALES, named
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.known import PATIENCE
@@ -189,17 +190,16 @@ def _with_why(store: Store, run: str, change: Change, language: Language) -> Cha
 
 def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
     """The scores as a table shows them, each with its dot and interval on a common axis."""
-    scale, language = found.scale, found.language
     reach = max((abs(end) for change in found.metrics for end in _extent(change)), default=0) or 1.0
     told = ComparisonPage(found)
     for change in found.metrics:
         tone = TONES[change.outcome]
         yield {
-            "name": named(language, "metric", change.metric),
-            "a": number(change.a, scale),
-            "b": number(change.b, scale),
-            "difference": signed(change.difference, scale),
-            "interval": ends(change.interval, scale),
+            "name": told.metric(change.metric),
+            "a": number(change.a, change.scale),
+            "b": number(change.b, change.scale),
+            "difference": signed(change.difference, change.scale),
+            "interval": ends(change.interval, change.scale),
             "p": p_text(change.p_adjusted),
             "outcome": told.decision(change),
             "tone": tone,
@@ -215,7 +215,7 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
         if gap.n_a or gap.n_b:
             none = dict.fromkeys(("a", "b", "difference", "interval", "p", "rose", "fell", "same", "effect"), "–")
             yield none | {
-                "name": named(language, "metric", gap.metric),
+                "name": told.metric(gap.metric),
                 "outcome": told.say("outcome_missing"),
                 "tone": "bad",
                 "bar": "",
@@ -229,12 +229,13 @@ def _extent(change: MetricChange) -> tuple[float, ...]:
 
 
 def sample_line(change: Change, given: Mapping[str, str], found: Comparison) -> dict[str, Any]:
+    scale = found.scale_of(change.metric)
     return {
         "id": change.id,
         "href": with_query("/compare/sample", {**given, "id": change.id}),
-        "a": score(change.a, found.scale),
-        "b": score(change.b, found.scale),
-        "by": signed(change.b - change.a, found.scale),
+        "a": score(change.a, scale),
+        "b": score(change.b, scale),
+        "by": signed(change.b - change.a, scale),
         "why": change.why,
     }
 
@@ -272,7 +273,7 @@ def compare_sample(request: Request) -> Response:
         addresses=[sample_address(row.id, given["id"]) for row in rows],
         scores=list(_score_rows(model, [verdict.protocol for _, verdict in judged], language)),
         back=with_query("/compare", {name: given[name] for name in ("a", "b", "anyway") if name in given}),
-        changes=[_change_row(change, language) for change in model.changes],
+        changes=[_change_row(change, vocabulary(other[1].protocol), language) for change in model.changes],
         asked=_asked(one[0]),
     )
 
@@ -289,24 +290,26 @@ def _score_rows(
     model: CompareSamplePage, protocols: Sequence[str], language: Language
 ) -> Iterator[tuple[str, str, str, str]]:
     """The scores side by side, each on its own scale; a difference only where that is one."""
-    scale, other = (SCALES.get(protocol, "number") for protocol in protocols)
+    before, after = map(vocabulary, protocols)
     for name, (a, b) in model.scores.items():
+        scale, other = before.metric(name).mean_scale, after.metric(name).mean_scale
         by = "=" if a == b else NOT_APPLICABLE
         if a is not None and b is not None and a != b and scale == other:
             by = signed(b - a, scale)
-        yield named(language, "metric", name), score(a, scale), score(b, other), by
+        yield after.metric_told(name, language), score(a, scale), score(b, other), by
 
 
-def _change_row(change: LabelChange, language: Language) -> dict[str, Any]:
+def _change_row(change: LabelChange, told: Vocabulary, language: Language) -> dict[str, Any]:
     either = change.a or change.b
     assert either is not None
-    sides = [chip(language, change.kind, side.label) if side else None for side in (change.a, change.b)]
-    text = named(language, "check", change.name, either.text) if change.name else either.text
+    sides = [chip(language, told, change.kind, side.label) if side else None for side in (change.a, change.b)]
+    kind = told.kind_with(change.kind)
+    text = (told.name_told(kind.name, change.name, language) if kind else "") or either.text
     other = change.b.text if change.a and change.b and change.b.text != change.a.text and not change.name else ""
     number = f"{change.turn}.{either.id}" if change.turn is not None else str(either.id)
     reasons = [side.reason if side else "" for side in (change.a, change.b)]
     return {
-        "kind": named(language, "viewer.label.kind", change.kind),
+        "kind": told.one_told(change.kind, language),
         "number": number,
         "text": text,
         "other": other,

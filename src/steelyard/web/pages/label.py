@@ -20,12 +20,13 @@ from steelyard.errors import InputError, RunInUse
 from steelyard.labelling import labels_in
 from steelyard.labels import HumanLabel, canonical, digest, label_line
 from steelyard.manifest import now
+from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.runs import state_of
 from steelyard.store import RunRow, Store
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.known import PATIENCE
-from steelyard.web.labelling import KINDS, Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
+from steelyard.web.labelling import Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
@@ -111,7 +112,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
     model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
     if run.state == "running" or not annotator or "n" not in request.query_params:
-        kinds = [kind for kind in KINDS if kind in KINDS_OF.get(row.protocol, KINDS)]
+        told, language = vocabulary(row.protocol), language_of(request)
+        kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
     found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
@@ -132,14 +134,6 @@ def taken(request: Request) -> Taken | None:
     given = [request.query_params.get(name, "") for name in ("imported", "elsewhere")]
     n, elsewhere = (int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0 for text in given)
     return Taken(n=n, elsewhere=elsewhere) if n else None
-
-
-KINDS_OF = {
-    "atomic": ("atom", "fallback"),
-    "grounded": ("check",),
-    "scorecard": ("on_topic", "support", "key_point", "atom"),
-    "dialogue": ("criterion", "validity"),
-}
 
 
 def annotator_of(request: Request) -> str:
@@ -170,7 +164,7 @@ def shown(store: Store, row: RunRow, progress: Progress, at: int, request: Reque
     task, own = progress.tasks[at], progress.label(at)
     sample, verdict = judged_sample(store, row, task.sample)
     slot = slot_of(task, verdict)
-    item = item_of(task, slot, sample, language_of(request)) if slot else None
+    item = item_of(task, slot, sample, vocabulary(row.protocol), language_of(request)) if slot else None
     return {"at": at + 1, "item": item, "own": own.label if own else None, "note": own.note if own else ""}
 
 
@@ -232,7 +226,7 @@ def _give(request: Request, form: FormData) -> Response:
         row, progress, at = _standing(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
         wanted = str(form.get("label", ""))
-        if canonical(task.kind, wanted) != wanted:
+        if canonical(task.kind, wanted, row.protocol) != wanted:
             raise InputError(f"there is no label {wanted!r} for {task.kind}", field="label")
         sample, verdict = judged_sample(store, row, task.sample)
         slot = slot_of(task, verdict)

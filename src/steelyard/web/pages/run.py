@@ -79,8 +79,10 @@ def run(request: Request) -> Response:
 def lowly(report: Report, run: str) -> Iterator[Lowly]:
     """The lowest samples as lines that lead to them."""
     for low in report.worst[:MOST_LOW]:
-        tone = score_tone(low.main_score, report.scale)
-        yield Lowly(low.id, score(low.main_score, report.scale), tone, low.why, sample_address(run, low.id))
+        tone = score_tone(low.main_score, report.words.metric(low.metric))
+        yield Lowly(
+            low.id, score(low.main_score, report.scale_of(low.metric)), tone, low.why, sample_address(run, low.id)
+        )
 
 
 # --- files -----------------------------------------------------------------------------------------

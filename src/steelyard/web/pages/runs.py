@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -18,13 +18,11 @@ from starlette.routing import Route
 
 from steelyard.errors import InputError
 from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
-from steelyard.protocols import protocol_names
+from steelyard.protocols import protocol_names, vocabulary
 from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
-from steelyard.reports.html.words import MAIN
-from steelyard.reports.model import SCALES, RunFailure, named
-from steelyard.reports.tally import BANDED
+from steelyard.reports.model import RunFailure
 from steelyard.runs import failure_of, state_of
 from steelyard.store import RunRow, Store
 from steelyard.web import actions
@@ -121,9 +119,8 @@ def runs(request: Request) -> Response:
         states=STATES,
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
-        metric=lambda name: named(language, "metric", name),
-        protocol_name=lambda name: named(language, "protocol", name),
-        value=lambda run, score: number(score.mean, SCALES.get(run.protocol, "number")),
+        metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
+        value=lambda run, name, score: number(score.mean, vocabulary(run.protocol).metric(name).mean_scale),
         spread=spread,
         clock=lambda moment: moment[:16].replace("T", " "),
     )
@@ -166,13 +163,7 @@ def _counted(viewer: Viewer, row: RunRow, run: RunSummary, deadline: float) -> S
 
 def main_scores(protocol: str, found: Summary) -> dict[str, ScoreSummary]:
     """The scores that say how good the assistant is."""
-    if "composite" in found.scores:
-        names: Iterable[str] = ("composite",)
-    elif protocol == "scorecard":
-        names = BANDED
-    else:
-        names = (MAIN[protocol],) if protocol in MAIN else tuple(found.scores)[:1]
-    return {name: found.scores[name] for name in names if name in found.scores}
+    return {name: found.scores[name] for name in vocabulary(protocol).mains(found.scores)}
 
 
 SPARK_WIDTH, SPARK_HEIGHT = 64, 20

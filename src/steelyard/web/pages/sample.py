@@ -14,6 +14,8 @@ from starlette.routing import Route
 from steelyard.errors import SteelyardError
 from steelyard.labels import HumanLabel
 from steelyard.listing import SampleQuery, neighbours
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record, Sample, Usage, Verdict
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Chip, Limits, chip
@@ -73,7 +75,7 @@ def sample(request: Request) -> Response:
         view=view,
         address=sample_address(row.id, verdict.id),
         links=links,
-        people=_people(labels, language),
+        people=_people(labels, vocabulary(row.protocol), language),
     )
 
 
@@ -101,8 +103,10 @@ def judged_sample(store: Store, row: RunRow, id: str) -> tuple[Sample, Verdict]:
     return found
 
 
-def _people(labels: tuple[HumanLabel, ...], language: Language) -> list[tuple[HumanLabel, Chip]]:
-    return [(label, chip(language, label.kind, label.label)) for label in labels]
+def _people(labels: tuple[HumanLabel, ...], told: Vocabulary, language: Language) -> list[tuple[HumanLabel, str, Chip]]:
+    return [
+        (label, told.one_told(label.kind, language), chip(language, told, label.kind, label.label)) for label in labels
+    ]
 
 
 def as_markdown(request: Request) -> Response:

@@ -10,14 +10,14 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.comparison import NEUTRAL
 from steelyard.listing import Range, SampleQuery, SampleRow, SampleTable, Summary, known_summary, summary, table
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Metric, Vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import NOT_APPLICABLE, score
-from steelyard.reports.build import BAD
 from steelyard.reports.html.page import score_tone
 from steelyard.reports.html.views import Chip, chip
-from steelyard.reports.model import SCALES, Scale, named
+from steelyard.reports.model import named
 from steelyard.store import RunRow
 from steelyard.web.addresses import run_address, sample_address, with_query
 from steelyard.web.known import patience_for
@@ -55,18 +55,18 @@ def samples(request: Request) -> Response:
         run = RunSummary.of(row, store)
     found, filters = looked_up(viewer, row, run.n, query, wait=is_json(request))
     model = SamplesPage(run=run, query=query, table=found, summary=filters)
-    names = score_names(found, filters)
+    names, told = score_names(found, filters), vocabulary(row.protocol)
     kept = parameters(query)
     return page(
         request,
         "samples.html",
         model,
         status=200 if found else 202,
-        lines=[line(row.id, one, names, run.protocol, kept, language) for one in found.rows] if found else [],
-        names=[(name, named(language, "metric", name)) for name in names],
+        lines=[line(row.id, one, names, told, kept, language) for one in found.rows] if found else [],
+        names=[(name, told.metric_told(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
-        filters=list(active(query, language)),
-        label_name=partial(label_name, language=language),
+        filters=list(active(query, told, language)),
+        label_name=partial(label_name, told=told, language=language),
     )
 
 
@@ -138,20 +138,20 @@ def turned(path: str, kept: Mapping[str, Any], **changes: Any) -> str:
     return with_query(path, {**kept, "page": None, **changes})
 
 
-def active(query: SampleQuery, language: Language) -> Iterator[tuple[str, str, str]]:
+def active(query: SampleQuery, told: Vocabulary, language: Language) -> Iterator[tuple[str, str, str]]:
     """The filters that are on: their parameter, their value, and how they read."""
     for name, values in zip(MANY, (query.statuses, query.flags, query.labels, query.tags), strict=True):
         for value in values:
-            shown = label_name(value, language) if name == "label" else value
+            shown = label_name(value, told, language) if name == "label" else value
             yield name, value, named(language, "status", value) if name == "status" else shown
     for name, ends in query.scores.items():
         low, high = _short(ends.low) or "…", _short(ends.high) or "…"
-        yield "score", name, f"{named(language, 'metric', name)} {low} – {high}"
+        yield "score", name, f"{told.metric_told(name, language)} {low} – {high}"
 
 
-def label_name(value: str, language: Language) -> str:
+def label_name(value: str, told: Vocabulary, language: Language) -> str:
     kind, _, label = value.partition(":")
-    return f"{named(language, 'viewer.label.kind', kind)} · {named(language, f'label.{kind}', label)}"
+    return f"{told.one_told(kind, language)} · {told.label_told(kind, label, language)}"
 
 
 # --- rows ------------------------------------------------------------------------------------------
@@ -164,22 +164,31 @@ def score_names(found: SampleTable | None, filters: Summary | None) -> list[str]
 
 
 def line(
-    run: str, row: SampleRow, names: list[str], protocol: str, kept: Mapping[str, Any], language: Language
+    run: str, row: SampleRow, names: list[str], told: Vocabulary, kept: Mapping[str, Any], language: Language
 ) -> Line:
-    scale = SCALES.get(protocol, "number")
-    values = [shown(name, row.scores.get(name), scale, language) for name in names]
-    # No problem, but a reader must see where the tolerance was used; after what is wrong, before what is merely open.
-    told = (*BAD[:3], ("tolerance", "within"), *BAD[3:])
-    counted = [(kind, label, row.labels.get(f"{kind}:{label}", 0)) for kind, label in told]
-    problems = [(chip(language, kind, label), n) for kind, label, n in counted if n][:MOST_PROBLEMS]
-    return Line(row, sample_address(run, row.id, **kept), values, problems)
+    values = [shown(told.metric(name), row.scores.get(name), told, language) for name in names]
+    found = [(aspect, label, n) for key, n in row.labels.items() for aspect, _, label in [key.partition(":")]]
+    problems = sorted((entry for entry in found if _is_told(told, *entry[:2])), key=lambda e: _order(told, *e[:2]))
+    chips = [(chip(language, told, aspect, label), n) for aspect, label, n in problems if n]
+    return Line(row, sample_address(run, row.id, **kept), values, chips[:MOST_PROBLEMS])
 
 
-def shown(name: str, value: float | None, scale: Scale, language: Language) -> tuple[str, str]:
+def _is_told(told: Vocabulary, aspect: str, label: str) -> bool:
+    # No problem, but a reader must see where a tolerance was used.
+    return told.label(aspect, label).is_against or any(aspect == of for of, _ in told.flagged())
+
+
+def _order(told: Vocabulary, aspect: str, label: str) -> tuple[int, int]:
+    """What is wrong first, then what only a flag makes right, then what is merely open."""
+    return (0, 99) if not told.label(aspect, label).is_against else told.gravity(aspect, label)
+
+
+def shown(metric: Metric, value: float | None, told: Vocabulary, language: Language) -> tuple[str, str]:
     """A score and its tone. Neither yes nor no is good in itself where a metric is neutral."""
-    if name in NEUTRAL:
-        return named(language, f"label.{name}", str(int(value))) if value is not None else NOT_APPLICABLE, "plain"
-    return score(value, scale), score_tone(value, scale)
+    if metric.direction == "neither" and metric.scale == "binary":
+        text = NOT_APPLICABLE if value is None else told.label_told(metric.name, str(int(value)), language)
+        return text, "plain"
+    return score(value, metric.mean_scale), score_tone(value, metric)
 
 
 routes = page_routes("/runs/{run}/samples", samples)

@@ -1,0 +1,291 @@
+"""A protocol owns its vocabulary: nobody else names its kinds and labels, and a made-up one works everywhere."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import gauge
+import steelyard
+from steelyard.audit import audit
+from steelyard.calibration import calibrate
+from steelyard.calibration.page import blocks as calibration_blocks
+from steelyard.comparison import Judged, compare
+from steelyard.comparison.labels import label_changes
+from steelyard.comparison.page import ComparisonPage
+from steelyard.gating import gate, parse_bar
+from steelyard.gating.page import blocks as gate_blocks
+from steelyard.labelling import candidates, draw, labels_in, sheet, write_sheet
+from steelyard.labels import HumanLabel, allowed, canonical
+from steelyard.listing import SampleQuery, summary, table
+from steelyard.protocols import BUILT_IN, get_protocol, vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.records import Verdict
+from steelyard.reports import ReportBuilder
+from steelyard.reports.html import render as render_html
+from steelyard.reports.json import render as render_json
+from steelyard.reports.markdown import render as render_markdown
+from steelyard.reports.sample import sample_markdown
+from steelyard.reports.terminal import renderable
+from steelyard.slots import slots_of
+from steelyard.store import Store
+from viewer import viewing
+
+SOURCE = Path(steelyard.__file__).parent
+
+# --- nobody else names them ------------------------------------------------------------------------
+
+# Where kinds and labels may be named, and why.
+OWN = {
+    "protocols": "they declare them",
+    "judges/embedded": "its functions answer the tasks of given protocols",
+    "judges/local": "the same, with a small model",
+    "judges/check.py": "asks one task of which the answers are known",
+    "transcripts": "the textual forms of given protocols",
+    "records.py": "the typed items that result lines and stores hold",
+    "tasks.py": "the asks and replies of given protocols",
+    "audit/data": "texts of attacks",
+}
+# Words that are labels somewhere and mean something else in these modules.
+HOMONYMS = {
+    "partial": ("cli/", "progress.py", "reports/build.py", "runs.py", "web/"),  # the status of a verdict
+    "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
+    "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
+    "dialogue": ("audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
+    "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
+    "valid": ("judges/tidy.py",),
+    "unsupported": ("web/errors.py",),
+    "check": ("cli/judges.py", "gating/page.py"),  # a command; a row of a gate
+    "criterion": ("audit/",),  # where in a dialogue an attack is put
+    "wrong": ("audit/suite.py",),  # a side of the samples of the audit
+    "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
+    "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer
+}
+NUMBERS = {"0", "1"}
+
+
+def names() -> set[str]:
+    """Every name of a shipped protocol, kind, aspect and label."""
+    found = set(BUILT_IN)
+    for protocol in map(get_protocol, BUILT_IN):
+        for kind in protocol.kinds:
+            aspects = (*kind.aspects, *((kind.parts,) if kind.parts else ()))
+            found |= {kind.name, *(aspect.name for aspect in aspects)}
+            found |= {label for aspect in aspects for label in aspect.names}
+    return found
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def test_no_other_module_names_a_protocol_a_kind_or_a_label() -> None:
+    """Whoever wants to know reads the vocabulary."""
+    wanted = names() - NUMBERS
+    found = [
+        f"{path.relative_to(SOURCE)}:{line} {text!r}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not str(path.relative_to(SOURCE)).startswith(tuple(OWN))
+        for line, text in literals(path)
+        if text in wanted and not str(path.relative_to(SOURCE)).startswith(HOMONYMS.get(text, ("-",)))
+    ]
+    assert found == []
+
+
+# --- a protocol that nobody knows ------------------------------------------------------------------
+
+ROWS = [
+    {"id": "fine", "question": "How is it?", "answer": "The sea is flat. The sky is clear.", "tags": ["calm"]},
+    {"id": "mixed", "question": "And today?", "answer": "The sea is flat. The bad sky is dark.", "tags": ["storm"]},
+    {"id": "worst", "question": "And now?", "answer": "A bad sea. A bad sky. A bad wind.", "tags": ["storm"]},
+]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The made-up protocol as an installed package brings it."""
+    info = tmp_path / "gauge-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gauge\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[steelyard.protocols]\ngauge = gauge:PROTOCOL\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    vocabulary.cache_clear()
+    yield
+    vocabulary.cache_clear()
+
+
+def judged(path: Path, judge: Any = None, rows: Any = ROWS) -> tuple[str, list[tuple[Any, Verdict]]]:
+    steelyard.evaluate(rows, "gauge", judge or gauge.GaugeJudge(), store=path)
+    with Store.open(path) as store:
+        run = store.runs()[0].id
+        return run, list(store.verdicts(run))
+
+
+@pytest.fixture
+def run(installed: None, tmp_path: Path) -> tuple[Path, str, list[tuple[Any, Verdict]]]:
+    path = tmp_path / "runs.db"
+    return path, *judged(path)
+
+
+Run = tuple[Path, str, list[tuple[Any, Verdict]]]
+
+
+def report_of(found: list[tuple[Any, Verdict]], language: Any = "en") -> Any:
+    builder = ReportBuilder("gauge", language)
+    for sample, verdict in found:
+        builder.add(verdict, sample)
+    return builder.build()
+
+
+def text_of(blocks: Any) -> str:
+    from rich.console import Console
+
+    console = Console(width=200, no_color=True)
+    with console.capture() as capture:
+        console.print(renderable(blocks))
+    return capture.get()
+
+
+def test_a_run_keeps_its_items(run: Run) -> None:
+    """Items of kinds that nobody knows come back from the store as they were, with all their fields."""
+    _, _, found = run
+    verdict = {verdict.id: verdict for _, verdict in found}["mixed"]
+    assert verdict.scores == {"drift": 1, "sheen": 1, "fair": 0}
+    assert [(item.kind, getattr(item, "hue", "")) for item in verdict.items][:2] == [
+        ("pebble", "amber"),
+        ("pebble", "slate"),
+    ]
+    assert Verdict.model_validate_json(json.dumps(verdict.line())).items == verdict.items
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans"])
+def test_reports_in_every_form(run: Run, language: Any) -> None:
+    """The words are the protocol's, the lowest sample is the one with the most drift, scales are each metric's own."""
+    _, _, found = run
+    report = report_of(found, language)
+    assert [low.id for low in report.worst] == ["worst", "mixed"]
+    assert report.worst[0].telling is not None
+    assert report.worst[0].telling.label == "slate"
+    assert report.labels["hue"] == {"amber": 3, "slate": 4, UNJUDGED: 0}
+    assert "drift" not in report.distributions
+    assert len(report.distributions["fair"]) == 2
+    hue, drift = ("slate hue", "Drift") if language == "en" else ("石板色", "漂移")
+    from steelyard.reports.layout import Page
+
+    terminal = text_of(Page(report, brief=True).blocks())
+    for page in (terminal, render_markdown(report), render_html(report), render_json(report)):
+        assert "drift" in page.casefold() or drift in page
+    assert all(hue in page and drift in page for page in (terminal, render_markdown(report), render_html(report)))
+    sample, verdict = found[-1]
+    assert hue in sample_markdown(verdict, sample, language)
+
+
+def test_the_table_of_samples(run: Run) -> None:
+    """Every label is a facet, under the name of its aspect."""
+    path, id, _ = run
+    with Store.open(path) as store:
+        assert summary(store, id).labels["hue:slate"] == 2
+        rows = table(store, id, SampleQuery(labels=("knot:loose",), sort="drift", descending=True)).rows
+    assert [row.id for row in rows] == ["worst", "mixed"]
+
+
+def test_people_label_it(run: Run, tmp_path: Path) -> None:
+    """People are asked for what the protocol says, with its labels; their sheet comes back and is compared."""
+    _, id, found = run
+    assert allowed("hue") == ("amber", "slate")
+    assert canonical("hue", "琥珀色") == "amber"
+    kinds = {slot.kind for _, verdict in found for slot in slots_of(verdict)}
+    assert kinds == {"hue", "grain", "gust", "knot"}
+    drawn = draw(candidates(found, stratify="score"), 3)
+    rows = list(sheet(found, drawn, run=id))
+    assert {row["kind"] for row in rows} == {"hue", "gust", "knot"}
+    for row in rows:
+        row["label"] = {"hue": "slate hue", "gust": "calm", "knot": "tied"}[row["kind"]]
+    write_sheet(tmp_path / "sheet.csv", rows)
+    labels = list(labels_in(tmp_path / "sheet.csv"))
+    calibration = calibrate(found, labels, run=id, language="en")
+    assert {task.task for task in calibration.tasks} == {"hue", "gust.gale", "gust.lull", "knot"}
+    (drift,) = [score for score in calibration.scores if score.metric == "drift"]
+    assert (drift.judge, drift.people) == (pytest.approx(4 / 3), pytest.approx(7 / 3))
+    page = text_of(calibration_blocks(calibration))
+    assert "The gale" in page
+    assert "Pebbles: hue" in page
+
+
+def test_less_drift_is_better(run: Run, tmp_path: Path) -> None:
+    """A score that should be low is better when it falls, in a comparison and at a gate."""
+    _, _, found = run
+    better = [{**row, "answer": row["answer"].replace("bad ", "")} for row in ROWS]
+    _, other = judged(tmp_path / "other.db", rows=better)
+    before, after = Judged("before", lambda: found), Judged("after", lambda: other)
+    there = compare(before, after, anyway=True, language="en")
+    back = compare(after, before, anyway=True, language="en")
+    assert (there.main, there.n_improved, there.n_regressed) == ("drift", 2, 0)
+    assert (back.n_improved, back.n_regressed) == (0, 2)
+    assert "Drift" in text_of(ComparisonPage(there).blocks())
+    changes = label_changes(found[-1][1], other[-1][1])
+    assert {change.kind for change in changes if change.change == "changed"} >= {"hue", "gust"}
+    report = report_of(found)
+    held = gate(report, [parse_bar("drift<=1.5", report.scale_of)], comparison=back)
+    assert held.checks[0].outcome == "passed"
+    assert [check.value for check in held.checks if check.metric == "drift" and check.kind == "regression"] == [
+        pytest.approx(4 / 3)
+    ]
+    assert "Drift" in text_of(gate_blocks(held))
+
+
+def test_panels_vote_on_it(installed: None, tmp_path: Path) -> None:
+    """A vote on labels that nobody knows; what is verified and routed reads what the reply declares."""
+    from steelyard.judges.panel import PanelJudge
+    from steelyard.judges.verifying import VerifyingJudge
+
+    judges = [gauge.GaugeJudge("a"), gauge.GaugeJudge("b"), gauge.GaugeJudge("c", slate="sky")]
+    _, found = judged(tmp_path / "panel.db", PanelJudge(judges))
+    assert [verdict.scores["drift"] for _, verdict in found] == [0, 1, 3]
+    assert report_of(found).votes["pebble"].n == 7
+    _, found = judged(tmp_path / "verified.db", VerifyingJudge(gauge.GaugeJudge("a"), gauge.GaugeJudge("b", "wind")))
+    assert [verdict.scores["drift"] for _, verdict in found] == [0, 0, 1]
+
+
+def test_it_can_be_audited(installed: None) -> None:
+    """The parts of an audit that fit samples of its shape."""
+    card = audit(gauge.GaugeJudge(slate="zzz"), protocols=["gauge"], only=["stability"])
+    assert card.scope.protocols == ("gauge",)
+
+
+def test_viewer_and_api(run: Run) -> None:
+    """Every page of the viewer and the HTTP API show it, and take labels for it."""
+    path, id, _ = run
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for page in ("/runs", f"/runs/{id}", f"/runs/{id}/samples", f"/runs/{id}/samples/worst", f"/runs/{id}/label"):
+            answer = client.get(page, headers={"accept-language": "en"})
+            assert answer.status_code in (200, 202), page
+        assert "slate hue" in client.get(f"/runs/{id}/samples/worst").text
+        assert "Hue of a pebble" in client.get(f"/runs/{id}/label").text
+        (info,) = [one for one in client.get("/api/protocols").json()["protocols"] if one["name"] == "gauge"]
+        assert (info["main_score"], info["scores"]) == ("drift", ["drift", "sheen", "fair"])
+        label = {"sample": "worst", "kind": "hue", "item": 1, "label": "amber", "annotator": "ann"}
+        kept = client.post("/api/labels", json={"run": id, "labels": [label]})
+        assert kept.status_code == 201, kept.text
+
+
+def test_runs_outlive_their_protocol(run: Run) -> None:
+    """A stored run whose protocol is gone is still read: scores and labels stand for themselves."""
+    _, _, found = run
+    gone = [(sample, verdict.model_copy(update={"protocol": "gone"})) for sample, verdict in found]
+    builder = ReportBuilder("gone", "en")
+    for sample, verdict in gone:
+        builder.add(verdict, sample)
+    report = builder.build()
+    assert report.scores["drift"].value == pytest.approx(4 / 3)
+    assert "drift" in render_markdown(report)
+    assert sample_markdown(gone[0][1], gone[0][0], "en")
+    assert HumanLabel(sample="x", kind="hue", label="amber").kind == "hue"
