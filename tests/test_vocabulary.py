@@ -270,10 +270,10 @@ def test_viewer_and_api(run: Run) -> None:
             assert answer.status_code in (200, 202), page
         assert "slate hue" in client.get(f"/runs/{id}/samples/worst").text
         assert "Hue of a pebble" in client.get(f"/runs/{id}/label").text
-        (info,) = [one for one in client.get("/api/protocols").json()["protocols"] if one["name"] == "gauge"]
+        (info,) = [one for one in client.get("/api/v1/protocols").json()["protocols"] if one["name"] == "gauge"]
         assert (info["main_score"], info["scores"]) == ("drift", ["drift", "sheen", "fair"])
         label = {"sample": "worst", "kind": "hue", "item": 1, "label": "amber", "annotator": "ann"}
-        kept = client.post("/api/labels", json={"run": id, "labels": [label]})
+        kept = client.post("/api/v1/labels", json={"run": id, "labels": [label]})
         assert kept.status_code == 201, kept.text
 
 

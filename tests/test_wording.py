@@ -174,7 +174,8 @@ def flags_in_source() -> set[str]:
     Either it stands where flags are made, or it is written as only flags are: two_words that name nothing else.
     """
     found = trees("protocols/*.py", "transcripts/*.py")
-    models = [value for module in (records, tasks) for value in vars(module).values() if hasattr(value, "model_fields")]
+    values = [value for module in (records, tasks) for value in vars(module).values() if isinstance(value, type)]
+    models = [value for value in values if hasattr(value, "model_fields")]
     others = {name for model in models for name in model.model_fields}
     others |= {node.name for tree in found for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     others |= set(words("en")["source"])
