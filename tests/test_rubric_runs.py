@@ -13,7 +13,7 @@ import pytest
 
 from command import Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
-from steelyard import ConfigError, evaluate
+from steelyard import evaluate, rubric
 from steelyard.protocols import _passed, vocabulary
 from steelyard.store import Store
 from viewer import settings, viewing
@@ -196,27 +196,45 @@ def test_options_in_the_settings_file(desk: Steelyard, server: Loopback) -> None
 
 
 def test_slips_are_told_before_anything_is_paid(desk: Steelyard, server: Loopback) -> None:
-    """A rubric that cannot be read, a name that is none, and a judge that cannot judge rubrics cost nothing."""
+    """A rubric that cannot be read and a name that is none cost nothing."""
     Path("bad.toml").write_text("[polite]\nask = 'x?'\nwieght = 2\n", "utf-8")
-    for rubric, says in (
+    for name, says in (
         ("bad.toml", "bad.toml:3: polite.wieght: is no field of a criterion; did you mean weight?"),
         ("nothing", "no rubric file nothing and no shipped rubric of that name"),
         ("", "rubric needs a file or a name"),
     ):
-        assert says in run(desk, rubric=rubric, code=2).err
-    done = desk("run", "rows.jsonl", "-p", "rubric:tone.toml", "-j", "embedded")
-    assert (done.code, "embedded cannot judge rubric:tone@" in done.err) == (2, True)
-    with pytest.raises(ConfigError, match="embedded cannot judge"):
-        evaluate(ROWS, protocol="rubric:tone.toml", judge="embedded")
+        assert says in run(desk, rubric=name, code=2).err
     assert not server.requests
     assert not Path(".steelyard/store.db").exists() or desk("runs", "list").out.count("rubric:") == 0
+
+
+def test_embedded_decides_form_and_leaves_the_rest_open() -> None:
+    """What code can count is labelled; everything else is unjudged, with the reason."""
+    made = rubric(
+        {
+            "short": {"ask": "Is the answer at most 7 words long?"},
+            "简短": {"ask": {"en": "Does the answer contain an emoji?", "zh": "回答是否包含表情符号？"}, "good": "no"},
+            "polite": {"ask": "Is the answer polite?"},
+        }
+    )
+    found = {verdict.id: verdict for verdict in evaluate(ROWS, protocol=made, judge="embedded")}
+    assert [item.label for item in found["curt"].items] == ["yes", "no", "unjudged"]
+    assert [item.label for item in found["kind"].items] == ["no", "no", "unjudged"]
+    assert found["curt"].status == "partial"
+    assert found["curt"].scores == {"score": 1}
+    assert "only questions of form" in found["curt"].items[2].reason
+    talk = rubric({"for": "dialogue", "short": {"ask": "Are the answers at most 2 words long?"}})
+    turns = [{"prompt": "Hi", "answer": "Hello you"}, {"prompt": "Ok?", "answer": "Yes it is ok"}]
+    sample = {"id": "d", "system_prompt": "Be brief.", "turns": turns}
+    (verdict,) = evaluate([sample], protocol=talk, judge="embedded")
+    assert [item.label for item in verdict.items] == ["no"]
 
 
 # --- several judges, several runs --------------------------------------------------------------------
 
 
 def test_a_panel_and_a_route(desk: Steelyard, server: Loopback) -> None:
-    """Repeats are voted on; a route whose first judge knows no rubrics leaves all to the second."""
+    """Repeats are voted on; a route whose first judge can tell nothing leaves all to the second."""
     run(desk, "--repeats", 3, "-o", "panel.jsonl")
     assert len(server.requests) == 3 * len(ROWS)
     assert {item["confidence"] for line in lines_of("panel.jsonl") for item in line["items"]} == {1}
@@ -279,7 +297,7 @@ def test_check_names_what_is_vague_and_what_wobbles(desk: Steelyard, server: Loo
     few = desk("rubric", "check", "tone.toml", "-j", "mine")
     assert "no samples were labelled" in few.out
     refused = desk("rubric", "check", "tone.toml", "-j", "embedded")
-    assert (refused.code, "embedded cannot judge" in refused.err) == (2, True)
+    assert (refused.code, "no function for rubric.check" in refused.out) == (4, True)
 
 
 # --- HTTP ------------------------------------------------------------------------------------------
@@ -342,7 +360,6 @@ def wait() -> Callable[[httpx.Client, str], None]:
         ({"protocol": "atomic", "rubric": TABLE}, 'goes with protocol "rubric" only'),
         ({"protocol": "rubric", "rubric": {"a": {"ask": "x?", "wieght": 1}}}, "did you mean weight?"),
         ({"protocol": "rubric", "rubric": "tone.toml"}, "not valid TOML"),
-        ({"protocol": "rubric", "rubric": TABLE, "judge": "embedded"}, "embedded cannot judge"),
     ],
 )
 def test_no_path_of_the_server_and_no_slip(

@@ -101,7 +101,7 @@ async def evaluate_async(
     concurrency: int = 32,
 ) -> Results:
     """The same, inside your own event loop."""
-    from steelyard.runs import check_able, check_affordable
+    from steelyard.runs import check_affordable
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
@@ -119,7 +119,6 @@ async def evaluate_async(
     budget = Budget(max_cost, surface=Surface.python)
     try:
         check_affordable(asked.judge, budget)
-        check_able(asked.judge, protocol)
         if store is None:
             return await _judged(data, protocol, chosen, asked, budget, progress, notes)
         return await _kept(Path(store), name, data, protocol, chosen, is_dated, asked, budget, progress, notes)

@@ -347,7 +347,6 @@ def start(
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
     same judge again when it is resumed; `name` is what the user calls the run."""
-    check_able(judge, protocol)
     if not how.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
@@ -392,17 +391,6 @@ def check_affordable(judge: Judge, budget: Budget) -> None:
                 f'[prices."{known.get("model")}"] in steelyard.toml '
                 f"(US dollars for a million tokens){instead}"
             )
-
-
-def check_able(judge: Judge, protocol: Protocol) -> None:
-    """A judge that says which tasks it answers, and knows none of the protocol's, would leave everything unjudged."""
-    voices = [voice.judge for voice in voices_of(judge)]
-    known = [getattr(voice, "tasks", None) for voice in voices]
-    if protocol.tasks and all(tasks is not None and not tasks & set(protocol.tasks) for tasks in known):
-        raise ConfigError(
-            f"{voices[0].name} cannot judge {protocol.name}: it has no function for {protocol.tasks[0]}. "
-            "Take a language model, such as openai:MODEL"
-        )
 
 
 def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, how: How) -> Run:

@@ -166,7 +166,6 @@ def check(
         chosen = list(islice((row for _, row in rows if not isinstance(row, InputError)), number))
     settings = Config.load(config)
     made = settings.judge(judge, settings.prompts, Limits().gate(), settings.store_path(store))
-    runs.check_able(made, protocol)
     result = asyncio.run(_driven(check_rubric(found, chosen), made))
     print("\n".join(_lines(result, len(chosen), made.name)))
     if not any(one.reviewed for one in result.criteria):

@@ -37,9 +37,6 @@ class EmbeddedJudge:
     `read` reads passages and says what they support; the `local` judge brings its own, which only this process has.
     """
 
-    tasks = frozenset(HOMES)
-    """What it answers; it leaves everything else unjudged."""
-
     def __init__(self, read: Read | None = None, *, name: str = "embedded") -> None:
         self.name = name
         self._read = read

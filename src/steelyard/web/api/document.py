@@ -65,8 +65,6 @@ def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, A
     properties = variant["properties"]
     # A rubric that is sent goes with a protocol of its own, whose labels no document can know.
     del properties["rubric"]
-    # The judges in the box answer nothing that a rubric asks.
-    judges = [judge for judge in judges if not protocol.origin or judge not in ("embedded", "local")]
     properties["protocol"] = {"const": name, "type": "string"}
     properties["judge"] = {"enum": [*judges, None], "description": properties["judge"]["description"]}
     properties["options"] = options
