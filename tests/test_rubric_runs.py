@@ -266,6 +266,65 @@ def test_two_rubrics_are_not_compared(desk: Steelyard) -> None:
     assert "protocol" in refused.err
 
 
+def test_people_label_it_and_calibrate(desk: Steelyard) -> None:
+    """A sheet asks the rubric's own questions; its labels are compared with the judge's."""
+    run(desk)
+    forgotten()
+    done = desk("sample", "last", "--for-labelling", 4, "-o", "sheet.csv")
+    assert done.code == 0, done.err
+    assert "solves" in Path("sheet.csv").read_text("utf-8-sig")
+    labels = [{"sample": row["id"], "kind": "polite", "item": 1, "label": "no"} for row in ROWS]
+    write_lines(Path("people.jsonl"), labels)
+    calibrated = desk("calibrate", "last", "--labels", "people.jsonl", "--lang", "en")
+    assert calibrated.code == 0, calibrated.err
+    assert "polite" in calibrated.out
+
+
+def test_a_batch_is_written_and_read(desk: Steelyard, server: Loopback) -> None:
+    """The requests of a rubric stand in a provider's batch file."""
+    done = desk("batch", "start", "rows.jsonl", "-p", "rubric:tone.toml", "-j", "mine", "-o", "requests.jsonl")
+    assert done.code == 0, done.err
+    assert len(lines_of("requests.jsonl")) == len(ROWS)
+    assert not server.requests
+
+
+def test_dialogues_are_judged_from_the_command_line(desk: Steelyard, server: Loopback) -> None:
+    """`for = "dialogue"` judges all answers of a conversation together, in one call."""
+    Path("talk.toml").write_text('for = "dialogue"\n[polite]\nask = "Is the assistant polite?"\n', "utf-8")
+    turns = [{"prompt": "It leaks!", "answer": "We are sorry."}, {"prompt": "And?", "answer": "Send it back."}]
+    write_lines(Path("talks.jsonl"), [{"id": "d", "system_prompt": "Help.", "turns": turns}])
+    done = desk("run", "talks.jsonl", "-p", "rubric:talk.toml", "-j", "mine", "-o", "out.jsonl")
+    assert done.code == 0, done.err
+    assert [request.task for request in server.requests] == ["rubric.dialogue"]
+    assert lines_of("out.jsonl")[0]["scores"] == {"score": 1}
+
+
+def test_pages_of_the_viewer(desk: Steelyard) -> None:
+    """Run, samples, sample, labelling and exchanges show the criteria, also where only the store knows the rubric."""
+    run(desk)
+    Path("tone.toml").unlink()
+    store = Path(".steelyard/store.db")
+    with Store.open(store) as opened:
+        id = opened.run("last").id
+    forgotten()
+    with viewing(store) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for page in ("/runs", f"/runs/{id}", f"/runs/{id}/samples", f"/runs/{id}/samples/curt", f"/runs/{id}/label"):
+            answer = client.get(page, headers={"accept-language": "en"})
+            assert answer.status_code == 200, page
+        assert "Is the customer blamed?" in client.get(f"/runs/{id}/samples/curt").text
+        assert "How far does it help?" in client.get(f"/runs/{id}/label").text
+        labels = [{"sample": "curt", "kind": "solves", "item": 2, "label": "1", "annotator": "ann"}]
+        kept = client.post("/api/v1/labels", json={"run": id, "labels": labels})
+        assert kept.status_code == 201, kept.text
+
+
+def test_a_judge_is_audited_by_a_rubric(desk: Steelyard) -> None:
+    """The audit takes a rubric like any protocol."""
+    own = ("--data", "rows.jsonl", "--no-built-in", "--only", "stability,injection", "--repeats", 1)
+    done = desk("audit", "mine", "-p", "rubric:tone.toml", *own, "-o", "card.json")
+    assert done.code == 0, done.err
+
+
 # --- rubric new, list, check -------------------------------------------------------------------------
 
 
