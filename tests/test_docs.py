@@ -26,6 +26,7 @@ from steelyard.cli import app
 from steelyard.factory import DEFAULT_BASE_URL
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
+from steelyard.protocols.rubric_file import read_rubric
 from steelyard.settings import RunDefaults, SettingsFile
 from steelyard.wording import words
 
@@ -37,12 +38,13 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
 NOT_RUN = {
-    "README.md": 3,
-    "README.zh.md": 3,
-    "docs/cli.md": 4,
+    "README.md": 4,
+    "README.zh.md": 4,
+    "docs/cli.md": 5,
     "docs/data-formats.md": 1,
     "docs/judges.md": 1,
     "docs/models.md": 1,
+    "docs/rubric.md": 1,
     "docs/viewer.md": 1,
 }
 RUN = ("python", "console")
@@ -190,11 +192,14 @@ def test_every_block_has_a_known_language(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_and_json_examples_are_valid(page: Path) -> None:
-    """Every TOML example is a steelyard.toml (or pyproject) that loads; every JSON example is JSON."""
+    """Every TOML example is a steelyard.toml, a pyproject or a rubric that loads; every JSON example is JSON."""
     for block in blocks_of(page):
         if block.language == "json":
             json.loads(block.body)
         elif block.language == "toml":
+            if "rubric" in block.comment:
+                assert read_rubric(block.body, "example", "example.toml").criteria
+                continue
             given = tomllib.loads(block.body)
             if "project" in given:
                 continue
@@ -334,11 +339,11 @@ def test_every_help_has_an_example() -> None:
             assert "Example:" in (command.help or ""), f"{' '.join(path)} has no example"
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", [*PROTOCOLS, "rubric:support-tone"])
 def test_protocol_page_names_every_option_and_score(name: str) -> None:
     """Each option and each score of a protocol is on its page."""
     protocol = get_protocol(name)
-    text = (DOCS / f"{name}.md").read_text("utf-8")
+    text = (DOCS / f"{protocol.family}.md").read_text("utf-8")
     missing = [word for word in (*protocol.options.model_fields, *protocol.scores) if f"`{word}`" not in text]
     assert not missing
 
@@ -382,7 +387,8 @@ def words_in_source() -> set[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     functions = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    models = [value for module in (records, tasks) for value in vars(module).values() if hasattr(value, "model_fields")]
+    values = [value for module in (records, tasks) for value in vars(module).values() if isinstance(value, type)]
+    models = [value for value in values if hasattr(value, "model_fields")]
     fields = {name for model in models for name in model.model_fields}
     flags = literals & set(words("en")["flag"])
     coined = {word for word in literals if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", word)} - fields - functions - NOT_OURS

@@ -25,6 +25,9 @@ BUDGETS = {
     "scorecard.judge": 3400,
     "dialogue.validity": 2200,
     "dialogue.compliance": 2200,
+    "rubric.judge": 3100,
+    "rubric.dialogue": 3000,
+    "rubric.check": 3300,
 }
 CHINESE_SHARE = 0.6
 # What the example needs to show that the code is sent back.

@@ -110,7 +110,7 @@ def test_every_label_has_a_name(language: records.Language) -> None:
         assert {*aspect.names, "unjudged"} == set(get_args(labels))
         assert all(label.words.said(language) for label in aspect.labels)
     assert set(words(language)["depth"]) == set(get_args(records.Depth))
-    assert set(words(language)["source"]) == set(get_args(records.Source))
+    assert set(words(language)["source"]) == set(get_args(records.EvidenceSource))
     assert set(words(language)["status"]) == set(get_args(records.Status))
 
 
@@ -174,13 +174,16 @@ def flags_in_source() -> set[str]:
     Either it stands where flags are made, or it is written as only flags are: two_words that name nothing else.
     """
     found = trees("protocols/*.py", "transcripts/*.py")
-    models = [value for module in (records, tasks) for value in vars(module).values() if hasattr(value, "model_fields")]
+    values = [value for module in (records, tasks) for value in vars(module).values() if isinstance(value, type)]
+    models = [value for value in values if hasattr(value, "model_fields")]
     others = {name for model in models for name in model.model_fields}
     others |= {node.name for tree in found for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     others |= set(words("en")["source"])
     others |= {word for protocol in map(get_protocol, BUILT_IN) for word in vocabulary_names(protocol)}
     # Keys of other documents, of pydantic's errors, of replies; and the one reason that is no flag.
     others |= {"criteria_results", "criterion_id", "evaluation_report", "extra_forbidden", "political_date", MISSING}
+    # A label and a score that every rubric may have.
+    others |= {"not_applicable", "raw_score"}
     # Where several judges are asked, and where the runner sees who wrote the answer.
     beside = trees("judges/voting.py", "judges/verifying.py", "runner.py")
     placed = {t for tree in (*found, *beside) for expression in flag_expressions(tree) for t in strings(expression)}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard.judges.recorded import RecordedJudge
     from steelyard.judges.scripted import ScriptedJudge
     from steelyard.protocols import Protocol
+    from steelyard.protocols.rubric import rubric
     from steelyard.records import Ask, DialogueSample, RagSample, Reply, Turn, Unjudged, Verdict
     from steelyard.reports.results import Results
 
@@ -47,6 +48,7 @@ _HOMES = {
     "judges.recorded": ("RecordedJudge",),
     "judges.scripted": ("ScriptedJudge",),
     "protocols": ("Protocol",),
+    "protocols.rubric": ("rubric",),
     "records": ("Ask", "DialogueSample", "RagSample", "Reply", "Turn", "Unjudged", "Verdict"),
     "reports.results": ("Results",),
 }  # fmt: skip
@@ -77,6 +79,7 @@ __all__ = [
     "Verdict",
     "evaluate",
     "evaluate_async",
+    "rubric",
 ]
 
 

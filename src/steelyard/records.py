@@ -115,6 +115,11 @@ class Data(Record):
         """The fields that hold items, with their items."""
         return {name: items for name in item_fields(type(self)) if (items := getattr(self, name))}
 
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        """The texts that quotes are taken from: the passages, or the system prompt."""
+        return tuple(getattr(self, "references", ())) or (getattr(self, "system_prompt", ""),)
+
     def only(self, wanted: Mapping[str, tuple[int, ...]]) -> Self:
         """The same data with just these items; the context stays."""
         return self.model_copy(
@@ -160,6 +165,10 @@ class ReplyData(BaseModel):
     def counted(self, field: str) -> Any:
         """What the label counts as."""
         return getattr(self, field)
+
+    def against(self, field: str) -> tuple[Any, ...]:
+        """What would speak against the answer in this field."""
+        return self.amiss.get(field, ())
 
 
 class Again(Record):
@@ -305,15 +314,17 @@ Depth = Literal["deep", "adequate", "bare"]
 Validity = Literal["valid", "invalid", "unjudged"]
 ComplianceLabel = Literal["satisfied", "violated", "undetermined", "unjudged"]
 Source = Literal["reference", "inference", "own_knowledge"]
+EvidenceSource = Literal["reference", "inference", "own_knowledge", "answer"]
+"""Those a judge may name, and the judged answer itself."""
 
 
 class Evidence(Record):
-    """Where a label comes from. `verified` says that code found the quote in that passage."""
+    """Where a label comes from. `verified` says that code found the quote in that passage, or in the answer."""
 
     reference: int | None = None
     quote: str = ""
     verified: bool = False
-    source: Source = "reference"
+    source: EvidenceSource = "reference"
 
 
 def _is_votes(kind: str) -> bool:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from steelyard.errors import InputError, RunInUse, StoreError, UnknownRun
 from steelyard.labels import HumanLabel
+from steelyard.protocols import restore
 from steelyard.records import Sample, Unjudged, Usage, Verdict
 from steelyard.schema import DAMAGE, check_ours, damaged, has_traces, migrate
 
@@ -127,7 +128,11 @@ class Store:
         """All runs, newest first."""
         rows = self._read("SELECT * FROM runs ORDER BY number DESC")
         with _store_errors(self.path):
-            return [RunRow._make((*columns, json.loads(manifest))) for *columns, manifest in rows]
+            found = [RunRow._make((*columns, json.loads(manifest))) for *columns, manifest in rows]
+        for row in found:
+            # What a rubric calls things is known only from the manifests of its runs.
+            restore(row.protocol, row.manifest)
+        return found
 
     def run(self, name: str) -> RunRow:
         """A run by its id, a unique beginning of it, its number, or `last`."""

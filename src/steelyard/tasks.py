@@ -12,9 +12,10 @@ A judge in code that reads an item and cannot tell says so in `unsure`, with the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from steelyard.records import Ask, Data, Depth, Numbered, ReplyData, Source, is_none
@@ -302,6 +303,110 @@ class ComplianceReply(ReplyData):
     unsure: Unlabelled = Field(default_factory=list)
 
 
+# --- rubric.judge, rubric.dialogue: a user's own criteria -------------------------------------------
+
+
+class RubricData(Data):
+    question: str
+    references: tuple[str, ...]
+    reference_answer: str | None
+    answer: str
+    criteria: tuple[Numbered, ...]
+
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        return (self.answer,)
+
+
+class RubricDialogueData(Data):
+    system_prompt: str
+    turns: tuple[Exchange, ...]
+    criteria: tuple[Numbered, ...]
+
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        return tuple(turn.answer for turn in self.turns)
+
+
+# How judges write labels that every rubric may have.
+SPELLINGS = {"是": "yes", "否": "no", "true": "yes", "false": "no", "不适用": "not_applicable", "n/a": "not_applicable"}
+
+
+class RubricVerdict(LabelledReply):
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ()}
+
+    id: int
+    quote: str | None = None
+    reason: str = ""
+    label: str
+
+    known: ClassVar[Mapping[str, str]] = {}
+    """Every label of the rubric, by how it may be written; empty where the rubric is not known."""
+    failing: ClassVar[Mapping[int, tuple[str, ...]]] = {}
+    """By id, the labels that speak against the answer: each criterion has its own."""
+
+    def against(self, field: str) -> tuple[Any, ...]:
+        return self.failing.get(self.id, ()) if field == "label" else super().against(field)
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _as_written(cls, label: object) -> object:
+        word = str(label).strip() if isinstance(label, str | int) else label
+        if not cls.known or not isinstance(word, str):
+            return word
+        return cls.known.get(word, cls.known.get(SPELLINGS.get(word.casefold(), word.casefold()), word))
+
+
+class RubricReply(ReplyData):
+    criteria: list[RubricVerdict]
+    unsure: Unlabelled = Field(default_factory=list)
+
+    allowed: ClassVar[Mapping[int, frozenset[str]]] = {}
+    """By id, the labels of that criterion."""
+
+    @field_validator("criteria", mode="after")
+    @classmethod
+    def _of_its_criterion(cls, verdicts: list[RubricVerdict]) -> list[RubricVerdict]:
+        """The label of another criterion is none: the item is missing and is asked for again."""
+        return [one for one in verdicts if one.id not in cls.allowed or one.label in cls.allowed[one.id]]
+
+
+@cache
+def rubric_reply(labels: tuple[tuple[str, ...], ...], failing: tuple[tuple[str, ...], ...]) -> type[RubricReply]:
+    """The reply to the criteria of one rubric, numbered from 1: their labels, and those that count against a sample."""
+    every = tuple(dict.fromkeys(label for of_one in labels for label in of_one))
+    choice: Any = Literal[every]
+    verdict: Any = create_model("RubricVerdict", __base__=RubricVerdict, label=(choice, ...))
+    verdict.known = {**{label.casefold(): label for label in reversed(every)}, **{label: label for label in every}}
+    verdict.failing = dict(enumerate(failing, start=1))
+    reply: Any = create_model("RubricReply", __base__=RubricReply, criteria=(list[verdict], ...))
+    reply.allowed = dict(enumerate(map(frozenset, labels), start=1))
+    made: type[RubricReply] = reply
+    return made
+
+
+# --- rubric.check: are the criteria of a rubric themselves any good? -------------------------------
+
+
+class RubricCheckData(Data):
+    criteria: tuple[Numbered, ...]
+
+
+class CriterionReview(LabelledReply):
+    """`overlaps` is the id of another criterion that asks the same; `rewording` asks the same in other words."""
+
+    id: int
+    rewording: str = ""
+    reason: str = ""
+    vague: bool
+    unanswerable: bool
+    overlaps: int | None = None
+
+
+class RubricCheckReply(ReplyData):
+    criteria: list[CriterionReview]
+
+
 TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "atomic.split": (SplitData, SplitReply),
     "atomic.judge": (AtomicData, AtomicReply),
@@ -310,6 +415,9 @@ TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "scorecard.judge": (ScorecardData, ScorecardReply),
     "dialogue.validity": (ValidityData, ValidityReply),
     "dialogue.compliance": (ComplianceData, ComplianceReply),
+    "rubric.judge": (RubricData, RubricReply),
+    "rubric.dialogue": (RubricDialogueData, RubricReply),
+    "rubric.check": (RubricCheckData, RubricCheckReply),
 }
 
 # Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only

@@ -44,8 +44,9 @@ def scope_of(protocols: Sequence[str] = (), only: Sequence[str] = (), repeats: i
         raise ConfigError(f"an audit has no part {unknown[0]!r}; it has {', '.join(SECTIONS)}")
     if repeats < 1:
         raise ConfigError(f"repeats are at least 1 (asked once), not {repeats}")
-    order = [*PROTOCOLS, *protocols]
-    chosen = tuple(sorted((get_protocol(name).name for name in set(protocols)), key=order.index)) or PROTOCOLS
+    # By the protocol's own name: that of a rubric is not the name of its file.
+    named = dict.fromkeys(get_protocol(name).name for name in protocols)
+    chosen = tuple(name for name in dict.fromkeys((*PROTOCOLS, *named)) if name in named) or PROTOCOLS
     sections = tuple(name for name in SECTIONS if name in only) or SECTIONS
     return Scope(chosen, sections, repeats)
 

@@ -26,6 +26,7 @@ from steelyard.cli import (
     prompts,
     read,
     results,
+    rubric,
     run,
     runs,
     view,
@@ -57,6 +58,7 @@ view.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(rubric.app, name="rubric")
 app.add_typer(judges.app, name="judges")
 app.add_typer(models.app, name="models")
 

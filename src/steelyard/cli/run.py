@@ -314,7 +314,7 @@ def chosen_options(
     """The protocol's options: the settings file's, then the flags' on top, with today's date where none is given."""
     from steelyard.evaluation import dated
 
-    from_file = settings.options.get(protocol.name, {})
+    from_file = settings.options.get(protocol.family, {})
     named = {**from_file, **_values(given, protocol.options.model_fields)}
     return protocol.parse_options(dated(protocol, named, today))
 
@@ -332,7 +332,7 @@ def with_earlier_date(
     from steelyard.engine.runs import earlier_date
     from steelyard.evaluation import redated
 
-    if given.get("date") or settings.options.get(protocol.name, {}).get("date"):
+    if given.get("date") or settings.options.get(protocol.family, {}).get("date"):
         return options
     if found := earlier_date(store, protocol, judge.name, data):
         options, said = redated(options, *found, Surface.flags)

@@ -219,6 +219,9 @@ def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
         made = _value(row, name, ask)
         if isinstance(made, dict):
             made |= {key: value for key, value in (("id", id), ("text", said[index % len(said)])) if key in made}
+            if allowed := getattr(ask.reply, "allowed", {}).get(id):
+                failing = getattr(row, "failing", {}).get(id, ())
+                made["label"] = min(allowed.difference(failing) or allowed)
         rows.append(made)
     return rows
 
@@ -226,6 +229,6 @@ def _rows(row: type[ReplyData], name: str, ask: Ask) -> list[Any]:
 def _text(name: str, data: Data) -> str:
     if name != "quote":
         return TYPICAL_REASON
-    sources = getattr(data, "references", None) or (getattr(data, "system_prompt", ""),)
-    found = sentences(str(sources[0]))
-    return found[0] if found else str(sources[0])
+    source = next(iter(data.quotable), "")
+    found = sentences(source)
+    return found[0] if found else source

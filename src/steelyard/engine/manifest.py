@@ -44,7 +44,11 @@ def make_manifest(
     described = judge.described()
     is_verified = described.get("kind") == "verifying"
     return {
-        "protocol": {"name": protocol.name, "version": protocol.version},
+        "protocol": {
+            "name": protocol.name,
+            "version": protocol.version,
+            **({"origin": dict(protocol.origin)} if protocol.origin else {}),
+        },
         "options": options.model_dump(mode="json"),
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}

@@ -330,6 +330,10 @@ def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings:
     row = store.run(name)
     check_unchanged(row, judge, prompts)
     protocol = get_protocol(row.protocol)
+    if protocol.origin:
+        from steelyard.protocols.rubric import check_unchanged as check_rubric
+
+        check_rubric(protocol.origin, row.id)
     options = protocol.parse_options(row.manifest["options"])
     settings = replace(settings, fresh=bool(row.manifest.get("fresh")))
     return Run(row, store, protocol, options, judge, input_of(row), settings, continued=True)

@@ -152,7 +152,7 @@ def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, 
 
 def _is_amiss(label: Any, field: str, tolerance: Tolerance) -> bool:
     said = meaning(label, field, tolerance)
-    return any(said is bad or (said == bad and type(said) is type(bad)) for bad in label.amiss.get(field, ()))
+    return any(said is bad or (said == bad and type(said) is type(bad)) for bad in label.against(field))
 
 
 def _words(label: ReplyData, fields: Mapping[str, Any]) -> list[str]:

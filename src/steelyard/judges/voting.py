@@ -268,5 +268,4 @@ def _doubts(reply: ReplyData | None, name: str) -> Mapping[int, Any]:
 def _is_proven(label: ReplyData, data: Data) -> bool:
     """Whether the label's quote stands in the material, so that nobody need be asked for a better one."""
     quote: str = getattr(label, "quote", None) or ""
-    material = getattr(data, "references", None) or [getattr(data, "system_prompt", "")]
-    return bool(quote) and find_quote(material, quote) is not None
+    return bool(quote) and find_quote(data.quotable, quote) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -30,6 +30,13 @@ class Protocol(Vocabulary):
     """Whether a sample without a question is a bad row; else the protocol copes with a blank one."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """What it was made from where that is no code, such as a rubric: a run's manifest keeps it."""
+
+    @property
+    def family(self) -> str:
+        """The name without what it was made from: that of its options in steelyard.toml."""
+        return self.name.partition(":")[0]
 
     @property
     def takes_dialogues(self) -> bool:
@@ -47,8 +54,8 @@ class Protocol(Vocabulary):
             name, problem, kind = invalid_field(error)
             known = ", ".join(sorted(self.options.model_fields))
             if kind == "extra_forbidden":
-                raise ConfigError(f"{self.name} has no option {name!r}; it has {known}") from None
-            raise ConfigError(f"option {name} of {self.name}: {problem}") from None
+                raise ConfigError(f"{self.family} has no option {name!r}; it has {known}") from None
+            raise ConfigError(f"option {name} of {self.family}: {problem}") from None
 
 
 def nested(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,21 +71,37 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
 DEFAULT = BUILT_IN[0]
-# Protocols that were passed as objects: reports of them are made in the same process and know only the name.
+RUBRIC = "rubric"
+MOST_RUBRICS = 500
+# Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
+# name.
 _passed: dict[str, Protocol] = {}
 
 
 def protocol_names() -> list[str]:
-    return [*BUILT_IN, *(point.name for point in entry_points(group="steelyard.protocols"))]
+    installed = (point.name for point in entry_points(group="steelyard.protocols"))
+    return [*BUILT_IN, *(f"{RUBRIC}:{name}" for name in _shipped_rubrics()), *installed]
 
 
-def get_protocol(name: str | Protocol) -> Protocol:
-    """A protocol by name; a Protocol is returned as it is."""
+def _shipped_rubrics() -> Iterable[str]:
+    shipped: Mapping[str, str] = import_module("steelyard.protocols.rubric_file").shipped_rubrics()
+    return shipped
+
+
+def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
+    """A protocol by name; a Protocol is returned as it is. `rubric:` takes a file too, where `paths` are allowed."""
     if isinstance(name, Protocol):
         if _passed.get(name.name) is not name:
             _passed[name.name] = name
+            # Anybody who may send a rubric may send many; what a store holds is found again there.
+            rubrics = [known for known, one in _passed.items() if one.origin]
+            for oldest in rubrics[:-MOST_RUBRICS]:
+                del _passed[oldest]
             vocabulary.cache_clear()
         return name
+    family, _, named = name.partition(":")
+    if family == RUBRIC:
+        return _passed.get(name) or get_protocol(import_module("steelyard.protocols.rubric").find(named, paths=paths))
     if name in BUILT_IN:
         # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
         found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
@@ -90,6 +113,17 @@ def get_protocol(name: str | Protocol) -> Protocol:
                 raise ConfigError(f"the entry point {name!r} ({point.value}) does not name a Protocol")
             return loaded
     raise ConfigError(f"there is no protocol {name!r}; there are {', '.join(protocol_names())}")
+
+
+def restore(name: str, manifest: Mapping[str, Any]) -> None:
+    """Make the protocol of a stored run known by its name, where its manifest says what it was made from."""
+    if name in _passed or not name.startswith(f"{RUBRIC}:"):
+        return
+    made = manifest.get("protocol")
+    origin = made.get("origin") if isinstance(made, Mapping) else None
+    protocol = import_module("steelyard.protocols.rubric").restored(origin) if isinstance(origin, Mapping) else None
+    if protocol and protocol.name == name:
+        get_protocol(protocol)
 
 
 @cache

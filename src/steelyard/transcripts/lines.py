@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steelyard.records import AnyItem, Evidence, Scores, Source, Status, ValueDifference, Verdict
+from steelyard.records import AnyItem, Evidence, EvidenceSource, Scores, Status, ValueDifference, Verdict
 from steelyard.transcripts.forms import FormPattern
 
 # --- escaping --------------------------------------------------------------------------------------
@@ -182,8 +182,13 @@ def item_of(line: str) -> tuple[int, str] | None:
 
 # --- lines the seeds do not have -------------------------------------------------------------------
 
-SOURCES: dict[Source, str] = {"reference": "参考", "inference": "推理", "own_knowledge": "自身知识"}
-EVIDENCE = FormPattern(r"\s*依据[:：](参考|推理|自身知识)(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核对）")
+SOURCES: dict[EvidenceSource, str] = {
+    "reference": "参考",
+    "inference": "推理",
+    "own_knowledge": "自身知识",
+    "answer": "回答",
+}
+EVIDENCE = FormPattern(r"\s*依据[:：](参考|推理|自身知识|回答)(?:\[(-?\d{1,9})\])?“(.*)”（([已未])核对）")
 CAUSE = FormPattern(r"\s*因果[:：]本条是第(-?\d{1,9})条的原因")
 FLAGS = FormPattern(r"\s*标记[:：](.*)")
 LIST_MARK = "、"

@@ -36,7 +36,7 @@ BY_HAND = "stopped in the viewer"
 class RunRequest(Record):
     """How samples are to be judged."""
 
-    protocol: str = Field(description="atomic, grounded, scorecard, dialogue, or one that is installed")
+    protocol: str = Field(description="a name of GET /protocols")
     judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
     options: Mapping[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
@@ -70,8 +70,8 @@ def judge_name(config: Settings, name: str | None) -> str:
 
 def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
     """The protocol with its options: those of the settings file, then the given ones, with today's date."""
-    protocol = get_protocol(how.protocol)
-    from_file = viewer.config.options.get(protocol.name, {})
+    protocol = get_protocol(how.protocol, paths=False)
+    from_file = viewer.config.options.get(protocol.family, {})
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
 

@@ -23,6 +23,8 @@ HOMES = {
     "scorecard.judge": ("scorecard", "judge"),
     "dialogue.validity": ("dialogue", "validity"),
     "dialogue.compliance": ("dialogue", "compliance"),
+    "rubric.judge": ("rubric", "judge"),
+    "rubric.dialogue": ("rubric", "dialogue"),
 }
 
 

@@ -49,18 +49,18 @@ def health() -> Health:
 @router.get("/protocols")
 def protocols() -> Protocols:
     """The protocols with their options."""
-    found = (get_protocol(name) for name in protocol_names())
+    found = ((name, get_protocol(name)) for name in protocol_names())
     return Protocols(
         protocols=tuple(
             ProtocolInfo(
-                name=one.name,
+                name=name,
                 kind=one.kind,
                 scores=one.scores,
                 main_score=one.main,
                 version=one.version,
                 options=one.options.model_json_schema(),
             )
-            for one in found
+            for name, one in found
         )
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from steelyard.errors import InputError, invalid_field
-from steelyard.protocols import get_protocol
+from steelyard.protocols import RUBRIC, Protocol, get_protocol
+from steelyard.protocols.rubric import inline
 from steelyard.web.actions import RunRequest, Spending
 
 MOST_AT_ONCE = 1000
@@ -44,7 +45,10 @@ def _whole(value: Any) -> Any:
 class Judging(Body):
     """How samples are to be judged."""
 
-    protocol: str = Field(description="atomic, grounded, scorecard, dialogue, or one that is installed")
+    protocol: str = Field(description="a name of GET /protocols; rubric: the one in `rubric`")
+    rubric: dict[str, Any] | str | None = Field(
+        default=None, description="criteria of your own: the table of a rubric file, or its text (docs/rubric.md)"
+    )
     judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
     options: dict[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: dict[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
@@ -52,12 +56,25 @@ class Judging(Body):
     @property
     def how(self) -> RunRequest:
         """The same for the rest of the tool, the options checked as strictly as the request."""
+        protocol = self._protocol()
         try:
-            get_protocol(self.protocol).options.model_validate_json(json.dumps(self.options), strict=True)
+            protocol.options.model_validate_json(json.dumps(self.options), strict=True)
         except ValidationError as error:
             field, problem, _ = invalid_field(error)
             raise InputError(problem, field=f"options.{field}") from None
-        return RunRequest(protocol=self.protocol, judge=self.judge, options=self.options, fields=self.fields)
+        return RunRequest(protocol=protocol.name, judge=self.judge, options=self.options, fields=self.fields)
+
+    def _protocol(self) -> Protocol:
+        if self.protocol != RUBRIC:
+            if self.rubric is not None:
+                raise InputError(f'goes with protocol "{RUBRIC}" only', field="rubric")
+            return get_protocol(self.protocol, paths=False)
+        if self.rubric is None:
+            raise InputError(f"is missing: the criteria, or name a shipped rubric as {RUBRIC}:NAME", field="rubric")
+        try:
+            return get_protocol(inline(self.rubric))
+        except InputError as error:
+            raise InputError(error.problem, line=error.line, field=f"rubric.{error.field or ''}".rstrip(".")) from None
 
 
 class EvaluateBody(Judging):

@@ -24,7 +24,7 @@ def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
     schemas["UploadBody"] = _upload(judges, protocols)
     for name in PER_PROTOCOL:
         whole = schemas[name]
-        variants = {protocol: f"{name}_{protocol}" for protocol in protocols}
+        variants = {protocol: f"{name}_{protocol.replace(':', '_')}" for protocol in protocols}
         for protocol, variant in variants.items():
             schemas[variant] = _variant(whole, protocol, judges)
         schemas[name] = {
@@ -63,6 +63,8 @@ def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, A
             "additionalProperties": False,
         }
     properties = variant["properties"]
+    # A rubric that is sent goes with a protocol of its own, whose labels no document can know.
+    del properties["rubric"]
     properties["protocol"] = {"const": name, "type": "string"}
     properties["judge"] = {"enum": [*judges, None], "description": properties["judge"]["description"]}
     properties["options"] = options
