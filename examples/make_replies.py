@@ -2,7 +2,8 @@
 
     python examples/make_replies.py          # or: make examples
 
-All four protocols are run over the example samples; whatever they ask is answered from the labels and recorded.
+All four protocols are run over the example samples; whatever they ask is answered from the labels and recorded. Then
+`atomic` is run once more with judge-prompt.txt as its template, which is answered with transcripts.
 An item that has no label stops the script, so that the recording is always whole.
 """
 
@@ -17,11 +18,13 @@ from typing import Any
 
 from steelyard.evaluation import evaluate
 from steelyard.judges import Recorder, ScriptedJudge
-from steelyard.records import Ask, DialogueSample, RagSample
+from steelyard.records import Ask, Atom, DialogueSample, RagSample, Verdict
 from steelyard.samples import read_samples
+from steelyard.tasks import TemplateData
 from steelyard.text import find_quote
 
 HERE = Path(__file__).parent
+PROMPT = HERE / "judge-prompt.txt"
 FILES = {"atomic": "rag", "grounded": "rag", "scorecard": "rag", "dialogue": "dialogue"}
 
 Labels = Mapping[str, Any]
@@ -116,19 +119,53 @@ def _labelled(ask: Ask, name: str, said: list[dict[str, Any]], sample: Any) -> l
     return found
 
 
+WORDS = {"correct": ("correct", 1), "undetermined": ("correct", 1), "wrong": ("wrong", 0)}
+
+
+def transcript(verdict: Verdict) -> str:
+    """The verdict as a lenient model writes it that is told judge-prompt.txt: it takes for correct what the references
+    do not say, and does not count well."""
+    atoms = [item for item in verdict.items if isinstance(item, Atom)]
+    lines = ["Atomic information:", *(f"{atom.id}. {atom.text}" for atom in atoms), "", "Relevance levels:"]
+    lines += [f"{atom.id}. {atom.text} (Level: [{atom.level}], reason: {atom.level_reason})" for atom in atoms]
+    lines += ["", "Accuracy assessment:"]
+    for atom in atoms:
+        lines += [f"{atom.id}. {atom.text}"]
+        if atom.label == "exempt":
+            lines += ["(1) Factual judgement needed: no (advice or opinion)"]
+            continue
+        word, score = WORDS[atom.label]
+        quoted = atom.evidence and atom.evidence.quote
+        why = f'the references say "{quoted}"' if quoted else "it is plausible"
+        lines += ["(1) Factual judgement needed: yes", f"(2) Accuracy: {word} ({why}), score [{score}]"]
+    lines += ["", "Overall accuracy: 100%"] if atoms else []
+    return "\n".join([*lines, f"Is it a fallback reply: [{verdict.scores['fallback']}]"])
+
+
 def record(path: Path) -> None:
     """Run all protocols over the examples and write every reply to the file, anew."""
     path.unlink(missing_ok=True)
     examples = Examples()
-    scripted = ScriptedJudge(lambda ask: ANSWERS[ask.task](ask, *examples.about(ask)))
+    verdicts: dict[str, Verdict] = {}
+
+    def answer(ask: Ask) -> dict[str, Any]:
+        if isinstance(ask.data, TemplateData):
+            shown = ask.data.prompt
+            about = next(sample for subject, sample in examples.samples.items() if f"\n{subject}\n" in shown)
+            return {"text": transcript(verdicts[about.id])}
+        return ANSWERS[ask.task](ask, *examples.about(ask))
+
+    scripted = ScriptedJudge(answer)
     judge = Recorder(scripted, path)
     try:
-        for protocol, file in FILES.items():
+        for protocol, file, template in [*((*pair, None) for pair in FILES.items()), ("atomic", "rag", PROMPT)]:
             # One at a time, so that the lines always stand in the same order.
-            results = evaluate(HERE / f"{file}.jsonl", protocol, judge, concurrency=1)
+            results = evaluate(HERE / f"{file}.jsonl", protocol, judge, template=template, concurrency=1)
             unfinished = [verdict.id for verdict in results if verdict.status != "judged"]
             if unfinished or results.bad_rows:
                 raise SystemExit(f"{protocol}: not everything could be judged: {unfinished} {results.bad_rows}")
+            if protocol == "atomic" and not template:
+                verdicts = {verdict.id: verdict for verdict in results}
     finally:
         asyncio.run(judge.aclose())
     print(f"{path}: {len(scripted.asks)} asks answered")

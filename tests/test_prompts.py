@@ -146,7 +146,9 @@ def test_unknown_prompt_lists_the_known_ones() -> None:
 def test_every_task_has_its_prompts() -> None:
     """All tasks, and the follow-up, exist in both languages."""
     ids = {prompt.id for prompt in Prompts.shipped()}
-    assert ids == {f"{task}.{language}" for task in [*TASKS, "again", "verify", "reply"] for language in ("zh", "en")}
+    assert ids == {
+        f"{task}.{language}" for task in [*TASKS, "again", "verify", "reply", "template"] for language in ("zh", "en")
+    }
 
 
 # --- filling ---------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from steelyard.protocols import DEFAULT, Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.results import AnyPath, Results
+from steelyard.templates import PromptTemplate, check_judge, templated
 
 if TYPE_CHECKING:
     from steelyard.engine.inputs import Input
@@ -43,6 +44,7 @@ def evaluate(
     encoding: str = "utf-8",
     format: str | None = None,
     prompts: AnyPath | Sequence[AnyPath] = (),
+    template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
     max_cost: float | None = None,
@@ -55,7 +57,8 @@ def evaluate(
     or pydantic models, such as the test cases of ragas and deepeval. `fields` says which column holds what; `encoding`
     and `format` are for files. Rows that cannot be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
 
-    `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. With a `store`,
+    `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a
+    judge prompt of your own, a file or a `PromptTemplate`, that is sent instead of the shipped ones. With a `store`,
     replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
     no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
     state after every sample.
@@ -75,6 +78,7 @@ def evaluate(
             encoding=encoding,
             format=format,
             prompts=prompts,
+            template=template,
             store=store,
             name=name,
             max_cost=max_cost,
@@ -95,6 +99,7 @@ async def evaluate_async(
     encoding: str = "utf-8",
     format: str | None = None,
     prompts: AnyPath | Sequence[AnyPath] = (),
+    template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
     max_cost: float | None = None,
@@ -109,6 +114,10 @@ async def evaluate_async(
     if name and store is None:
         raise ConfigError("name= is what a run is called in a store; give store= too")
     protocol = get_protocol(protocol)
+    if template is not None:
+        protocol = templated(
+            protocol, template if isinstance(template, PromptTemplate) else PromptTemplate.read(template)
+        )
     chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
     is_dated = isinstance(options, Options) or bool((options or {}).get("date"))
     notes: list[str] = []
@@ -119,6 +128,7 @@ async def evaluate_async(
     asked = chosen_judge(judge, concurrency, protocol.prompts, prompts)
     budget = Budget(max_cost, surface=Surface.python)
     try:
+        check_judge(protocol, asked.judge)
         check_affordable(asked.judge, budget)
         if store is None:
             return await _judged(data, protocol, chosen, asked, budget, progress, notes)

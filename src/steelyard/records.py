@@ -171,6 +171,12 @@ class ReplyData(BaseModel):
         return self.amiss.get(field, ())
 
 
+class TextReply(ReplyData):
+    """A reply in the judge's own words: no shape is asked for, and whoever asked reads it."""
+
+    text: str
+
+
 class Again(Record):
     """What a previous reply lacked, told to the judge when it is asked once more about just that."""
 

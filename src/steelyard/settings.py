@@ -7,12 +7,15 @@ import tomllib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from steelyard.errors import ConfigError, Surface, invalid_field
 from steelyard.prompts import Prompts
+
+if TYPE_CHECKING:
+    from steelyard.protocols import Protocol
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
@@ -35,6 +38,13 @@ class RunDefaults(Strict):
     prompts: tuple[Path, ...] = ()
 
 
+class TemplateFile(Strict):
+    """A [templates.PROTOCOL] table: the user's own judge prompt for a protocol."""
+
+    file: Path
+    fence: bool = False
+
+
 class SettingsFile(Strict):
     """A whole steelyard.toml."""
 
@@ -42,6 +52,7 @@ class SettingsFile(Strict):
     judges: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     prices: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    templates: Mapping[str, TemplateFile] = Field(default_factory=dict)
 
 
 class JudgeChoice(NamedTuple):
@@ -59,6 +70,7 @@ class Settings:
     ) -> None:
         self.environment, self.source, self.surface = environment, source, surface
         self.run, self.judges, self.options, self.prices = file.run, file.judges, file.options, file.prices
+        self.templates = file.templates
 
     @classmethod
     def load(
@@ -92,6 +104,22 @@ class Settings:
     def prompts(self) -> Prompts:
         """The shipped prompts with the user's own laid over them."""
         return Prompts.shipped().with_files(self.folder / path for path in self.run.prompts)
+
+    def protocol(self, name: str, template: str | None = None, *, fence: bool = False, paths: bool = True) -> Protocol:
+        """The protocol, with the template of this file where one is named here or in the settings; an empty name
+        stands for the shipped prompts."""
+        from steelyard.protocols import get_protocol
+        from steelyard.templates import PromptTemplate, templated
+
+        chosen = get_protocol(name, paths=paths)
+        if template:
+            return templated(chosen, PromptTemplate.read(template, fence=fence))
+        known = self.templates.get(name) if template is None else None
+        if known:
+            return templated(chosen, PromptTemplate.read(self.folder / known.file, fence=fence or known.fence))
+        if fence:
+            raise ConfigError(f"{self.surface.setting('fence').rstrip('=')} is for what is put into a template")
+        return chosen
 
     def store_path(self, given: Path | None = None) -> Path:
         """Where runs are kept: as named, else as the environment says, else as the file does, beside it."""

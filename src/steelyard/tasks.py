@@ -407,6 +407,16 @@ class RubricCheckReply(ReplyData):
     criteria: list[CriterionReview]
 
 
+# --- template: a user's own prompt, sent as it is (`steelyard.templates`) ----------------------------
+
+
+class TemplateData(Data):
+    """A whole prompt. `said` is the reply that could not be read, where the judge is asked once more."""
+
+    prompt: str
+    said: str = ""
+
+
 TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "atomic.split": (SplitData, SplitReply),
     "atomic.judge": (AtomicData, AtomicReply),

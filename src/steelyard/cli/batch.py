@@ -20,7 +20,7 @@ from steelyard.cli.common import (
     note,
     pairs,
 )
-from steelyard.cli.run import JudgeOption, OptionOption, RunArgument
+from steelyard.cli.run import FenceOption, JudgeOption, OptionOption, RunArgument, TemplateOption
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def start(
     judge: JudgeOption = None,
     map: MapOption = None,
     option: OptionOption = None,
+    template: TemplateOption = None,
+    fence: FenceOption = False,
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
     config: ConfigOption = None,
@@ -52,12 +54,11 @@ def start(
     from steelyard.cli.run import chosen_options, with_earlier_date
     from steelyard.engine import batch, runs
     from steelyard.engine.inputs import Input
-    from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     settings = Settings.load(config)
-    chosen = get_protocol(protocol)
+    chosen = settings.protocol(protocol, template, fence=fence)
     if "-" in files:
         raise ConfigError("batch reads the samples again in every round, so they must be in a file")
     check_files(files)

@@ -89,6 +89,19 @@ PromptsOption = Annotated[
 ]
 
 
+TemplateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        metavar="FILE",
+        help="Your own judge prompt: sent as it is, one call a sample, its reply read as a transcript.",
+    ),
+]
+FenceOption = Annotated[
+    bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
+]
+
+
 def register(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("resume")(_continuation(RESUME, retrying=False))
@@ -130,6 +143,8 @@ def run(
         ),
     ] = None,
     prompts: PromptsOption = None,
+    template: TemplateOption = None,
+    fence: FenceOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
     ] = False,
@@ -158,12 +173,12 @@ def run(
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
-    from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
+    from steelyard.templates import check_judge
 
     settings = Settings.load(config)
-    chosen = get_protocol(protocol)
+    chosen = settings.protocol(protocol, template, fence=fence)
     check_files(files)
     check_out(out, files)
     switches: dict[str, Any] = {
@@ -193,6 +208,7 @@ def run(
     flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
     together = {name: value for name, value in flags.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
+    check_judge(chosen, made)
     if dry_run:
         from steelyard.samples import count_lines
 

@@ -78,7 +78,8 @@ class Session:
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
-        print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}", file=sys.stderr)
+        by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
+        print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
         builder = ReportBuilder(run.protocol.name, self.language)
         try:
             with ProgressLine(self.progress.value, run.tally, lambda: self.limiter.in_flight) as shown:

@@ -17,7 +17,7 @@ Mark = tuple[str, str]
 """A code of the wording (`compare.mark.*`) and a detail: names, ids or numbers."""
 
 # These make a difference mean something else than a better assistant.
-GRAVE = ("protocol", "scale", "judge", "prompts", "options", "questions")
+GRAVE = ("protocol", "scale", "judge", "prompts", "template", "options", "questions")
 # How the work is cut up or when it is done, not what is asked.
 HARMLESS_OPTIONS = {"date", "items_per_ask", "thorough"}
 
@@ -69,8 +69,15 @@ def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any], *, same_protocol: 
         yield "judge", _first(changed)
     if not same_protocol:  # then prompts and options are others as a matter of course
         return
+    templates = [side.get("template") or {} for side in (a, b)]
+    other_template = any(templates[0].get(part) != templates[1].get(part) for part in ("sha256", "fence"))
+    if other_template:
+        yield "template", " / ".join(str(told.get("source", "shipped prompts")) for told in templates)
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
-    if prompts := [id for id in sorted({*words[0], *words[1]}) if words[0].get(id) != words[1].get(id)]:
+    # Two templates need no list of the shipped prompts that one of the runs did without.
+    if not other_template and (
+        prompts := [id for id in sorted({*words[0], *words[1]}) if words[0].get(id) != words[1].get(id)]
+    ):
         yield "prompts", _first(prompts)
     versions = [side.get("protocol", {}).get("version") for side in (a, b)]
     if versions[0] != versions[1]:

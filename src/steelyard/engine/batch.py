@@ -26,9 +26,9 @@ from steelyard.engine.runner import replay, run_to_end
 from steelyard.errors import InputError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.payload import one_line, parse_json
-from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Record, Reply, Unjudged, Usage
 from steelyard.store import RunRow, Store
+from steelyard.templates import protocol_of_run
 
 URL = "/v1/chat/completions"
 
@@ -126,7 +126,7 @@ class _Walker:
 
     def __init__(self, store: Store, row: RunRow, judge: ChatJudge, answers: Mapping[str, Mapping[str, Any]]) -> None:
         self._store, self._row, self._judge, self._answers = store, row, judge, answers
-        self._protocol = get_protocol(row.protocol)
+        self._protocol = protocol_of_run(row.protocol, row.manifest)
         self._options = self._protocol.parse_options(row.manifest["options"])
         fresh = bool(row.manifest.get("fresh"))
         self._journal = JournalledJudge(judge, store, row.id, fresh=fresh, continued=True)

@@ -18,11 +18,13 @@ from steelyard.judges.verifying import VerifyingJudge
 from steelyard.prompts import Prompts, nonce
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
-from steelyard.records import Ask, Data, Record, Reply, ReplyData, Usage
+from steelyard.records import Ask, Data, Record, Reply, ReplyData, TextReply, Unjudged, Usage
 from steelyard.text import HAN, sentences
 
 TYPICAL_REASON = "a short sentence that says why this label fits"
 TYPICAL_LIST = 4
+# Tokens of a reply to a user's own prompt: the source documents' examples have 400 to 900.
+TYPICAL_TRANSCRIPT = 600
 LOOKED_AT = 500
 
 
@@ -64,7 +66,10 @@ class StandIn(Judge):
     def offline(self) -> bool:
         return self._offline
 
-    async def answer(self, ask: Ask) -> Reply:
+    async def answer(self, ask: Ask) -> Reply | Unjudged:
+        if issubclass(ask.reply, TextReply):
+            # No words stand in for a transcript; one that cannot be read would be asked for a second time.
+            return Unjudged(reason="estimated", usage=self._spent(ask, TYPICAL_TRANSCRIPT))
         if ask.data.items():
             self.labelled += 1
             self.on_labelled(ask)
@@ -79,9 +84,11 @@ class StandIn(Judge):
         if self.offline:
             return Usage()
         data = data or ask.reply.model_validate(example(ask))
+        return self._spent(ask, tokens(f'"code":"{nonce(ask)}",{data.model_dump_json()}'))
+
+    def _spent(self, ask: Ask, said: int) -> Usage:
         prompt = "".join(message["content"] for message in self._prompts.messages(ask))
-        said = f'"code":"{nonce(ask)}",{data.model_dump_json()}'
-        usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=tokens(said))
+        usage = Usage(calls=1, prompt_tokens=tokens(prompt), completion_tokens=said)
         if self._price:
             usage = usage.model_copy(update={"cost": self._price.of(usage)})
         return usage

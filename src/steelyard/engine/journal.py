@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge, Voice
 from steelyard.judges.jury import rebuilt
-from steelyard.records import Ask, Marks, Reply, ReplyData, Unjudged, Usage
+from steelyard.records import Ask, Marks, Reply, ReplyData, TextReply, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
 from steelyard.tasks import PROBE
 
@@ -253,6 +253,9 @@ def marks_in(stored: StoredReply) -> Marks:
 
 def _leaves_out(ask: Ask, data: ReplyData) -> bool:
     """Whether an item of the ask has no label in the reply; one that the judge says it cannot tell is answered."""
+    if isinstance(data, TextReply):
+        # Only the protocol can read it, and it found a gap, or the sample would not be retried.
+        return True
     open_ = {(doubt.items, doubt.id) for doubt in getattr(data, "unsure", ())}
     answered = open_ | {(name, label.id) for name in ask.data.items() for label in getattr(data, name)}
     return any((name, item.id) not in answered for name, items in ask.data.items().items() for item in items)

@@ -14,11 +14,12 @@ from typing import Any
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.judges.masking import shown_body, shown_url
-from steelyard.prompts import Prompts
+from steelyard.prompts import TEMPLATE, Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.store import RunRow
 from steelyard.tasks import PROBE
+from steelyard.templates import check_unchanged as check_template
 
 PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
 # What a judge says of itself that shapes its answers; time limits and prices do not.
@@ -43,6 +44,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     described = judge.described()
     is_verified = described.get("kind") == "verifying"
+    told = {"template": dict(protocol.template)} if protocol.template else {}
     return {
         "protocol": {
             "name": protocol.name,
@@ -53,9 +55,13 @@ def make_manifest(
         "prompts": {
             prompt.id: {"version": prompt.version, "sha256": prompt.sha256, "source": prompt.source}
             for prompt in prompts
-            if prompt.task in protocol.tasks
-            or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
-            or (prompt.task == "verify" and is_verified)
+            if (
+                prompt.task == TEMPLATE
+                if protocol.template
+                else prompt.task in protocol.tasks
+                or prompt.task.startswith((f"{protocol.name}.", "again", "reply"))
+                or (prompt.task == "verify" and is_verified)
+            )
         },
         "judge": described,
         "data": list(data),
@@ -64,7 +70,7 @@ def make_manifest(
         "packages": dict(_versions(PACKAGES)),
         "python": platform.python_version(),
         "commit": _commit(),
-    }
+    } | told
 
 
 def data_file(source: str) -> dict[str, Any]:
@@ -84,6 +90,7 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
     """One run is one way of judging: with another model, parameter or prompt its numbers would mean nothing."""
     if judge.name != row.judge:
         raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
+    check_template(row.id, row.manifest)
     if judge.fingerprint(PROBE) == judge.name:
         return  # it does not say what its answers depend on
     then, today = row.manifest.get("judge", {}), judge.described()

@@ -23,12 +23,13 @@ from steelyard.judges.limiter import Limiter
 from steelyard.judges.recorded import Recorder
 from steelyard.judges.routed import RoutedJudge
 from steelyard.prompts import Prompts
-from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import main_reason
 from steelyard.reports.model import UNUSABLE, RunFailure, remedy
 from steelyard.store import RunRow, Store, Wording
+from steelyard.templates import check_judge, protocol_of_run
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
@@ -279,6 +280,7 @@ def start(
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
     same judge again when it is resumed; `name` is what the user calls the run."""
+    check_judge(protocol, judge)
     if not settings.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
@@ -329,7 +331,7 @@ def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings:
     """An earlier run, to be finished over the same data, by the same judge, in the same words."""
     row = store.run(name)
     check_unchanged(row, judge, prompts)
-    protocol = get_protocol(row.protocol)
+    protocol = protocol_of_run(row.protocol, row.manifest)
     if protocol.origin:
         from steelyard.protocols.rubric import check_unchanged as check_rubric
 
@@ -345,7 +347,7 @@ async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdic
     What was unjudged stays unjudged; the stored verdicts are not touched.
     """
     row = store.run(name)
-    protocol = get_protocol(row.protocol)
+    protocol = protocol_of_run(row.protocol, row.manifest)
     chosen = protocol.parse_options({**row.manifest["options"], **options})
     runner = Runner(protocol, chosen, judge_of_run(store, row), workers=1)
     stored = ((seq, sample) for seq, (sample, _) in enumerate(store.verdicts(row.id)))

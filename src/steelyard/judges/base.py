@@ -29,6 +29,8 @@ class Judge(ABC):
     """
 
     name: str
+    follows_prompts: bool = True
+    """Whether it can answer a prompt of the user's own (docs/templates.md)."""
 
     @abstractmethod
     async def answer(self, ask: Ask) -> Reply | Unjudged:
@@ -101,10 +103,12 @@ def as_judge(judge: JudgeLike) -> Judge:
 
 
 class AdaptedJudge(Judge):
-    """A judge of three members; if it also has `describe`, `fingerprint` or `caution`, these are used."""
+    """A judge of three members; if it also has `describe`, `fingerprint`, `caution` or
+    `follows_prompts`, these are used."""
 
     def __init__(self, judge: JudgeLike) -> None:
         self._judge = judge
+        self.follows_prompts = bool(getattr(judge, "follows_prompts", True))
 
     def __getattr__(self, name: str) -> Any:
         # `name`, which may change, and whatever else its author gave it.

@@ -24,7 +24,7 @@ from steelyard.judges.schema import strict_schema
 from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
 from steelyard.judges.wire import Answered, Failed, Outcome, Wire
 from steelyard.prompts import nonce
-from steelyard.records import Ask, Reply, ReplyData, Unjudged, Usage
+from steelyard.records import Ask, Reply, ReplyData, TextReply, Unjudged, Usage
 
 Messages = list[dict[str, str]]
 
@@ -224,6 +224,8 @@ class ChatJudge(Judge):
 
 
 def _read(said: Completion, ask: Ask) -> ReplyData | Problem:
+    if issubclass(ask.reply, TextReply):
+        return ask.reply(text=said.text)
     data = read(said.text, ask.reply, nonce(ask), ask.language, shown_texts(ask.data, ask.again, ask.verify))
     return data if isinstance(data, Problem) else with_confidence(data, said.text, said.tokens, nonce(ask))
 

@@ -13,7 +13,9 @@ from steelyard.records import Ask, Reply, Unjudged
 
 
 class ComposedJudge(Judge):
-    """A judge that answers by asking others."""
+    """A judge that answers by asking others. It votes on single items, which only the shipped prompts ask for."""
+
+    follows_prompts = False
 
     @abstractmethod
     def parts(self) -> Sequence[Judge]:

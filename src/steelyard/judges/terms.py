@@ -11,7 +11,7 @@ from steelyard.judges.diagnosis import is_about_key_or_model
 from steelyard.judges.endpoint import Endpoint, Mode
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.wire import Declined
-from steelyard.records import Ask
+from steelyard.records import Ask, TextReply
 
 LESS: dict[Mode, Mode] = {"json_schema": "json_object", "json_object": "text"}
 # Sampling parameters that a judge can do without; reasoning models refuse them.
@@ -75,7 +75,7 @@ def parameters(endpoint: Endpoint, terms: Terms) -> dict[str, Any]:
 def settings(endpoint: Endpoint, terms: Terms, ask: Ask) -> bytes:
     """Everything of a request but its messages, as the tail of a JSON object; the same for all asks of a task."""
     body = {"model": endpoint.model, **parameters(endpoint, terms)}
-    if terms.mode != "text":
+    if terms.mode != "text" and not issubclass(ask.reply, TextReply):
         body["response_format"] = _response_format(terms.mode, ask)
     return b"," + _json(body)[1:]
 

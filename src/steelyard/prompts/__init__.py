@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Self
 
 from steelyard.errors import PromptError
 from steelyard.records import Again, Ask, Data, Numbered, item_fields
-from steelyard.tasks import TASKS
+from steelyard.tasks import TASKS, TemplateData
 
 Message = dict[str, str]
 PLACEHOLDER = re.compile(r"\$\$\$(\w+)\$\$\$")
@@ -32,6 +32,8 @@ SYNONYMS = {"pos": "place", "background": "references"}
 INLINE = frozenset({"date", "place", "turn"})
 # A place is a few words; a paragraph of them, outside the fences, would be somebody talking to the judge.
 LONGEST_INLINE = 80
+# The prompt that asks once more for a reply to a user's own prompt.
+TEMPLATE = "template"
 NOTHING = {"zh": "（无）", "en": "(none)"}
 
 
@@ -135,12 +137,16 @@ class Prompts:
 
     def identity(self, ask: Ask) -> str:
         """The hash of the files this ask is worded by: with the ask's key it stands for the rendered prompt."""
+        if isinstance(ask.data, TemplateData):
+            return self.get(TEMPLATE, ask.language).sha256 if ask.again else ""
         again = self.get("again", ask.language).sha256 if ask.again else ""
         verify = self.get("verify", ask.language).sha256 if ask.verify else ""
         return self.get(ask.task, ask.language).sha256 + again + verify + self.get("reply", ask.language).sha256
 
     def messages(self, ask: Ask) -> list[Message]:
-        """The ask as a system and a user message."""
+        """The ask as a system and a user message; a user's own prompt as the one message that it is."""
+        if isinstance(ask.data, TemplateData):
+            return self._template(ask.data, ask.again, ask.language)
         prompt = self.get(ask.task, ask.language)
         code, fields = nonce(ask), list(_fields(ask.data))
         values = {name: _shown(name, value, ask.language, code) for name, value in fields}
@@ -162,6 +168,16 @@ class Prompts:
         if "$$$" in static:
             static = fill(static, values, prompt.source)
         return [{"role": "system", "content": static}, {"role": "user", "content": user}]
+
+    def _template(self, data: TemplateData, again: Again | None, language: Literal["zh", "en"]) -> list[Message]:
+        messages = [{"role": "user", "content": data.prompt}]
+        if again:
+            told = self.get(TEMPLATE, language)
+            missing = fill(told.sample, {"missing": "\n".join(f"- {one}" for one in again.missing)}, told.source)
+            # Some servers refuse an empty message of the assistant.
+            messages += [{"role": "assistant", "content": data.said}] if data.said else []
+            messages += [{"role": "user", "content": missing}]
+        return messages
 
     def _again(self, again: Again, language: Literal["zh", "en"], code: str) -> str:
         """The lines of the follow-up prompt that have something to say."""

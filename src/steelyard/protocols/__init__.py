@@ -30,6 +30,8 @@ class Protocol(Vocabulary):
     """Whether a sample without a question is a bad row; else the protocol copes with a blank one."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
+    template: Mapping[str, Any] | None = None
+    """What a manifest says of the user's own prompt, where one is sent instead (`steelyard.templates`)."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """What it was made from where that is no code, such as a rubric: a run's manifest keeps it."""
 

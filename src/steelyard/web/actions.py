@@ -26,6 +26,7 @@ from steelyard.records import Record
 from steelyard.samples import count_lines
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
+from steelyard.templates import PromptTemplate, protocol_of_run, templated
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -40,6 +41,8 @@ class RunRequest(Record):
     judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
     options: Mapping[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
+    template: str | None = Field(default=None, description="the text of a judge prompt of your own")
+    fence: bool = Field(default=False, description="whether texts in it stand between tags with a code")
 
 
 class Spending(Record):
@@ -70,7 +73,12 @@ def judge_name(config: Settings, name: str | None) -> str:
 
 def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
     """The protocol with its options: those of the settings file, then the given ones, with today's date."""
-    protocol = get_protocol(how.protocol, paths=False)
+    if how.template:
+        protocol = templated(
+            get_protocol(how.protocol, paths=False), PromptTemplate(how.template, "of the request", how.fence)
+        )
+    else:
+        protocol = viewer.config.protocol(how.protocol, paths=False)
     from_file = viewer.config.options.get(protocol.family, {})
     return protocol, protocol.parse_options(dated(protocol, {**from_file, **how.options}))
 
@@ -137,7 +145,7 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
         raise RunInUse(f"run {row.id} is at work already")
 
     def making(store: Store) -> tuple[runs.Run, Limiter]:
-        protocol = get_protocol(row.protocol)
+        protocol = protocol_of_run(row.protocol, row.manifest)
         name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name, together)
         conduct = runs.RunSettings(limits.samples_at_once, limiter=limiter)

@@ -13,9 +13,9 @@ from steelyard.engine.runner import replay
 from steelyard.errors import PromptError
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
-from steelyard.protocols import get_protocol
 from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
+from steelyard.templates import protocol_of_run
 
 
 class PromptVersion(Record):
@@ -54,7 +54,7 @@ class JudgeCall(Record):
 def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> list[JudgeCall]:
     """Every ask about the sample, of each judge where there were several. What has no reply on record says so; nothing
     is asked of anybody."""
-    protocol = get_protocol(row.protocol)
+    protocol = protocol_of_run(row.protocol, row.manifest)
     options = protocol.parse_options(row.manifest.get("options", {}))
     teller = _Teller(row, prompts.with_texts(protocol.prompts))
     judge = judge_of_run(store, row, lambda voice, described: _Voice(voice, "base_url" in described, teller))

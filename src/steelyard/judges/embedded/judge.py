@@ -12,6 +12,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
+from steelyard.judges.base import Judge
 from steelyard.judges.embedded.judging import HOMES, answered, failed
 from steelyard.judges.embedded.worker import Workers
 from steelyard.records import Ask, Record, Reply, Unjudged
@@ -31,11 +32,13 @@ LONGEST = 400_000
 LONGEST_HERE = 30_000
 
 
-class EmbeddedJudge:
+class EmbeddedJudge(Judge):
     """Answers every task of the four protocols without a model server, a key or the network.
 
     `read` reads passages and says what they support; the `local` judge brings its own, which only this process has.
     """
+
+    follows_prompts = False
 
     def __init__(self, read: Read | None = None, *, name: str = "embedded") -> None:
         self.name = name

@@ -53,6 +53,13 @@ class Judging(Body):
     options: dict[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: dict[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
 
+    template: str | None = Field(
+        default=None,
+        min_length=1,
+        description="the text of a judge prompt of your own, sent instead of the shipped ones",
+    )
+    fence: bool = Field(default=False, description="whether texts put into it stand between tags with a code")
+
     @property
     def how(self) -> RunRequest:
         """The same for the rest of the tool, the options checked as strictly as the request."""
@@ -62,7 +69,14 @@ class Judging(Body):
         except ValidationError as error:
             field, problem, _ = invalid_field(error)
             raise InputError(problem, field=f"options.{field}") from None
-        return RunRequest(protocol=protocol.name, judge=self.judge, options=self.options, fields=self.fields)
+        return RunRequest(
+            protocol=protocol.name,
+            judge=self.judge,
+            options=self.options,
+            fields=self.fields,
+            template=self.template,
+            fence=self.fence,
+        )
 
     def _protocol(self) -> Protocol:
         if self.protocol != RUBRIC:

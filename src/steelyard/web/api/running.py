@@ -58,6 +58,8 @@ class UploadBody(Body):
     format: Literal["jsonl", "json", "csv", "tsv"] | None = Field(
         default=None, description="where the file's name does not say it"
     )
+    template: str | None = Field(default=None, min_length=1, description="the text of a judge prompt of your own")
+    fence: bool = Field(default=False, description="whether texts put into it stand between tags with a code")
 
 
 @router.get("/runs")
@@ -100,7 +102,7 @@ def _from_file(viewer: Viewer, form: FormData) -> str:
     if not isinstance(file, UploadFile):
         raise InputError("a file of samples is needed", field="file")
     body = UploadBody.model_validate({name: value for name, value in form.multi_items() if name != "file"})
-    how = actions.RunRequest(protocol=body.protocol, judge=body.judge)
+    how = actions.RunRequest(protocol=body.protocol, judge=body.judge, template=body.template, fence=body.fence)
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     return actions.start(viewer, how, path, encoding=body.encoding, format=body.format, choosy=False)
 
