@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -42,8 +42,13 @@ def rights(right: int, n: int) -> Run:
     return [judged(f"s{k}", ["correct" if k < right else "wrong"]) for k in range(n)]
 
 
+def on(scale: Any) -> Callable[[str], Any]:
+    """Every metric has this scale."""
+    return lambda _: scale
+
+
 def require(judged_: Run, text: str, /, **options: Any) -> Gate:
-    return gate(report_of(judged_), [parse_bar(text, "ratio")], **options)
+    return gate(report_of(judged_), [parse_bar(text, on("ratio"))], **options)
 
 
 def first(found: Gate) -> str:
@@ -68,7 +73,7 @@ def first(found: Gate) -> str:
 )
 def test_bars_are_written_as_people_write_them(text: str, scale: Any, bar: Bar) -> None:
     """Shares, percentages and points mean what they say on the scale of the protocol."""
-    found = parse_bar(text, scale)
+    found = parse_bar(text, on(scale))
     assert found[:2] == bar[:2]
     assert found.limit == pytest.approx(bar.limit)
 
@@ -77,17 +82,17 @@ def test_bars_are_written_as_people_write_them(text: str, scale: Any, bar: Bar) 
 def test_what_is_no_bar_is_refused(text: str) -> None:
     """A bar that cannot be read stops the gate instead of passing it."""
     with pytest.raises(ConfigError, match="--require takes"):
-        parse_bar(text, "ratio")
+        parse_bar(text, on("ratio"))
 
 
 def test_a_limit_off_the_scale_is_refused() -> None:
     """90 on a scale of 0 to 1 would fail everything; the hint says how to write it."""
     with pytest.raises(ConfigError, match=r"between 0 and 1; write 0\.9 or 90%"):
-        parse_bar("accuracy>=90", "ratio")
+        parse_bar("accuracy>=90", on("ratio"))
     with pytest.raises(ConfigError, match="between 0 and 100"):
-        parse_bar("accuracy>=120", "points")
+        parse_bar("accuracy>=120", on("points"))
     with pytest.raises(ConfigError, match="--max-drop takes"):
-        parse_drops({"accuracy": "-0.1"}, "ratio")
+        parse_drops({"accuracy": "-0.1"}, on("ratio"))
 
 
 @pytest.mark.parametrize(
@@ -96,14 +101,14 @@ def test_a_limit_off_the_scale_is_refused() -> None:
 )
 def test_a_drop_is_in_the_unit_of_the_scale(text: str, scale: Any, drop: float) -> None:
     """1 of 100 points is one point, not all of them."""
-    assert parse_drops({"accuracy": text}, scale) == pytest.approx({"accuracy": drop})
+    assert parse_drops({"accuracy": text}, on(scale)) == pytest.approx({"accuracy": drop})
 
 
 @pytest.mark.parametrize(("text", "scale"), [("1", "ratio"), ("2", "ratio"), ("100%", "ratio"), ("100", "points")])
 def test_a_drop_of_the_whole_scale_is_refused(text: str, scale: Any) -> None:
     """No score could fall further, so such a check could not fail; who meant points is told how to write it."""
     with pytest.raises(ConfigError, match="so none can miss it") as refused:
-        parse_drops({"accuracy": text}, scale)
+        parse_drops({"accuracy": text}, on(scale))
     assert ("write 0.02 or 2%" in str(refused.value)) == (text == "2")
 
 

@@ -114,8 +114,9 @@ def test_a_probability_is_about_one_label() -> None:
     criterion = Criterion(id=1, text="c", turn=1, validity="valid", label="satisfied", confidence=0.7,
                           confidence_kind="probability", validity_confidence=0.9)  # fmt: skip
     invalid = criterion.model_copy(update={"validity": "invalid", "label": "undetermined", "confidence": 0.9})
-    verdict = Verdict(id="x", protocol="dialogue", status="judged", scores={}, items=(sentence, criterion, invalid))
-    told = [(slot.kind, slot.confidence) for slot in slots_of(verdict)]
+    answer = Verdict(id="x", protocol="scorecard", status="judged", scores={}, items=(sentence,))
+    dialogue = Verdict(id="x", protocol="dialogue", status="judged", scores={}, items=(criterion, invalid))
+    told = [(slot.kind, slot.confidence) for verdict in (answer, dialogue) for slot in slots_of(verdict)]
     assert told == [
         ("on_topic", None), ("support", 0.8),
         ("criterion", 0.7), ("validity", 0.9),

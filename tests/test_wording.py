@@ -185,7 +185,7 @@ def flags_in_source() -> set[str]:
     # A label and a score that every rubric may have.
     others |= {"not_applicable", "raw_score"}
     # Where several judges are asked, and where the runner sees who wrote the answer.
-    beside = trees("judges/voting.py", "judges/verifying.py", "runner.py")
+    beside = trees("judges/voting.py", "judges/verifying.py", "engine/runner.py")
     placed = {t for tree in (*found, *beside) for expression in flag_expressions(tree) for t in strings(expression)}
     coined = {text for tree in found for text in strings(tree) if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", text)} - others
     kinds = {model.model_fields["kind"].default for model in models if "kind" in model.model_fields}

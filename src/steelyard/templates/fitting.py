@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from steelyard.protocols.atoms import Rules, atom_item, evidence_of, is_quoted, uncovered
 from steelyard.protocols.common import MISSING, Collected, has_question, has_text, is_unjudged
+from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores, shallow
 from steelyard.protocols.dialogue import RESULTS, split_type
 from steelyard.protocols.rules import rule_on
 from steelyard.records import (
@@ -29,7 +30,7 @@ from steelyard.records import (
     Sentence,
     Verdict,
 )
-from steelyard.scoring import atomic_scores, composite, dialogue_scores, grounded_scores, scorecard_scores, shallow
+from steelyard.scoring import composite
 from steelyard.tasks import AtomVerdict, Difference, SplitAtom
 from steelyard.text import contains_quote, normalise, sentences
 from steelyard.transcripts.matching import ListedItems
