@@ -47,6 +47,7 @@ OWN = {
     "judges/embedded": "its functions answer the tasks of given protocols",
     "judges/local": "the same, with a small model",
     "judges/check.py": "asks one task of which the answers are known",
+    "templates": "the same textual forms, as replies to a prompt of a user's own",
     "transcripts": "the textual forms of given protocols",
     "records.py": "the typed items that result lines and stores hold",
     "tasks.py": "the asks and replies of given protocols",

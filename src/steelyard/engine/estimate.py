@@ -69,7 +69,7 @@ class StandIn(Judge):
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if issubclass(ask.reply, TextReply):
             # No words stand in for a transcript; one that cannot be read would be asked for a second time.
-            return Unjudged(reason="estimated", usage=self._spent(ask, TYPICAL_TRANSCRIPT))
+            return Unjudged(reason="not_recorded", usage=self._spent(ask, TYPICAL_TRANSCRIPT))
         if ask.data.items():
             self.labelled += 1
             self.on_labelled(ask)
