@@ -41,6 +41,7 @@ GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
     ("protocols.constraints", "_count"): {"names": list(COUNTERS)},
     ("protocols.constraints", "_is_there"): {"words": ["hello", "a a a a"]},
     ("protocols.constraints", "gives"): {"figures": ["4001234567", "1" * 40]},
+    ("protocols.rubric_file", "_toml_line"): {"criterion": ["polite", "a b"], "field": ["ask", "labels.yes"]},
     ("protocols.forms", "_mark"): {"names": list(MARKS)},
     ("protocols.forms", "no_marks"): {"pattern": [mark[0] for mark in MARKS.values()]},
     ("protocols.forms", "ends_in_mark"): {"pattern": [mark[0] for mark in MARKS.values()]},

@@ -47,10 +47,10 @@ async def verdict(judge: EmbeddedJudge, protocol: str, sample: RagSample | Dialo
 
 
 def test_it_is_a_judge_for_every_task() -> None:
-    """Every task of the four protocols has its function."""
+    """Every task of the protocols has its function; whether a rubric is a good one takes a model."""
     assert isinstance(as_judge(EmbeddedJudge()), Judge)
-    assert set(HOMES) == set(TASKS)
-    assert all(callable(task_function(task)) for task in TASKS)
+    assert set(HOMES) == set(TASKS) - {"rubric.check"}
+    assert all(callable(task_function(task)) for task in HOMES)
 
 
 @pytest.mark.parametrize("protocol", ["atomic", "grounded", "scorecard", "dialogue"])
@@ -236,7 +236,7 @@ def filled(draw: st.DrawFn, kind: type[Data]) -> Data:
     for name, field in kind.model_fields.items():
         if name == "turn":
             fields[name] = draw(st.integers(1, 5))
-        elif name == "history":
+        elif name in ("history", "turns"):
             pairs = draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))
             fields[name] = tuple({"prompt": prompt, "answer": answer} for prompt, answer in pairs)
         elif "Numbered" in str(field.annotation):
@@ -251,7 +251,7 @@ def filled(draw: st.DrawFn, kind: type[Data]) -> Data:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), st.sampled_from(["zh", "en"]))
-@pytest.mark.parametrize("task", list(TASKS))
+@pytest.mark.parametrize("task", list(HOMES))
 def test_any_text_in_any_field_gets_a_valid_reply(task: str, data: st.DataObject, language: Any) -> None:
     """Nothing that an answer, a passage or a criterion says makes the judge fail, and every item is answered once."""
     kind, reply = TASKS[task]

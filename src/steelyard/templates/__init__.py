@@ -15,7 +15,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Rounds, Sample
 from steelyard.templates.template import PromptTemplate, form_names
 
-__all__ = ["PromptTemplate", "check_judge", "check_unchanged", "protocol_of_run", "templated"]
+__all__ = ["PromptTemplate", "check_judge", "check_unchanged", "form_names", "protocol_of_run", "templated"]
 
 
 def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:

@@ -32,11 +32,6 @@ LOOKS_LIKE_ONE = re.compile(r"\$\$\$[^$\n]{1,40}\$\$\$")
 UNNAMED = "(text)"
 
 
-def known_placeholders(kind: str) -> list[str]:
-    """The names that a template for this kind of sample may hold."""
-    return [name for field in FIELDS[kind] for name in (field, *(also for also in SYNONYMS if SYNONYMS[also] == field))]
-
-
 class PromptTemplate(NamedTuple):
     """A prompt with `$$$placeholders$$$`. With `fence`, each text that is put in stands between tags that carry a code
     which no judged text can contain."""

@@ -42,6 +42,19 @@ def _whole(value: Any) -> Any:
             return value
 
 
+OWN_PROMPT = Field(
+    default=None,
+    pattern=r"\S",
+    description="the text of a judge prompt of your own, with $$$placeholders$$$, sent instead of the shipped ones; "
+    "for judges that follow prompts",
+)
+FENCED = Field(
+    default=False,
+    description="whether texts that are put into the template stand between tags with a code; in the shipped prompts "
+    "they always do",
+)
+
+
 class Judging(Body):
     """How samples are to be judged."""
 
@@ -52,13 +65,8 @@ class Judging(Body):
     judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
     options: dict[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: dict[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
-
-    template: str | None = Field(
-        default=None,
-        min_length=1,
-        description="the text of a judge prompt of your own, sent instead of the shipped ones",
-    )
-    fence: bool = Field(default=False, description="whether texts put into it stand between tags with a code")
+    template: str | None = OWN_PROMPT
+    fence: bool = FENCED
 
     @property
     def how(self) -> RunRequest:

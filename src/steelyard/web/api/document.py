@@ -5,10 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from steelyard.errors import SteelyardError
+from steelyard.factory import JudgeFactory
 from steelyard.protocols import get_protocol, protocol_names
 from steelyard.protocols.scorecard import METRICS
 from steelyard.samples import known_fields
-from steelyard.web.actions import judge_names
+from steelyard.templates import form_names
+from steelyard.web.actions import judge_name, judge_names
 from steelyard.web.api.bodies import RunBody
 from steelyard.web.api.running import MULTIPART, UploadBody
 from steelyard.web.viewer import Viewer
@@ -21,12 +24,12 @@ def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
     schemas = found["components"]["schemas"]
     judges, protocols = judge_names(viewer.config), protocol_names()
     schemas["RunBody"] = RunBody.model_json_schema()
-    schemas["UploadBody"] = _upload(judges, protocols)
+    schemas["UploadBody"] = _with_template(_upload(judges, protocols), protocols, viewer)
     for name in PER_PROTOCOL:
         whole = schemas[name]
         variants = {protocol: f"{name}_{protocol.replace(':', '_')}" for protocol in protocols}
         for protocol, variant in variants.items():
-            schemas[variant] = _variant(whole, protocol, judges)
+            schemas[variant] = _with_template(_variant(whole, protocol, judges), [protocol], viewer)
         schemas[name] = {
             "title": whole["title"],
             "description": whole.get("description", ""),
@@ -77,6 +80,32 @@ def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, A
     return variant
 
 
+def _with_template(body: dict[str, Any], protocols: list[str], viewer: Viewer) -> dict[str, Any]:
+    """The body of these protocols with its `template`, for the judges that can follow one; without it where there is
+    none."""
+    following = [name for name in judge_names(viewer.config) if _follows_prompts(name, viewer)]
+    with_form = [name for name in protocols if name in form_names()]
+    if not (following and with_form):
+        body["properties"].pop("template")
+        return body
+    named = {"required": ["judge"], "properties": {"judge": {"enum": following}}}
+    by_default = {"properties": {"judge": {"enum": [*following, None]}}}
+    return body | {
+        "if": {"properties": {"template": {"type": "string"}}, "required": ["template"]},
+        "then": {
+            "properties": {"protocol": {"enum": with_form}},
+            "allOf": [by_default if judge_name(viewer.config, None) in following else named],
+        },
+    }
+
+
+def _follows_prompts(name: str, viewer: Viewer) -> bool:
+    try:
+        return JudgeFactory(viewer.config, store=viewer.store_path).judge(name).follows_prompts
+    except SteelyardError:
+        return False  # it cannot be asked at all
+
+
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without definitions of its own: inside a larger document its references would lead nowhere."""
     defined = {f"#/$defs/{name}": part for name, part in schema.pop("$defs", {}).items()}
@@ -97,6 +126,7 @@ def _upload(judges: list[str], protocols: list[str]) -> dict[str, Any]:
     properties["protocol"] = {"type": "string", "enum": protocols}
     properties["judge"] = {"type": "string", "enum": judges}
     properties["format"] = {"type": "string", "enum": ["jsonl", "json", "csv", "tsv"]}
+    properties["template"] = {"type": "string", "pattern": r"\S", "description": properties["template"]["description"]}
     properties["file"] = {"type": "string", "format": "binary", "description": "a file of samples"}
     schema["required"] = ["file", "protocol"]
     return schema

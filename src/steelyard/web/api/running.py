@@ -17,7 +17,7 @@ from steelyard.records import Record
 from steelyard.reports.model import Report
 from steelyard.samples.columns import check_fields
 from steelyard.web import actions
-from steelyard.web.api.bodies import Body, RunBody
+from steelyard.web.api.bodies import FENCED, OWN_PROMPT, Body, RunBody
 from steelyard.web.errors import JUDGING
 from steelyard.web.events import run_events
 from steelyard.web.jobs import RunProgress
@@ -58,8 +58,8 @@ class UploadBody(Body):
     format: Literal["jsonl", "json", "csv", "tsv"] | None = Field(
         default=None, description="where the file's name does not say it"
     )
-    template: str | None = Field(default=None, min_length=1, description="the text of a judge prompt of your own")
-    fence: bool = Field(default=False, description="whether texts put into it stand between tags with a code")
+    template: str | None = OWN_PROMPT
+    fence: bool = FENCED
 
 
 @router.get("/runs")
