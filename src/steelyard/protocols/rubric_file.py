@@ -43,7 +43,7 @@ LABEL = re.compile(r"\w(?:[\w +./-]{0,38}[\w+])?")
 # Kinds of items that have a shape of their own (records.py).
 TAKEN = frozenset({"atom", "check", "sentence", "key_point", "criterion", UNJUDGED, NOT_APPLICABLE})
 
-HEADING, TABLE = re.compile(r"^## *\S", re.MULTILINE), re.compile(r"^\s*\[[^]]+\]", re.MULTILINE)
+HEADING, TABLE = re.compile(r"^## *\S", re.MULTILINE), re.compile(r"^[ \t]*+\[[^]\n]+\]", re.MULTILINE)
 
 PromptLanguage = Literal["zh", "en"]
 LineOf = Callable[[str, str], int | None]
@@ -192,7 +192,7 @@ def read_rubric(text: str, name: str, source: str) -> Rubric:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        problem = f"not valid TOML: {re.sub(r' *[(]at .*', '', str(error))}"
+        problem = f"not valid TOML: {str(error).partition(' (at ')[0]}"
         raise InputError(problem, file=source, line=int(line[1]) if line else None) from None
     except (ValueError, RecursionError):
         raise InputError("not valid TOML: a number or a table is too large", file=source) from None
@@ -400,8 +400,8 @@ def _shown(value: object) -> str:
 
 def _toml_line(text: str, criterion: str, field: str) -> int | None:
     """Where a field of a criterion is written, else where the criterion begins."""
-    header = re.compile(rf"\s*\[\s*([\"']?){re.escape(criterion)}\1\s*[.\]]")
-    key = re.compile(rf"\s*([\"']?){re.escape(field.partition('.')[0])}\1\s*[=.]")
+    header = re.compile(rf"\A\s*+\[\s*+([\"']?){re.escape(criterion)}\1\s*[.\]]")
+    key = re.compile(rf"\A\s*+([\"']?){re.escape(field.partition('.')[0])}\1\s*[=.]")
     begins, inside = None, not criterion
     for number, line in enumerate(text.splitlines(), start=1):
         if re.match(r"\s*\[", line):
@@ -420,7 +420,7 @@ KEYS = ("for", "weight", "veto", "when", "good")
 SETTING = re.compile(r"(\w+)\s*[:：]\s*(.*)")
 POINT = re.compile(r"(\d{1,3})[.)、]\s*(.*)")
 BULLET = re.compile(r"[-*]\s+(.*)")
-CATEGORY = re.compile(r"([^(（:：]+?)\s*(?:[(（]([^)）]*)[)）])?\s*(?:[:：]\s*(.*))?")
+CATEGORY = re.compile(r"([^(（:：\s]++(?:\s++[^(（:：\s]++)*+)\s*+(?:[(（]([^)）]*)[)）])?\s*+(?:[:：]\s*+(.*))?")
 
 
 def _markdown(text: str, source: str) -> tuple[dict[str, Any], LineOf]:

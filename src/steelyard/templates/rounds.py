@@ -33,7 +33,7 @@ QUOTED_BACK = 8000
 MOST_NAMED = 20
 LONGEST_NAME = 60
 # Some servers keep the tag that opens the thinking to themselves.
-THOUGHT = re.compile(r"^\s*</think(?:ing)?>\s*$", re.MULTILINE | re.IGNORECASE)
+THOUGHT = re.compile(r"^[ \t]*+</think(?:ing)?>[ \t]*+$", re.MULTILINE | re.IGNORECASE)
 OPENED = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 
 # What a reply can lack, in words for the judge.
