@@ -23,12 +23,12 @@ import typer
 
 from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.factory import DEFAULT_BASE_URL
+from steelyard.evaluation.factory import DEFAULT_BASE_URL
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
 from steelyard.protocols.rubric_file import read_rubric
 from steelyard.settings import RunDefaults, SettingsFile
-from steelyard.wording import words
+from steelyard.text.wording import words
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from report_fixtures import atomic, dialogue, dialogue_sample, rag, some_of
 from steelyard.errors import ConfigError
-from steelyard.listing import (
+from steelyard.records import Sample, Verdict
+from steelyard.store import Store
+from steelyard.store.listing import (
     Range,
     SampleQuery,
     catch_up,
@@ -24,8 +26,6 @@ from steelyard.listing import (
     table,
     unlisted,
 )
-from steelyard.records import Sample, Verdict
-from steelyard.store import Store
 
 RUN = "run-a"
 

@@ -13,17 +13,10 @@ import pytest
 
 import gauge
 import steelyard
-from steelyard.audit import audit
-from steelyard.calibration import calibrate
-from steelyard.calibration.page import blocks as calibration_blocks
-from steelyard.comparison import Judged, compare
-from steelyard.comparison.labels import label_changes
-from steelyard.comparison.page import ComparisonPage
-from steelyard.gating import gate, parse_bar
-from steelyard.gating.page import blocks as gate_blocks
-from steelyard.labelling import candidates, draw, labels_in, sheet, write_sheet
-from steelyard.labels import HumanLabel, allowed, canonical
-from steelyard.listing import SampleQuery, summary, table
+from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.page import blocks as calibration_blocks
+from steelyard.people.label_targets import slots_of
+from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols import BUILT_IN, get_protocol, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.records import Verdict
@@ -33,8 +26,15 @@ from steelyard.reports.json import render as render_json
 from steelyard.reports.markdown import render as render_markdown
 from steelyard.reports.sample import sample_markdown
 from steelyard.reports.terminal import renderable
-from steelyard.slots import slots_of
 from steelyard.store import Store
+from steelyard.store.labels import HumanLabel, allowed, canonical
+from steelyard.store.listing import SampleQuery, summary, table
+from steelyard.trust.audit import audit
+from steelyard.trust.comparison import Judged, compare
+from steelyard.trust.comparison.labels import label_changes
+from steelyard.trust.comparison.page import ComparisonPage
+from steelyard.trust.gating import gate, parse_bar
+from steelyard.trust.gating.page import blocks as gate_blocks
 from viewer import viewing
 
 SOURCE = Path(steelyard.__file__).parent

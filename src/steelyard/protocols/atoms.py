@@ -21,10 +21,10 @@ from steelyard.records import (
     Unjudged,
     ValueDifference,
 )
-from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
 from steelyard.text import find_quote, normalise, sentences, wording
-from steelyard.tolerance import ruling
+from steelyard.text.suspicion import signs
+from steelyard.text.tolerance import ruling
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 
