@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
     from steelyard.settings import Settings
-    from steelyard.store import Store
+    from steelyard.store import RunIdentity, Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -97,6 +97,13 @@ TemplateOption = Annotated[
         help="Your own judge prompt: sent as it is, one call a sample, its reply read as a transcript.",
     ),
 ]
+NameOption = Annotated[str | None, typer.Option("--name", help="What to call the run.")]
+NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
+MetaOption = Annotated[
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
     bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
 ]
@@ -158,6 +165,11 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
     ] = False,
+    name: NameOption = None,
+    notes: NotesOption = None,
+    tag: TagOption = None,
+    meta: MetaOption = None,
+    project: ProjectOption = None,
     progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
@@ -214,12 +226,15 @@ def run(
 
         print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
         return
-    with Store.open(settings.store_path(store)) as opened:
+    identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
+    with Store.open(settings.store_location(store)) as opened:
         if not fresh:
             options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
-        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, settled, together))
+        session.finish(
+            runs.start(opened, chosen, options, made, spec, known_prompts, data, settled, together, identity)
+        )
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
@@ -270,7 +285,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             out=out,
             store=store,
         )
-        with Store.open(settings.store_path(store), create=False) as opened:
+        with Store.open(settings.store_location(store), create=False) as opened:
             row = opened.run(name)
             check_out(out, [data["path"] for data in row.manifest["data"]])
             known = settings.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts or [])
@@ -303,7 +318,7 @@ def rescore(
     from steelyard.store import Store
 
     check_out(out, [])
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened, ResultLines(out) as lines:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened, ResultLines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -314,6 +329,30 @@ def rescore(
 
         asyncio.run(runs.rescore(opened, row.id, given, keep))
         console().print(render(builder.build(row.manifest), language(lang)))
+
+
+def named(
+    settings: Settings,
+    *,
+    name: str | None,
+    notes: str | None,
+    tags: list[str] | None,
+    meta: list[str] | None,
+    project: str | None,
+) -> RunIdentity:
+    """What the flags call the run, over what the settings file says of all of them."""
+    from steelyard.store import run_identity
+
+    defaults = settings.run
+    return run_identity(
+        {
+            "name": name or "",
+            "notes": notes or "",
+            "tags": (*defaults.tags, *(tags or ())),
+            "meta": {**defaults.meta, **pairs(meta, "--meta")},
+            "project": defaults.project if project is None else project,
+        }
+    )
 
 
 def as_sure(given: str | None) -> float | str | None:

@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +15,7 @@ from steelyard.errors import StoreError
 from steelyard.judges.base import Judge, Voice
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, TextReply, Unjudged, Usage
-from steelyard.store import RunRow, Store, StoredReply
+from steelyard.store import RunRow, Store, StoredReply, StoreLocation
 from steelyard.tasks import PROBE
 
 # Where a stored reply keeps how a panel came to it; no field has this name.
@@ -319,9 +318,9 @@ def judge_of_run(
     return rebuilt(then, _Gone).exchanged(stored)
 
 
-def judge_of_stored_run(run: str, path: Path) -> Judge:
+def judge_of_stored_run(run: str, location: StoreLocation) -> Judge:
     """The same for a run that is named."""
-    store = Store.open(path, create=False)
+    store = Store.open(location, create=False)
     try:
         return judge_of_run(store, store.run(run))
     except StoreError:

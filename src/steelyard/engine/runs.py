@@ -29,7 +29,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import main_reason
 from steelyard.reports.model import UNUSABLE, RunFailure, remedy
-from steelyard.store import RunRow, Store, Wording
+from steelyard.store import RunIdentity, RunRow, Store, Wording
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
@@ -276,20 +276,18 @@ def start(
     data: Input,
     settings: RunSettings,
     together: Mapping[str, Any] | None = None,
-    name: str | None = None,
+    identity: RunIdentity | None = None,
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
-    same judge again when it is resumed; `name` is what the user calls the run."""
+    same judge again when it is resumed; `identity` is what the user calls the run."""
     check_judge(protocol, judge)
     if not settings.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
-    if name:
-        manifest["name"] = name
     if together:
         manifest["together"] = dict(together)
-    row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
+    row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest, identity)
     store.keep_wordings(
         Wording(prompt.sha256, prompt.id, prompt.version, prompt.text)
         for prompt in prompts

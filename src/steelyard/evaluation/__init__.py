@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
@@ -47,6 +48,10 @@ def evaluate(
     template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
+    notes: str | None = None,
+    tags: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
+    project: str | None = None,
     max_cost: float | None = None,
     progress: bool | OnProgress = False,
     concurrency: int = 32,
@@ -59,7 +64,8 @@ def evaluate(
 
     `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a
     judge prompt of your own, a file or a `PromptTemplate`, that is sent instead of the shipped ones. With a `store`,
-    replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
+    replies are kept and nothing is paid for twice; `name`, `notes`, `tags`, `meta` and `project` are what the run is
+    called there, and can be edited later. After `max_cost` US dollars
     no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
     state after every sample.
 
@@ -81,6 +87,10 @@ def evaluate(
             template=template,
             store=store,
             name=name,
+            notes=notes,
+            tags=tags,
+            meta=meta,
+            project=project,
             max_cost=max_cost,
             progress=progress,
             concurrency=concurrency,
@@ -102,6 +112,10 @@ async def evaluate_async(
     template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
+    notes: str | None = None,
+    tags: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
+    project: str | None = None,
     max_cost: float | None = None,
     progress: bool | OnProgress = False,
     concurrency: int = 32,
@@ -111,8 +125,10 @@ async def evaluate_async(
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
-    if name and store is None:
-        raise ConfigError("name= is what a run is called in a store; give store= too")
+    called = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
+    given = {field: value for field, value in called.items() if value}
+    if given and store is None:
+        raise ConfigError(f"{next(iter(given))}= is what a run is called in a store; give store= too")
     protocol = get_protocol(protocol)
     if template is not None:
         protocol = templated(
@@ -120,8 +136,8 @@ async def evaluate_async(
         )
     chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
     is_dated = isinstance(options, Options) or bool((options or {}).get("date"))
-    notes: list[str] = []
-    data = input_of(samples, protocol, fields or {}, encoding, format, notes.append)
+    said: list[str] = []
+    data = input_of(samples, protocol, fields or {}, encoding, format, said.append)
     if store is not None and data.given is not None:
         # A run is told apart from others by its data, so all of it has to be there first.
         data = replace(data, given=tuple(data.given))
@@ -131,8 +147,8 @@ async def evaluate_async(
         check_judge(protocol, asked.judge)
         check_affordable(asked.judge, budget)
         if store is None:
-            return await _judged(data, protocol, chosen, asked, budget, progress, notes)
-        return await _kept(Path(store), name, data, protocol, chosen, is_dated, asked, budget, progress, notes)
+            return await _judged(data, protocol, chosen, asked, budget, progress, said)
+        return await _kept(store, given, data, protocol, chosen, is_dated, asked, budget, progress, said)
     finally:
         if not isinstance(judge, JudgeLike):
             await asked.judge.aclose()
@@ -208,8 +224,8 @@ async def _judged(
 
 
 async def _kept(
-    path: Path,
-    name: str | None,
+    location: AnyPath,
+    given: Mapping[str, Any],
     data: Input,
     protocol: Protocol,
     options: Options,
@@ -221,16 +237,17 @@ async def _kept(
 ) -> Results:
     """Judge as a run of a store."""
     from steelyard.engine import runs
-    from steelyard.store import Store
+    from steelyard.store import Store, run_identity
 
-    with Store.open(path) as store:
+    identity = run_identity(given)
+    with Store.open(os.fspath(location)) as store:
         if not is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
         settings = runs.RunSettings(asked.workers, budget, limiter=asked.limiter)
         try:
             run = runs.start(
-                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name
+                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, identity=identity
             )
         except NoReadableRow as error:
             if error.bad_rows:
