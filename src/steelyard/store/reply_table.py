@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard.records import Unjudged, Usage
-from steelyard.store.database import Database, upsert
+from steelyard.store.database import Database, marks, upsert
 from steelyard.store.rows import StoredReply
 
 ADD_REPLY = upsert("replies", "key ask task judge reply raw usage run", "key")
@@ -24,6 +24,13 @@ class ReplyTable(Database):
             row = next(self.query(f"{GET_REPLY} WHERE key = ?", key), None)
             return _stored_reply(row) if row else None
 
+    def replies(self, keys: Sequence[str]) -> list[StoredReply | None]:
+        """The replies under these keys, None where there is none."""
+        sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({marks(keys)})"
+        with self.errors():
+            found = {key: _stored_reply(row) for key, *row in self.query(sql, *keys)}
+        return [found.get(key) for key in keys]
+
     def replies_to(self, ask: str) -> list[StoredReply]:
         """All replies to one ask, whoever judged."""
         return [_stored_reply(row) for row in self.query(f"{GET_REPLY} WHERE ask = ?", ask)]
@@ -39,7 +46,11 @@ class ReplyTable(Database):
 
     def use_reply(self, run: str, ask: str, key: str, place: int = 0) -> None:
         """Note which reply a run was given, whoever paid for it: rescoring takes exactly that one."""
-        self.write(USE_REPLY, run, ask, place, key)
+        self.use_replies([(run, ask, key)], place)
+
+    def use_replies(self, uses: Sequence[tuple[str, str, str]], place: int = 0) -> None:
+        """The same for several at once: run, ask and key of each."""
+        self.change((USE_REPLY, [(run, ask, place, key) for run, ask, key in uses]))
 
     def used_reply(self, run: str, ask: str, place: int = 0) -> StoredReply | None:
         for (key,) in self.query("SELECT key FROM used WHERE run = ? AND ask = ? AND repeat = ?", run, ask, place):

@@ -83,10 +83,11 @@ def _is_sample(row: Row) -> bool:
 
 
 def _is_identity(row: Row) -> bool:
-    name, notes, tags, meta, project, baseline = row[1:]
-    documents = {"tags": from_json(tags), "meta": from_json(meta), "baseline": bool(baseline)}
-    RunIdentity.model_validate({"name": name, "notes": notes, "project": project, **documents})
-    return _texts(row, 0)
+    if not (_texts(row, 0, 1, 2, 3, 4, 5) and row[6] in (0, 1)):
+        return False
+    name, notes, tags, meta, project, _ = row[1:]
+    documents = {"tags": from_json(tags), "meta": from_json(meta)}
+    return bool(RunIdentity.model_validate({"name": name, "notes": notes, "project": project, **documents}))
 
 
 def _is_use(row: Row) -> bool:
