@@ -26,7 +26,6 @@ from steelyard.store.listing import (
     unlisted,
 )
 from steelyard.store.listing import (
-    query as listing_query,
 )
 
 RUN = "run-a"
@@ -172,7 +171,7 @@ def test_the_index_is_used(postgres_url: str) -> None:
 def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks do not show: pages, filters, scores and counts are those of the run, also after some are judged again."""
     monkeypatch.setattr(index, "BLOCK", 4)
-    monkeypatch.setattr(listing_query, "BLOCK", 4)
+    monkeypatch.setattr("steelyard.store.listing.query.BLOCK", 4)
     labels = [["wrong"] if n % 3 else ["correct"] for n in range(11)]
     add(store, *[(atomic(f"s{n:02}", found), rag(f"s{n:02}", f"问题{n}")) for n, found in enumerate(labels)])
     assert ids(store, labels=["atom:correct"]) == ["s00", "s03", "s06", "s09"]

@@ -276,7 +276,8 @@ def test_commands_start_light(tmp_path: Path) -> None:
     code = (
         "import sys; from steelyard.cli import calibrate, compare, gate, labelling\n"
         "print([name for name in sys.modules if name in ('numpy', 'scipy')"
-        " or name.startswith('steelyard.people.calibration') or name in ('steelyard.trust.gating', 'steelyard.people.labelling', 'steelyard.reports')])"
+        " or name.startswith('steelyard.people.calibration') "
+        " or name in ('steelyard.trust.gating', 'steelyard.people.labelling', 'steelyard.reports')])"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=process_environment(), cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -387,7 +387,7 @@ def find_quote(passages: Sequence[str], quote: str, named: int | None = None) ->
     return None
 
 
-def wording(text: str) -> set[str]:
+def word_pieces(text: str) -> set[str]:
     """What can recur when a text is reworded: pairs of Chinese characters, beginnings of longer words, numbers."""
     pieces = set[str]()
     for match in WORD.finditer(text.casefold()):
