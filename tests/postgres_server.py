@@ -107,5 +107,5 @@ class PostgresServer:
             self.process = None
 
     def close(self) -> None:
-        self.stop(signal.SIGQUIT)
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

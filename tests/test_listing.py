@@ -25,8 +25,6 @@ from steelyard.store.listing import (
     table,
     unlisted,
 )
-from steelyard.store.listing import (
-)
 
 RUN = "run-a"
 

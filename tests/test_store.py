@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from command import process_environment
-from steelyard.errors import InputError, StoreError
+from steelyard.errors import ConfigError, InputError, StoreError
 from steelyard.records import RagSample, Unjudged, Usage, Verdict
-from steelyard.store import RunRow, Store, StoredReply, StoreLocation
+from steelyard.store import RunRow, Store, StoredReply, StoreLocation, identity_of, run_identity
 from steelyard.store import sqlite as sqlite_module
 from steelyard.store import sqlite_schema as schema_module
 from steelyard.store.sqlite import SqliteStore
@@ -100,6 +100,7 @@ def test_an_older_store_is_brought_up_with_all_it_holds(tmp_path: Path, dump: Pa
         assert opened.finished(run.id) == bytearray([1, 1])
         assert all(opened.reply(row[0]) for row in before["replies"])
         opened.add_unusable(run.id, "key", Unjudged(reason="truncated"))
+        assert run.name == ("nightly" if dump.stem == "v7" else "")
         # What was listed under an older layout is listed anew.
         assert next(opened.query("SELECT count(*) FROM unlisted")) == (2,)
     Store.open(tmp_path / "new.db").close()
@@ -281,6 +282,56 @@ def test_deleting_a_run_keeps_the_replies(store: Store) -> None:
     assert (list(store.verdicts("run-a")), store.bad_rows("run-a")) == ([], [])
     assert store.used_reply("run-a", "ask") is None
     assert store.reply("key") == reply("run-a")
+
+
+# --- what people call a run -----------------------------------------------------------------------------
+
+
+def test_a_run_is_called_what_people_like(store: Store) -> None:
+    """Name, notes, tags, values and project are kept from the start, and each can be changed by itself."""
+    named = run_identity(
+        {"name": "v7", "notes": "新提示词", "tags": ["nightly", "a b"], "meta": {"n": 3}, "project": "客服"}
+    )
+    created = store.create_run("run-a", "atomic", "scripted", WHEN, {}, named)
+    assert identity_of(created) == named
+    changed = store.edit_run("run-a", name="v8", tags=[])
+    assert identity_of(changed) == named.model_copy(update={"name": "v8", "tags": ()})
+    assert identity_of(begin(store, "run-b")) == run_identity({})
+    assert store.edit_run("run-b", notes="later").notes == "later"
+
+
+def test_runs_of_a_project_and_with_a_tag(store: Store) -> None:
+    """Listed by project, by tag, or both; runs without a project are in the one without a name."""
+    for id, project, tags in (("run-a", "shop", ["x"]), ("run-b", "shop", ["x", "y"]), ("run-c", "", ["y"])):
+        store.create_run(id, "atomic", "scripted", WHEN, {}, run_identity({"project": project, "tags": tags}))
+    begin(store, "run-d")
+    assert store.projects() == {"": 2, "shop": 2}
+    assert [run.id for run in store.runs(project="shop")] == ["run-b", "run-a"]
+    assert [run.id for run in store.runs(tag="y")] == ["run-c", "run-b"]
+    assert [run.id for run in store.runs(project="", tag="y")] == ["run-c"]
+
+
+def test_a_project_has_one_baseline(store: Store) -> None:
+    """The run that was named last; of another project it is another one; deleted, there is none."""
+    for id, project in (("run-a", "shop"), ("run-b", "shop"), ("run-c", "car")):
+        store.create_run(id, "atomic", "scripted", WHEN, {}, run_identity({"project": project, "baseline": True}))
+    shop, car = store.baseline("shop"), store.baseline("car")
+    assert (shop and shop.id, car and car.id, store.baseline()) == ("run-b", "run-c", None)
+    assert [run.baseline for run in store.runs()] == [True, True, False]
+    assert store.edit_run("run-c", project="shop").baseline
+    shop = store.baseline("shop")
+    assert (shop and shop.id, store.baseline("car")) == ("run-c", None)
+    store.delete_run("run-c")
+    assert store.baseline("shop") is None
+
+
+@pytest.mark.parametrize(
+    "given", [{"name": "x" * 201}, {"tags": [" "]}, {"meta": {"a": {"b": 1}}}, {"meta": "a=b"}, {"unknown": 1}]
+)
+def test_what_a_run_cannot_be_called(given: dict[str, object]) -> None:
+    """One line that names the field."""
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        run_identity(given)
 
 
 # --- samples ----------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from steelyard.records import Usage, Verdict
 from steelyard.reports.files import write_csv, write_lines, write_parquet
 from steelyard.reports.results import Results
 from steelyard.store import SAMPLE, RunRow, Store, StoredReply, run_identity
-from steelyard.store.rows import MetaValue
 from steelyard.store.labels import HumanLabel
+from steelyard.store.rows import MetaValue
 
 
 def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: bool = False) -> int:

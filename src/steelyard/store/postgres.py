@@ -45,6 +45,10 @@ DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
     "application_name": "steelyard",
 }
+UNREADABLE = (
+    "the URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and signs such as @ / # in a password as "
+    "%40 %2F %23"
+)
 STREAMED = 500
 MOST_IDLE = 8
 LOCK_KEY = "hashtextextended(current_schema() || '/' || %s::text, 0)"
@@ -84,14 +88,13 @@ class PostgresStore(Store):
         """Connect, and bring the tables to the current version."""
         name = shown_location(url)
         try:
+            if name.endswith("…"):
+                raise psycopg.ProgrammingError
             given = conninfo_to_dict(url)
             conninfo = make_conninfo(url, **{name: value for name, value in DEFAULTS.items() if name not in given})
         except psycopg.Error:
             # libpq's own words would quote the URL, and the password in it.
-            raise StoreError(
-                f"store {name}: the URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and signs such as "
-                "@ / # in a password as %40 %2F %23"
-            ) from None
+            raise StoreError(f"store {name}: {UNREADABLE}") from None
         store = cls(conninfo, name)
         with store.errors():
             store._db = _taken(conninfo)
@@ -330,6 +333,8 @@ def _told(error: psycopg.Error) -> str:
     """What happened and what to do. libpq says several lines; the last is the news."""
     text = str(error).strip()
     last = error.diag.message_primary or (text.splitlines()[-1].strip() if text else type(error).__name__)
+    if "connection option" in text:
+        return UNREADABLE
     if "password" in text or "authentication" in text:
         hint = "put the password into PGPASSWORD, ~/.pgpass or a service file"
         return f"the server does not let this user in ({last}); {hint}"
