@@ -378,7 +378,7 @@ NOT_OURS = {"criteria_results", "criterion_id", "evaluation_report", "extra_forb
 def words_in_source() -> set[str]:
     """Every flag, label, check, kind and score that a protocol or a transcript parser can write, found as a literal."""
     source = ROOT / "src" / "steelyard"
-    files = [*source.glob("protocols/*.py"), *source.glob("transcripts/*.py")]
+    files = [*source.glob("protocols/*.py"), *source.glob("protocols/transcripts/*.py")]
     trees = [ast.parse(file.read_text("utf-8")) for file in files]
     literals = {
         node.value
