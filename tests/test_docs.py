@@ -45,6 +45,7 @@ NOT_RUN = {
     "docs/judges.md": 1,
     "docs/models.md": 1,
     "docs/rubric.md": 1,
+    "docs/scale.md": 2,
     "docs/viewer.md": 1,
 }
 RUN = ("python", "console")

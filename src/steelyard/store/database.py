@@ -68,6 +68,9 @@ class Database(ABC):
     def make_text_index(self) -> None:
         """Make that index where the database can have one; where it cannot, searches read every text."""
 
+    def settle_text_index(self) -> None:
+        """After many texts were added: where the database keeps new ones aside, sort them in."""
+
     @abstractmethod
     def places_holding(self, text: str, first: int, last: int) -> tuple[str, tuple[Any, ...]]:
         """The statement for the numbers `n` from `first` to `last` of the texts that hold a text of three characters or

@@ -253,7 +253,14 @@ class PostgresStore(Store):
             # Either the server has no pg_trgm, or we may not install it, or another process was first.
             with suppress(StoreError), self.all_or_nothing("the index of texts"):
                 self.write("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-                self.write(f"CREATE INDEX IF NOT EXISTS {TEXT_INDEX} ON texts USING gin (text gin_trgm_ops)")
+                # New texts are kept aside and sorted in together: one by one takes twenty times as long.
+                aside = "WITH (gin_pending_list_limit = 65536)"
+                self.write(f"CREATE INDEX IF NOT EXISTS {TEXT_INDEX} ON texts USING gin (text gin_trgm_ops) {aside}")
+
+    def settle_text_index(self) -> None:
+        if self.has_text_index():
+            with suppress(StoreError):  # only its owner may; autovacuum does the same later
+                self.write(f"SELECT gin_clean_pending_list('{TEXT_INDEX}')")
 
     def places_holding(self, text: str, first: int, last: int) -> tuple[str, tuple[Any, ...]]:
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -57,6 +57,7 @@ def catch_up(store: Store, run: str) -> None:
     while (first := next(store.query("SELECT min(seq) FROM unlisted WHERE run = ?", run))[0]) is not None:
         with store.all_or_nothing(f"the table of {run}"):
             _list_block(store, run, number, first // BLOCK)
+    store.settle_text_index()
 
 
 def number_of(store: Store, run: str) -> int:
@@ -74,6 +75,8 @@ def _list_block(store: Store, run: str, number: int, block: int) -> None:
     # Before they are read: a verdict that comes meanwhile notes its place again.
     store.change(("DELETE FROM unlisted WHERE run = ? AND seq = ?", [(run, seq) for seq in new]))
     listed, texts = [], []
+    within = (number << 32 | first, number << 32 | last)
+    known = {place for (place,) in store.query("SELECT place FROM texts WHERE place BETWEEN ? AND ?", *within)}
     for start in range(0, len(new), READ_TOGETHER):
         places = new[start : start + READ_TOGETHER]
         sql = f"SELECT seq, id, status, sample, verdict FROM samples WHERE run = ? AND seq IN ({marks(places)})"
@@ -84,7 +87,7 @@ def _list_block(store: Store, run: str, number: int, block: int) -> None:
     store.change(
         (LIST, listed),
         # A sample that was judged again still says the same.
-        ("DELETE FROM texts WHERE place = ? AND text <> ?", texts),
+        ("DELETE FROM texts WHERE place = ? AND text <> ?", [text for text in texts if text[0] in known]),
         (insert_new("texts", "place text"), texts),
     )
     _keep_columns(store, run, block)
