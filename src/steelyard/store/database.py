@@ -68,6 +68,7 @@ class Database(ABC):
     def make_text_index(self) -> None:
         """Make that index where the database can have one; where it cannot, searches read every text."""
 
+    @abstractmethod
     def settle_text_index(self) -> None:
         """After many texts were added: where the database keeps new ones aside, sort them in."""
 

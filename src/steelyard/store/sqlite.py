@@ -152,6 +152,9 @@ class SqliteStore(Store):
                 for statement in TEXT_INDEX:
                     self.write(statement)
 
+    def settle_text_index(self) -> None:
+        """SQLite sorts them in at once."""
+
     def places_holding(self, text: str, first: int, last: int) -> tuple[str, tuple[Any, ...]]:
         phrase = '"{}"'.format(text.replace('"', '""'))
         return "SELECT rowid AS n FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?", (phrase, first, last)
