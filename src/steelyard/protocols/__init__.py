@@ -71,7 +71,9 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
+# Those that judge what is said; the samples and attacks of an audit are made for them.
+OF_ANSWERS = ("atomic", "grounded", "scorecard", "dialogue")
+BUILT_IN = (*OF_ANSWERS, "retrieval")
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 MOST_RUBRICS = 500

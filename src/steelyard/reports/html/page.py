@@ -16,7 +16,7 @@ from steelyard.reports.html import charts
 from steelyard.reports.html.figures import Figures
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.selection import Chosen
-from steelyard.reports.html.tables import Tables
+from steelyard.reports.html.tables import Breakdown, Tables
 from steelyard.reports.html.views import Limits, SampleView
 from steelyard.reports.html.words import LONGEST_NAME, Words
 from steelyard.reports.model import (
@@ -152,6 +152,10 @@ class ReportPage:
         desc = f"{value}, {self.words.say('report.interval')} {ends}, n = {estimate.n}"
         chart = charts.beam(estimate, scale, metric, desc)
         return Headline(metric, value, about, ends, estimate.n, estimate.n_null, estimate.n_unjudged, chart)
+
+    def outcomes(self) -> Breakdown | None:
+        """What became of the samples, each line leading to them; None where the protocol declares no such label."""
+        return self.tables.outcomes(self.places.label)
 
     @property
     def is_measured(self) -> bool:
