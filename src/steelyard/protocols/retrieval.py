@@ -25,8 +25,8 @@ from steelyard.protocols.common import (
     why_open,
 )
 from steelyard.protocols.key_points import KeyPointsSource, can_derive, distinct_points, key_points_ask
-from steelyard.protocols.retrieval_counts import blame, retrieval_scores
-from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.retrieval_counts import blame, declines_as_expected, retrieval_scores
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Tone, Words
 from steelyard.records import AnyItem, Ask, CustomItem, Numbered, RagSample, Reply, Rounds, Unjudged, Verdict
 from steelyard.scoring import Number
 from steelyard.suspicion import suspected
@@ -36,6 +36,7 @@ from steelyard.text import language_of
 SCORES = ("recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use")
 DEFAULT_K = 3
 FROM_PASSAGES = "points_from_passages"
+UNANSWERABLE = "unanswerable"
 # Enough to tell a passage by; the whole of it stands in the sample.
 LONGEST_TEXT = 300
 
@@ -61,7 +62,9 @@ def retrieval(sample: RagSample, options: RetrievalOptions) -> Rounds:
     language = prompt_language(sample.question, sample.answer)
 
     # First round: which key points the passages should hold.
-    points, source, failures = sample.key_points or (), "given", []
+    points: Sequence[str] = sample.key_points or ()
+    source: KeyPointsSource = "given"
+    failures: list[Unjudged] = []
     if can_derive(sample, options.derive_key_points):
         (derived,) = yield [key_points_ask(sample, language)]
         source = "derived"
@@ -161,6 +164,8 @@ def _verdict(
     refuses = _refuses(collected, bool(sample.answer.strip()))
     if refuses:
         flags.append("fallback")
+    if declines_as_expected(items, refuses):
+        flags.append(UNANSWERABLE)
     found = None if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
@@ -189,8 +194,8 @@ def _verdict(
 
 
 def _scores(verdict: Verdict) -> dict[str, Number]:
-    """Key points that were drawn from the passages stand there, so they say nothing about recall."""
-    known = not {FROM_PASSAGES, "no_references"} & set(verdict.flags)
+    """Recall is null where key points were drawn from the passages, where there are none, where nothing is to be found."""
+    known = not {FROM_PASSAGES, UNANSWERABLE, "no_references"} & set(verdict.flags)
     return retrieval_scores(verdict.items, int(verdict.notes.get("k", DEFAULT_K)), with_recall=known)
 
 
@@ -277,7 +282,7 @@ MEANINGS = {
         "資料裡沒有答案，回答如實拒答。",
     ),
 }
-CAUSES = (
+CAUSES: tuple[tuple[str, Tone, Words], ...] = (
     ("retriever_miss", "bad", Words("retriever missed it", "检索遗漏", "檢索遺漏")),
     ("ignored", "bad", Words("passage ignored", "资料未用上", "資料未用上")),
     ("misread", "bad", Words("passage misread", "误读资料", "誤讀資料")),
@@ -290,13 +295,13 @@ CAUSES = (
 CAUSE_LABEL = Aspect(
     "cause",
     tuple(Label(name, tone, words, follows=True) for name, tone, words in CAUSES),
-    words=Words("Causes", "失败原因", "失敗原因"),
-    one=Words("Cause", "失败原因", "失敗原因"),
+    words=Words("Causes of failure", "失败原因", "失敗原因"),
+    one=Words("Cause of failure", "失败原因", "失敗原因"),
     ask=Words("What does this sample fail by?", "这条样本失败在哪里？", "這筆樣本失敗在哪裡？"),
     asked=False,
     confidence=None,
 )
-CAUSE = Kind("cause", (CAUSE_LABEL,), Words("Cause", "失败原因", "失敗原因"), identity="text")
+CAUSE = Kind("cause", (CAUSE_LABEL,), Words("Causes of failure", "失败原因", "失敗原因"), identity="text")
 PROTOCOL = Protocol(
     name="retrieval",
     title=Words("Retrieval", "检索评测", "檢索評測"),

@@ -31,7 +31,8 @@ def read(item: AnyItem, field: str) -> str | None:
 
 def retrieval_scores(items: Sequence[AnyItem], k: int, *, with_recall: bool = True) -> dict[str, Number]:
     """The scores, each null where nothing can be said. `with_recall` is off where key points come from the passages
-    themselves, which then hold all of them, or where there are no passages."""
+    themselves, which then hold all of them; where there are no passages; where the right answer is that there is none.
+    """
     passages = sorted(of_kind(items, "passage"), key=lambda item: item.id)
     ranked = [read(item, "label") for item in passages]
     labels = [label for label in ranked if label is not None]
@@ -123,7 +124,8 @@ def blame(items: Sequence[AnyItem], refuses: bool | None) -> Blame | None:
     if refuses is None:
         return Blame(UNJUDGED, (), "split")
     if refuses:
-        return Blame("wrong_refusal" if _is_answerable(rated, points) else "right_refusal")
+        right = declines_as_expected(points, refuses) or not _is_answerable(rated, points)
+        return Blame("right_refusal" if right else "wrong_refusal")
     if not points:
         return Blame(_without_points(rated), tuple(_used(rated)))
     failing = [(_cause_of_point(point, passages), point) for point in points if read(point, "in_answer") != "stated"]
@@ -131,6 +133,13 @@ def blame(items: Sequence[AnyItem], refuses: bool | None) -> Blame | None:
         return Blame("no_failure")
     cause = min((cause for cause, _ in failing), key=ORDER.index)
     return Blame(cause, tuple(point for one, point in failing if one == cause))
+
+
+def declines_as_expected(items: Iterable[AnyItem], refuses: bool | None) -> bool:
+    """Whether an answer that declines states every key point: then they say that there is no answer, and no passage
+    can hold them."""
+    points = of_kind(items, "point")
+    return bool(refuses and points) and all(read(point, "in_answer") == "stated" for point in points)
 
 
 def _is_answerable(rated: Sequence[AnyItem], points: Sequence[AnyItem]) -> bool:
