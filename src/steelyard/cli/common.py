@@ -42,7 +42,9 @@ def complete_protocol(begun: str) -> list[str]:
     """For the shell: the protocols that begin like this."""
     from steelyard.protocols import protocol_names
 
-    return [name for name in protocol_names() if name.startswith(begun)]
+    # After a comma the next of several is begun.
+    before, comma, last = begun.rpartition(",")
+    return [before + comma + name for name in protocol_names() if name.startswith(last)]
 
 
 def complete_judge(begun: str) -> list[str]:
@@ -64,7 +66,16 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, rubric:FILE, or one you installed.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed.",
+        autocompletion=complete_protocol,
+    ),
+]
+ProtocolNames = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        "-p",
+        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed; several: A,B.",
         autocompletion=complete_protocol,
     ),
 ]

@@ -194,7 +194,7 @@ def _verdict(
 
 
 def _scores(verdict: Verdict) -> dict[str, Number]:
-    """Recall is null where key points were drawn from the passages, where there are none, where nothing is to be found."""
+    """Recall is null where key points come from the passages, where there are none, where nothing is to be found."""
     known = not {FROM_PASSAGES, UNANSWERABLE, "no_references"} & set(verdict.flags)
     return retrieval_scores(verdict.items, int(verdict.notes.get("k", DEFAULT_K)), with_recall=known)
 
@@ -224,9 +224,7 @@ USE = Aspect(
     field="use",
     confidence=None,
 )
-PASSAGE = Kind(
-    "passage", (RELEVANCE, USE), Words("Passages", "资料", "資料"), listed_as="retrieved", identity="text"
-)
+PASSAGE = Kind("passage", (RELEVANCE, USE), Words("Passages", "资料", "資料"), listed_as="retrieved", identity="text")
 HELD = Aspect(
     "point",
     (
@@ -258,7 +256,9 @@ MEANINGS = {
         "資料裡沒有，回答也沒有說到。",
     ),
     "ignored": Words(
-        "The passages have it, but the answer does not use it.", "资料里有，回答却没有用上。", "資料裡有，回答卻沒有用上。"
+        "The passages have it, but the answer does not use it.",
+        "资料里有，回答却没有用上。",
+        "資料裡有，回答卻沒有用上。",
     ),
     "misread": Words(
         "The answer uses the passage and says something else.",
@@ -266,7 +266,9 @@ MEANINGS = {
         "回答用了這段資料，說的卻與資料不符。",
     ),
     "made_up": Words(
-        "The answer says something that no passage holds.", "回答的说法在资料中找不到出处。", "回答的說法在資料中找不到出處。"
+        "The answer says something that no passage holds.",
+        "回答的说法在资料中找不到出处。",
+        "回答的說法在資料中找不到出處。",
     ),
     "noise_followed": Words(
         "The answer follows an irrelevant passage.", "回答采信了无关的资料。", "回答採信了無關的資料。"
@@ -348,7 +350,7 @@ PROTOCOL = Protocol(
             "ratio",
             Words("nDCG", "nDCG", "nDCG"),
             Words(
-                "How near the order of the passages comes to the best one; an answering passage counts 2, a helping one 1.",
+                "How near the order of the passages comes to the best one; answering ones count 2, helping ones 1.",
                 "资料的排序离最佳排序有多近；能回答的计 2，有帮助的计 1。",
                 "資料的排序離最佳排序有多近；能回答的計 2，有幫助的計 1。",
             ),
