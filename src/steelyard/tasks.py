@@ -459,7 +459,7 @@ class RetrievalReply(ReplyData):
     unsure: Unlabelled = Field(default_factory=list)
 
 
-# --- template: a user's own prompt, sent as it is (`steelyard.templates`) ----------------------------
+# --- template: a user's own prompt, sent as it is (`steelyard.engine.templates`) ----------------------------
 
 
 class TemplateData(Data):

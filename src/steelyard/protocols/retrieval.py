@@ -26,12 +26,12 @@ from steelyard.protocols.common import (
 )
 from steelyard.protocols.key_points import KeyPointsSource, can_derive, distinct_points, key_points_ask
 from steelyard.protocols.retrieval_counts import blame, declines_as_expected, retrieval_scores
+from steelyard.protocols.scoring import Number
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Tone, Words
 from steelyard.records import AnyItem, Ask, CustomItem, Numbered, RagSample, Reply, Rounds, Unjudged, Verdict
-from steelyard.scoring import Number
-from steelyard.suspicion import suspected
 from steelyard.tasks import PassageVerdict, PointVerdict, RetrievalData, RetrievalReply
 from steelyard.text import language_of
+from steelyard.text.suspicion import suspected
 
 SCORES = ("recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use")
 DEFAULT_K = 3

@@ -7,9 +7,9 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from steelyard.protocols.scoring import Number, plain, ratio
 from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.records import AnyItem
-from steelyard.scoring import Number, plain, ratio
 
 GAINS = {"answers": 2, "helps": 1, "irrelevant": 0}
 # Logarithms are no fractions. Decimal rounds them the same way on every machine.

@@ -45,6 +45,7 @@ from steelyard.protocols.key_points import (
     key_points_ask,
     wants_key_points,
 )
+from steelyard.protocols.scoring import Number, composite
 from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import (
     AnyItem,
@@ -62,8 +63,6 @@ from steelyard.records import (
     Unjudged,
     Verdict,
 )
-from steelyard.scoring import Number, composite
-from steelyard.suspicion import suspected
 from steelyard.tasks import (
     AtomVerdict,
     KeyPointVerdict,
@@ -72,7 +71,8 @@ from steelyard.tasks import (
     SentenceVerdict,
 )
 from steelyard.text import language_of, sentences
-from steelyard.wording import say
+from steelyard.text.suspicion import suspected
+from steelyard.text.wording import say
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")
