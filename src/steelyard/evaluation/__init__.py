@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
 from steelyard.engine.templates import PromptTemplate, check_judge, templated
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
+from steelyard.evaluation.plans import Plan, own_options, sharing
 from steelyard.judges.base import Judge, JudgeLike, as_judge
 from steelyard.judges.limiter import Limiter, Limits
-from steelyard.protocols import DEFAULT, Protocol, check_together, get_protocol, shared_out
+from steelyard.protocols import DEFAULT, Protocol, check_together, get_protocol
 from steelyard.protocols.common import Options
-from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
+from steelyard.records import Sample, Usage, Verdict
 from steelyard.reports.results import AnyPath, Results
 
 if TYPE_CHECKING:
@@ -155,8 +156,8 @@ async def _evaluated(
         samples = list(samples)
     notes: list[str] = []
     plans = [
-        _Plan.of(one, own, samples, fields or {}, encoding, format, notes.append)
-        for one, own in zip(protocols, _own_options(protocols, options), strict=True)
+        _plan(one, own, samples, fields or {}, encoding, format, notes.append)
+        for one, own in zip(protocols, own_options(protocols, options), strict=True)
     ]
     if store is not None:
         # A run is told apart from others by its data, so all of it has to be there first.
@@ -187,67 +188,18 @@ async def _evaluated(
     return next(iter(found.values())) if is_one else found
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """One protocol with its options, over its reading of the samples."""
-
-    protocol: Protocol
-    options: Options
-    is_dated: bool
-    data: Input
-
-    @classmethod
-    def of(
-        cls,
-        protocol: Protocol,
-        options: Mapping[str, Any] | Options,
-        samples: Samples,
-        fields: Mapping[str, str],
-        encoding: str,
-        format: str | None,
-        on_note: Callable[[str], None],
-    ) -> _Plan:
-        chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options))
-        is_dated = isinstance(options, Options) or bool(options.get("date"))
-        return cls(protocol, chosen, is_dated, input_of(samples, protocol, fields, encoding, format, on_note))
-
-    def in_memory(self) -> _Plan:
-        given = self.data.given
-        return self if given is None else replace(self, data=replace(self.data, given=tuple(given)))
-
-
-def _own_options(
-    protocols: Sequence[Protocol], options: Mapping[str, Any] | Options | None
-) -> Sequence[Mapping[str, Any] | Options]:
-    return [options] if isinstance(options, Options) else shared_out(protocols, options or {})
-
-
-class _Sharing(Judge):
-    """Asks of these tasks are asked once; what is known costs nothing."""
-
-    def __init__(self, judge: Judge, tasks: frozenset[str]) -> None:
-        self.judge, self.name, self._tasks = judge, judge.name, tasks
-        self._replies: dict[str, Reply] = {}
-
-    async def answer(self, ask: Ask) -> Reply | Unjudged:
-        if ask.task not in self._tasks:
-            return await self.judge.answer(ask)
-        if known := self._replies.get(ask.key):
-            return known.model_copy(update={"usage": Usage()})
-        reply = await self.judge.answer(ask)
-        if isinstance(reply, Reply):
-            self._replies[ask.key] = reply
-        return reply
-
-    async def aclose(self) -> None:
-        await self.judge.aclose()
-
-
-def sharing(judge: Judge, protocols: Sequence[Protocol]) -> Judge:
-    """The judge, with a memory for what more than one of the protocols asks; a store needs none."""
-    tasks = [task for protocol in protocols for task in protocol.tasks]
-    shared = frozenset(task for task in tasks if tasks.count(task) > 1)
-    return _Sharing(judge, shared) if shared else judge
+def _plan(
+    protocol: Protocol,
+    options: Mapping[str, Any] | Options,
+    samples: Samples,
+    fields: Mapping[str, str],
+    encoding: str,
+    format: str | None,
+    on_note: Callable[[str], None],
+) -> Plan:
+    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options))
+    is_dated = isinstance(options, Options) or bool(options.get("date"))
+    return Plan(protocol, chosen, is_dated, input_of(samples, protocol, fields, encoding, format, on_note))
 
 
 @dataclass(frozen=True)
@@ -289,7 +241,7 @@ def chosen_judge(
 
 
 async def _judged(
-    plan: _Plan, asked: ChosenJudge, budget: Budget, progress: bool | OnProgress, notes: list[str]
+    plan: Plan, asked: ChosenJudge, budget: Budget, progress: bool | OnProgress, notes: list[str]
 ) -> Results:
     """Judge without keeping anything."""
     protocol, data = plan.protocol, plan.data
@@ -318,7 +270,7 @@ async def _kept(
     path: Path,
     name: str | None,
     group: str | None,
-    plan: _Plan,
+    plan: Plan,
     asked: ChosenJudge,
     budget: Budget,
     progress: bool | OnProgress,
