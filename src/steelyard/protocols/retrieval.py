@@ -35,8 +35,6 @@ from steelyard.text.suspicion import suspected
 
 SCORES = ("recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use")
 DEFAULT_K = 3
-FROM_PASSAGES = "points_from_passages"
-UNANSWERABLE = "unanswerable"
 # Enough to tell a passage by; the whole of it stands in the sample.
 LONGEST_TEXT = 300
 
@@ -70,7 +68,7 @@ def retrieval(sample: RagSample, options: RetrievalOptions) -> Rounds:
         source = "derived"
         if isinstance(derived, Reply):
             points = tuple(point.text for point in derived.data.key_points)
-            flags += [FROM_PASSAGES] * (not sample.reference_answer)
+            flags += ["points_from_passages"] * (not sample.reference_answer)
         else:
             failures.append(derived)
             flags.append(f"unjudged:key_points:{derived.reason}")
@@ -165,7 +163,7 @@ def _verdict(
     if refuses:
         flags.append("fallback")
     if declines_as_expected(items, refuses):
-        flags.append(UNANSWERABLE)
+        flags.append("unanswerable")
     found = None if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
@@ -195,7 +193,7 @@ def _verdict(
 
 def _scores(verdict: Verdict) -> dict[str, Number]:
     """Recall is null where key points come from the passages, where there are none, where nothing is to be found."""
-    known = not {FROM_PASSAGES, UNANSWERABLE, "no_references"} & set(verdict.flags)
+    known = not {"points_from_passages", "unanswerable", "no_references"} & set(verdict.flags)
     return retrieval_scores(verdict.items, int(verdict.notes.get("k", DEFAULT_K)), with_recall=known)
 
 
