@@ -101,8 +101,10 @@ def test_both_together_cost_less_than_each_alone(desk: Steelyard, server: Loopba
     assert "Report · Scorecard" in done.out
     assert "Report · Retrieval" in done.out
     assert "2 runs over the same samples: scorecard, retrieval" in done.err
-    protocols = [(line["protocol"], line["id"]) for line in lines_of("out.jsonl")]
-    assert protocols == [(name, row["id"]) for name in BOTH.split(",") for row in ROWS]
+    for name in BOTH.split(","):
+        lines = [(line["protocol"], line["id"]) for line in lines_of(f"out.{name}.jsonl")]
+        assert lines == [(name, row["id"]) for row in ROWS]
+    assert not Path("out.jsonl").exists()
     with Store.open(Path(".steelyard/store.db")) as store:
         assert [row.protocol for row in store.runs()] == ["retrieval", "scorecard"]
         assert len({row.manifest["group"] for row in store.runs()}) == 1
@@ -126,7 +128,7 @@ def test_what_was_stopped_goes_on_together(desk: Steelyard, server: Loopback) ->
     assert "Report · Scorecard" in done.out
     assert "Report · Retrieval" in done.out
     assert len(server.requests) == 8
-    assert [line["protocol"] for line in lines_of("out.jsonl")] == ["scorecard"] * 2 + ["retrieval"] * 2
+    assert [len(lines_of(f"out.{name}.jsonl")) for name in BOTH.split(",")] == [2, 2]
     again = desk("resume", "last", "--lang", "en")
     assert again.code == 0
     assert "Report · Scorecard" not in again.out, "only what is not finished goes on"

@@ -125,6 +125,12 @@ def check_out(out: Path | None, inputs: list[str]) -> None:
         pass
 
 
+def out_of(out: Path, protocol: str) -> Path:
+    """Where the lines of one of several protocols go: `results.jsonl` becomes `results.scorecard.jsonl`. Each file has
+    a sample once, as every command that reads one expects."""
+    return out.with_name(f"{out.stem}.{protocol.replace(':', '-').replace('/', '-')}{out.suffix}")
+
+
 def note(said: str) -> None:
     """Something that was decided for the user, who may want to know."""
     print(f"note: {said}", file=sys.stderr)

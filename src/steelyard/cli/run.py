@@ -25,6 +25,7 @@ from steelyard.cli.common import (
     console,
     language,
     note,
+    out_of,
     pairs,
 )
 from steelyard.errors import ConfigError, Surface
@@ -183,7 +184,8 @@ def run(
     check_files(files)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
-    check_out(out, files)
+    for one in chosen:
+        check_out(out_of(out, one.name) if out and len(chosen) > 1 else out, files)
     switches: dict[str, Any] = {
         "strict": strict,
         "thorough": thorough,
@@ -290,9 +292,11 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
         )
         with Store.open(settings.store_path(store), create=False) as opened:
             row = opened.run(name)
-            check_out(out, [data["path"] for data in row.manifest["data"]])
             # Runs that were started together go on together; each has its own gaps, and is asked again by itself.
             rows = [row] if retrying else runs.open_runs(opened, row)
+            for one in rows:
+                written = out_of(out, one.protocol) if out and "group" in one.manifest else out
+                check_out(written, [data["path"] for data in one.manifest["data"]])
             texts = {source: text for one in rows for source, text in get_protocol(one.protocol).prompts.items()}
             known = settings.prompts.with_texts(texts).with_files(prompts or [])
             spec = judge or row.manifest.get("judge_spec") or None

@@ -7,14 +7,14 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
 
-from steelyard.cli.common import Lang, ProgressStyle, console, language
+from steelyard.cli.common import Lang, ProgressStyle, console, language, out_of
 from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
 from steelyard.engine.runs import Run, RunSettings, check_affordable
@@ -90,14 +90,14 @@ class Session:
         for at, run in enumerate(runs):
             spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
             run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
-            goes_on, found = self._finish(run, runs[: at + 1], retrying=retrying)
+            goes_on, found = self._finish(run, retrying=retrying)
             code = max(code, found)
             if not goes_on:
                 break
         if code:
             raise typer.Exit(code)
 
-    def _finish(self, run: Run, so_far: Sequence[Run], *, retrying: bool) -> tuple[bool, int]:
+    def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
         """Whether the next run may begin, and the exit code of this one."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
@@ -111,11 +111,11 @@ class Session:
         except BaseException:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
-                self._write_lines(so_far)
+                self._write_lines(run)
             if kept := _kept(run):
                 print(kept, file=sys.stderr)
             raise
-        self._write_lines(so_far)
+        self._write_lines(run)
         report = self._report(run, builder)
         console().print(render(report, self.language))
         if note := self_judged_note(report):
@@ -129,12 +129,12 @@ class Session:
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def _write_lines(self, runs: Sequence[Run]) -> None:
-        """All result lines, run by run, in the order of the input."""
+    def _write_lines(self, run: Run) -> None:
+        """All result lines, in the order of the input; each run of a group has a file of its own."""
         if self.out:
-            with self.out.open("w", encoding="utf-8") as file:
-                for run in runs:
-                    file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
+            path = out_of(self.out, run.protocol.name) if "group" in run.row.manifest else self.out
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
 
     def _report(self, run: Run, builder: ReportBuilder) -> Report:
         """The report of the whole run: as it was gathered on the way, or, for one that was at work before, from the
