@@ -186,7 +186,9 @@ class ReportPage:
     def _gravest(self) -> list[tuple[str, str]]:
         """The labels that count against a sample, the gravest first."""
         told = self.words.told
-        found = [(aspect, label) for aspect in self.report.labels for label in told.aspect(aspect).names]
+        # Outcomes have a table of their own.
+        aspects = [aspect for aspect in self.report.labels if aspect != told.outcome]
+        found = [(aspect, label) for aspect in aspects for label in told.aspect(aspect).names]
         against = [pair for pair in found if told.label(*pair).is_against]
         return sorted(against, key=lambda pair: told.gravity(*pair))
 

@@ -72,7 +72,11 @@ class Tables:
         if not self.report.outcomes:
             return None
         rows = [
-            (words.told.label_told(aspect, one.label, words.language), f"{one.n:,}", shares(one.share))
+            (
+                words.told.label_told(aspect, one.label, words.language),
+                f"{one.n:,} / {one.share.n:,}",
+                shares(one.share),
+            )
             for one in self.report.outcomes
         ]
         share = (words.say("report.share"),)
