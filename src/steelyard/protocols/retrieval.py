@@ -25,7 +25,7 @@ from steelyard.protocols.common import (
     why_open,
 )
 from steelyard.protocols.key_points import KeyPointsSource, can_derive, distinct_points, key_points_ask
-from steelyard.protocols.retrieval_counts import blame, declines_as_expected, retrieval_scores
+from steelyard.protocols.retrieval_counts import Blame, blame, declines_as_expected, retrieval_scores
 from steelyard.protocols.scoring import Number
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Tone, Words
 from steelyard.records import AnyItem, Ask, CustomItem, Numbered, RagSample, Reply, Rounds, Unjudged, Verdict
@@ -164,7 +164,8 @@ def _verdict(
         flags.append("fallback")
     if declines_as_expected(items, refuses):
         flags.append("unanswerable")
-    found = None if failures else blame(items, refuses)
+    # Without key points that should be there, nobody knows what the answer lacks.
+    found = Blame(UNJUDGED, reason=failures[0].reason) if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
         told = found.reason or MEANINGS.get(shown.name, Words()).said(language_of(sample.question, sample.answer))
