@@ -138,6 +138,8 @@ def test_without_passages_nothing_was_retrieved() -> None:
     assert set(fed.verdict.scores.values()) == {None}
     assert "no_references" in fed.verdict.flags
     assert cause(fed) == "made_up"
+    mistaken = judge("retrieval", RAG.model_copy(update={"references": ()}), changed(**points("found")))
+    assert [point.label for point in items(mistaken, "point")] == ["not_found"], "code knows better than the judge"
     absent = changed(**points("not_found", "absent"))
     assert cause(judge("retrieval", RAG.model_copy(update={"references": ()}), absent)) == "retriever_miss"
 

@@ -16,6 +16,7 @@ from steelyard.protocols.common import (
     collect,
     confident,
     has_question,
+    has_text,
     in_parts,
     marked,
     prompt_language,
@@ -85,7 +86,8 @@ def retrieval(sample: RagSample, options: RetrievalOptions) -> Rounds:
     if data.items():
         judging = Ask(task="retrieval.judge", language=language, data=data, reply=RetrievalReply)
         collected = yield from collect(
-            in_parts(judging, options.part_size), lambda _, label: _unproven(label, sample.references)
+            in_parts(judging, options.part_size),
+            lambda _, label: bool(passages) and _unproven(label, sample.references),
         )
     items: tuple[AnyItem, ...] = (
         *(_point(point, collected, sample, source) for point in data.key_points),
@@ -118,6 +120,9 @@ def _point(point: Numbered, collected: Collected, sample: RagSample, source: Key
     label: PointVerdict | None = collected.label("key_points", point.id)
     mark = collected.mark("key_points", point.id)
     said = {name: _said(label, name, mark.open) for name in ("label", "in_answer")}
+    # What code knows better: nothing is found in no passages, and nothing is said in no answer.
+    if label is not None and not has_text(sample.references):
+        said["label"] = "not_found"
     if label is not None and not sample.answer.strip():
         said["in_answer"] = "absent"
     reason = collected.reason("key_points", point.id) if label is None else label.reason
