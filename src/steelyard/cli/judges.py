@@ -13,6 +13,7 @@ from steelyard.cli.common import ConfigOption, StoreOption, console
 
 if TYPE_CHECKING:
     from steelyard.judges.check import Qualification
+    from steelyard.judges.providers import Provider
     from steelyard.settings import Settings
 
 app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
@@ -68,6 +69,7 @@ def list_(config: ConfigOption = None) -> None:
 
     from steelyard.factory import judge_names
     from steelyard.judges.masking import shown_url
+    from steelyard.judges.providers import providers
     from steelyard.models.catalogue import DEFAULT, known_models
     from steelyard.settings import Settings
 
@@ -84,10 +86,11 @@ def list_(config: ConfigOption = None) -> None:
             what = _panel(given)
         elif kind == "routed":
             what = f"routed: {given.get('first')} > {given.get('then')}"
-        key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""
+        key = _key(settings, providers()[kind], given.get("key_env")) if kind in providers() else ""
         table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
-    key = _key(settings, "OPENAI_API_KEY")
-    table.add_row("openai:MODEL", "any OpenAI-compatible endpoint (OPENAI_BASE_URL)", key, _measured("openai:*"))
+    for provider in providers().values():
+        key = _key(settings, provider)
+        table.add_row(f"{provider.name}:MODEL", provider.title, key, _measured(f"{provider.name}:*"))
     table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "", "")
     for name in judge_names(settings)[len(settings.judges) :]:
         table.add_row(name, "installed", "", _measured(name))
@@ -107,8 +110,12 @@ def _panel(given: Mapping[str, Any]) -> str:
     return f"panel: {', '.join(parts)}"
 
 
-def _key(settings: Settings, variable: str) -> str:
-    return f"{variable} ({'set' if settings.environment.get(variable) else 'not set'})"
+def _key(settings: Settings, provider: Provider, named: str | None = None) -> str:
+    """The variable that holds a judge's key, and whether it is set."""
+    chosen = provider.key_choice(settings.environment)
+    variable, is_set = (named, bool(settings.environment.get(named))) if named else chosen
+    optional = "" if provider.needs_key or is_set else ", optional"
+    return f"{variable} ({'set' if is_set else 'not set'}{optional})"
 
 
 def _measured(judge: str) -> str:
