@@ -23,7 +23,6 @@ import typer
 
 from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.factory import DEFAULT_BASE_URL
 from steelyard.judges.endpoint import Endpoint
 from steelyard.protocols import get_protocol
 from steelyard.protocols.rubric_file import read_rubric
@@ -207,7 +206,7 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
             for name, judge in settings.judges.items():
                 if judge.get("kind", "openai") == "openai":
                     table = {key: value for key, value in judge.items() if key != "kind"}
-                    Endpoint.model_validate({"name": name, "base_url": DEFAULT_BASE_URL, **table})
+                    Endpoint.model_validate({"name": name, "base_url": "https://api.openai.com/v1", **table})
             for name, options in settings.options.items():
                 get_protocol(name).parse_options(options)
 

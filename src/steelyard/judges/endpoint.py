@@ -29,8 +29,8 @@ MILLION = 1_000_000
 
 
 class Price(Record):
-    """US dollars for a million tokens. Prompt tokens that are read from the provider's cache (`cached`) or written to it
-    (`written`) cost as much as others unless said otherwise."""
+    """US dollars for a million tokens. Prompt tokens that are read from the provider's cache (`cached`) or written
+    to it (`written`) cost as much as others unless said otherwise."""
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)

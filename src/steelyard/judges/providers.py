@@ -1,4 +1,4 @@
-"""Providers by name: where each is asked, with which key, in which form, and what its errors mean (`providers.toml`)."""
+"""Providers by name (`providers.toml`): where each is asked, with which key, in which form, what its errors mean."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ WORDS: Sequence[tuple[Meaning, re.Pattern[str]]] = (
     (
         "filtered",
         re.compile(
-            r"content[_ ](?:filter|policy)|data_?inspection_?failed|content exists risk|不安全或敏感|flagged|moderation",
+            r"content[_ ](?:filter|policy)|data_?inspection_?failed|content exists risk|flagged|moderation"
+            r"|不安全或敏感",
             re.IGNORECASE,
         ),
     ),
@@ -41,8 +42,8 @@ WORDS: Sequence[tuple[Meaning, re.Pattern[str]]] = (
     (
         "model",
         re.compile(
-            r"model\W{1,9}(?:\S{1,200}\W{1,9})?(?:does )?not (?:exist|found)|(?:unknown|invalid|no such) model|模型不存在"
-            r"|model identifier is invalid|not a valid model|on-demand throughput isn",
+            r"model\W{1,9}(?:\S{1,200}\W{1,9})?(?:does )?not (?:exist|found)|(?:unknown|invalid|no such) model"
+            r"|模型不存在|model identifier is invalid|not a valid model|on-demand throughput isn",
             re.IGNORECASE,
         ),
     ),

@@ -93,9 +93,8 @@ def openapi_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         return {**others[0], **nullable} if len(others) == 1 else {"anyOf": others, **nullable}
     kind = schema.get("type")
     kinds = [one for one in kind if one != "null"] if isinstance(kind, list) else [kind]
-    values = [
-        value for value in schema.get("enum", [schema["const"]] if "const" in schema else []) if value is not None
-    ]
+    listed = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    values = [value for value in listed if value is not None]
     kept: dict[str, Any] = {"type": kinds[0] or "string"}
     if isinstance(kind, list) and len(kinds) < len(kind):
         kept["nullable"] = True

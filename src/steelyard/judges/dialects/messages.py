@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: the system prompt is cached, and a reply's shape is asked for as output format or as a tool.
+"""Anthropic's Messages API: the system prompt is cached, and a reply's shape asked for as output format or tool.
 
 Documented at platform.claude.com (Messages, Structured outputs, Prompt caching, Errors); read in November 2026.
 """
@@ -83,7 +83,7 @@ class MessagesDialect(Dialect):
 
 
 def _usage(reported: Any) -> tuple[Usage, int]:
-    """`input_tokens` are those after the last cached one; what was read from the cache or written to it comes on top."""
+    """`input_tokens` are those after the cached ones; what was read from the cache or written to it comes on top."""
     if not isinstance(reported, dict):
         return Usage(calls=1), 0
     fresh, read, written = (

@@ -1,7 +1,7 @@
 """Ollama's own chat API. In OpenAI's form the context cannot be set, and a prompt that is longer is cut without a word.
 
-Documented at docs.ollama.com (Chat, Structured outputs) and in the server's request types (`truncate`); read in November
-2026. Older servers ignore what they do not know.
+Documented at docs.ollama.com (Chat, Structured outputs) and in the server's request types (`truncate`); read in
+November 2026. Older servers ignore what they do not know.
 """
 
 from __future__ import annotations
