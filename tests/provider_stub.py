@@ -104,11 +104,8 @@ class ChatForm(Form):
             check(format == {"type": "json_object"}, "response_format")
             # DeepSeek and Qwen refuse the mode where the word is missing.
             check("json" in json.dumps(body["messages"]).lower(), "the word JSON in the messages")
-        if self.provider == "qwen":
-            check(
-                body.get("enable_thinking", not self.refused) is False or self.refused,
-                "enable_thinking must be set to false for non-streaming calls",
-            )
+        if self.provider == "qwen" and not self.refused:
+            check(body["enable_thinking"] is False, "enable_thinking must be set to false for non-streaming calls")
         if self.provider == "openrouter":
             check(body["provider"] == {"require_parameters": True}, "provider")
 
@@ -329,8 +326,8 @@ FORMS: Mapping[str, type[Form]] = {
 
 
 class ProviderStub(Loopback):
-    """A provider by its name. `accepts` are the modes of structured output it knows, `refuses` is a parameter it does not; with `signed`, Bedrock wants AWS's
-    signature instead of a key."""
+    """A provider by its name. `accepts` are the modes of structured output it knows, `refuses` is a parameter that it does
+    not; with `signed`, Bedrock wants AWS's signature instead of a key."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 from yarl import URL
 
-from command import Steelyard, facts, judge_plainly
+from command import Steelyard, facts, judge_plainly, lines_of
 from endpoint import Raw, Status
 from provider_stub import AWS, CACHED, COMPLETION, KEY, PROMPT, WRITTEN, ProviderStub, Told, check_strict, subschemas
 from steelyard.errors import ConfigError, JudgeError
@@ -385,10 +385,7 @@ def gemini_error(code: int, status: str, message: str, *details: dict[str, Any])
     return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
 
 
-ERRORS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "fixtures" / "provider_errors.jsonl").read_text("utf-8").splitlines()
-]
+ERRORS = lines_of(Path(__file__).parent / "fixtures" / "provider_errors.jsonl")
 """Errors in each provider's documented form, and what becomes of them."""
 
 

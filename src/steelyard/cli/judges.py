@@ -67,10 +67,10 @@ def list_(config: ConfigOption = None) -> None:
     """
     from rich.table import Table
 
-    from steelyard.factory import judge_names
+    from steelyard.evaluation.factory import judge_names
     from steelyard.judges.masking import shown_url
+    from steelyard.judges.models.catalogue import DEFAULT, known_models
     from steelyard.judges.providers import providers
-    from steelyard.models.catalogue import DEFAULT, known_models
     from steelyard.settings import Settings
 
     settings = Settings.load(config)
@@ -119,7 +119,7 @@ def _key(settings: Settings, provider: Provider, named: str | None = None) -> st
 
 
 def _measured(judge: str) -> str:
-    from steelyard.agreement import summary
+    from steelyard.reports.agreement import summary
 
     found = summary(judge)
     return f"{found.of_hundred} ({len(found.sets)} sets)" if found else "not measured"
@@ -136,7 +136,7 @@ def check(
 
     Example:  steelyard judges check openai:gpt-4o-mini
     """
-    from steelyard.factory import JudgeFactory
+    from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.check import check_each
     from steelyard.settings import Settings
 
