@@ -17,7 +17,7 @@ from command import Steelyard, facts, judge_plainly, lines_of
 from endpoint import Raw, Status
 from provider_stub import AWS, CACHED, COMPLETION, KEY, PROMPT, WRITTEN, ProviderStub, Told, check_strict, subschemas
 from steelyard.errors import ConfigError, JudgeError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.answers import room_in
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.check import QUESTIONS
