@@ -326,8 +326,8 @@ FORMS: Mapping[str, type[Form]] = {
 
 
 class ProviderStub(Loopback):
-    """A provider by its name. `accepts` are the modes of structured output it knows, `refuses` is a parameter that it does
-    not; with `signed`, Bedrock wants AWS's signature instead of a key."""
+    """A provider by its name. `accepts` are the modes of structured output it knows, `refuses` is a parameter that it
+    does not; with `signed`, Bedrock wants AWS's signature instead of a key."""
 
     def __init__(
         self,

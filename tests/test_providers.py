@@ -557,20 +557,16 @@ async def test_no_provider_quotes_the_key_back(name: str) -> None:
 
 def test_judges_lists_providers_and_their_keys(steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with the variable of its key and whether that is set; the key itself is not shown."""
-    for variable in {name for provider in providers().values() for name in provider.key}:
+    for variable in {*AWS, *(name for provider in providers().values() for name in provider.key)}:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     done = steelyard("judges")
-    keys, judge = dict[str, str](), ""
-    for line in done.out.splitlines():
-        if line.startswith("│"):
-            name, _, key, _ = (cell.strip() for cell in line.strip("│").split("│"))
-            judge = name or judge
-            keys[judge] = f"{keys.get(judge, '')} {key}".strip()
-    assert {name for name in keys if name.endswith(":MODEL")} == {f"{name}:MODEL" for name in NAMES}
-    assert keys["deepseek:MODEL"] == "DEEPSEEK_API_KEY (set)"
-    assert keys["qwen:MODEL"] == "DASHSCOPE_API_KEY (not set)"
-    assert keys["ollama:MODEL"] == "OLLAMA_API_KEY (not set, optional)"
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in done.out.splitlines() if ":MODEL" in line]
+    shown = {row[0].removesuffix(":MODEL"): tuple(row[2:]) for row in rows}
+    assert shown.keys() == set(NAMES)
+    assert shown["deepseek"] == ("DEEPSEEK_API_KEY", "yes")
+    assert shown["bedrock"] == ("AWS_BEARER_TOKEN_BEDROCK", "no")
+    assert shown["ollama"] == ("OLLAMA_API_KEY", "not needed")
     assert KEY not in done.out
 
 

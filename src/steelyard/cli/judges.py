@@ -12,8 +12,9 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from steelyard.judges.check import Qualification
-    from steelyard.judges.providers import Provider
     from steelyard.settings import Settings
 
 app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
@@ -86,15 +87,15 @@ def list_(config: ConfigOption = None) -> None:
             what = _panel(given)
         elif kind == "routed":
             what = f"routed: {given.get('first')} > {given.get('then')}"
-        key = _key(settings, providers()[kind], given.get("key_env")) if kind in providers() else ""
+        provider = providers().get(kind)
+        usual = provider.key_choice(settings.environment).variable if provider else ""
+        key = _key(settings, str(given.get("key_env", usual))) if provider else ""
         table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
-    for provider in providers().values():
-        key = _key(settings, provider)
-        table.add_row(f"{provider.name}:MODEL", provider.title, key, _measured(f"{provider.name}:*"))
     table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "", "")
     for name in judge_names(settings)[len(settings.judges) :]:
         table.add_row(name, "installed", "", _measured(name))
     console().print(table)
+    console().print(_providers(settings))
     choice = settings.choose(None)
     print(f"by default: {choice.name} ({choice.why})")
     print("right in 100: mean balanced accuracy against people's labels on public sets, where 50 is chance")
@@ -110,12 +111,22 @@ def _panel(given: Mapping[str, Any]) -> str:
     return f"panel: {', '.join(parts)}"
 
 
-def _key(settings: Settings, provider: Provider, named: str | None = None) -> str:
-    """The variable that holds a judge's key, and whether it is set."""
-    chosen = provider.key_choice(settings.environment)
-    variable, is_set = (named, bool(settings.environment.get(named))) if named else chosen
-    optional = "" if provider.needs_key or is_set else ", optional"
-    return f"{variable} ({'set' if is_set else 'not set'}{optional})"
+def _providers(settings: Settings) -> Table:
+    """Providers by name, with the variable of each one's key."""
+    from rich.table import Table
+
+    from steelyard.judges.providers import providers
+
+    table = Table("judge", "provider", "key", "set")
+    for provider in providers().values():
+        variable, is_set = provider.key_choice(settings.environment)
+        given = "yes" if is_set else "no" if provider.needs_key else "not needed"
+        table.add_row(f"{provider.name}:MODEL", provider.title, variable, given)
+    return table
+
+
+def _key(settings: Settings, variable: str) -> str:
+    return f"{variable} ({'set' if settings.environment.get(variable) else 'not set'})"
 
 
 def _measured(judge: str) -> str:

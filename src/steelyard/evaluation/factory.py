@@ -162,7 +162,8 @@ class JudgeFactory:
         if maker := _installed(kind):
             return _made(name, maker, rest)
         known = ", ".join([*built_in(), *judge_names(self._settings)])
-        hint = "" if ":" in name else f"; a model of that name is {self._surface.judge(f'openai:{name}')}"
+        provider = next((one for one in providers() if name.startswith(one)), "openai")
+        hint = "" if ":" in name else f"; a model of that name is {self._surface.judge(f'{provider}:{name}')}"
         raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
     def _from_table(self, name: str, table: dict[str, Any], temperature: float | None) -> Judge:
