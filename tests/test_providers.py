@@ -246,6 +246,14 @@ def test_settings_that_a_provider_cannot_take_are_refused(wrong: dict[str, Any])
         Endpoint(**({"base_url": "http://host", "model": "m"} | wrong))
 
 
+def test_a_table_names_its_provider_by_kind(tmp_path: Path) -> None:
+    """A second word for it would be ignored, so it is refused."""
+    file = tmp_path / "steelyard.toml"
+    file.write_text('[judges.mine]\nprovider = "gemini"\nmodel = "m"\n', "utf-8")
+    with pytest.raises(ConfigError, match=r"judges\.mine\.provider: .* kind"):
+        JudgeFactory(Settings.load(file, {})).judge("mine")
+
+
 async def test_a_refused_default_is_left_out() -> None:
     """A model that wants nothing to do with the provider's default is asked without it from then on."""
     with ProviderStub("qwen", GOOD, refuses="enable_thinking") as server:
@@ -566,7 +574,7 @@ def test_judges_lists_providers_and_their_keys(steelyard: Steelyard, monkeypatch
     assert shown.keys() == set(NAMES)
     assert shown["deepseek"] == ("DEEPSEEK_API_KEY", "yes")
     assert shown["bedrock"] == ("AWS_BEARER_TOKEN_BEDROCK", "no")
-    assert shown["ollama"] == ("OLLAMA_API_KEY", "not needed")
+    assert shown["ollama"] == ("OLLAMA_API_KEY", "optional")
     assert KEY not in done.out
 
 
@@ -601,7 +609,7 @@ def test_a_run_and_its_manifest(steelyard: Steelyard, monkeypatch: pytest.Monkey
         shown = steelyard("runs", "show", "last")
     with Store.open(Path(".steelyard") / "store.db") as store:
         judged = store.run("last").manifest["judge"]
-    assert (judged["provider"], judged["settled"]) == ("anthropic", "json_schema")
+    assert (judged["provider"], judged["model"]) == ("anthropic", server.model)
     assert KEY not in f"{judged} {shown.out} {done.out} {done.err}"
     refused = steelyard("batch", "start", samples, "-p", "atomic", "-j", server.judge, "-o", "x.jsonl")
     assert (refused.code, "OpenAI's chat form" in refused.err) == (2, True)

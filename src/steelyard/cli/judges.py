@@ -113,14 +113,14 @@ def _panel(given: Mapping[str, Any]) -> str:
 
 def _providers(settings: Settings) -> Table:
     """Providers by name, with the variable of each one's key."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from steelyard.judges.providers import providers
 
-    table = Table("judge", "provider", "key", "set")
+    table = Table("judge", "provider", Column("key", no_wrap=True, overflow="fold"), "set")
     for provider in providers().values():
         variable, is_set = provider.key_choice(settings.environment)
-        given = "yes" if is_set else "no" if provider.needs_key else "not needed"
+        given = "yes" if is_set else "no" if provider.needs_key else "optional"
         table.add_row(f"{provider.name}:MODEL", provider.title, variable, given)
     return table
 

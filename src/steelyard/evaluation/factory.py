@@ -210,6 +210,8 @@ class JudgeFactory:
         from steelyard.judges.prices import price_of
 
         settings, where = self._settings, f"{self._settings.source}: judges.{name}"
+        if "provider" in table:
+            raise ConfigError(f"{where}.provider: a provider is named by kind")
         if not table.get("model"):
             named, example = (self._surface.judge(f"{provider.name}:{model}") for model in ("MODEL", provider.example))
             raise ConfigError(f"the {provider.name} judge needs a model: {named}, e.g. {example}")
