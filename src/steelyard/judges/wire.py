@@ -103,6 +103,9 @@ class Wire:
         self._signer = key if isinstance(key, Signer) else None
         secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
         self._headers = _headers(endpoint, headers, secret)
+        given = {name.lower() for name in self._headers}
+        has_key = self._signer or not given.isdisjoint({BEARER.lower(), endpoint.row.key_header.lower()})
+        self._lacks_key = not has_key and endpoint.row.asks_for_key(self._url.host or "")
         signing = self._signer.secrets() if self._signer else set()
         self._mask = Mask(endpoint.secrets(), secret, endpoint.certain_secrets() | signing)
         # Sooner than the whole call: no connection is told apart from no answer.
@@ -115,7 +118,7 @@ class Wire:
 
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
-        if self._has_no_key() and self._endpoint.row.asks_for_key(self._url.host or ""):
+        if self._lacks_key:
             source = f" (get one at {self._endpoint.row.key_url})" if self._endpoint.key_env else ""
             raise JudgeError(
                 f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}{source}"
@@ -130,10 +133,6 @@ class Wire:
             if self._unanswered >= UNANSWERED_TRIES:
                 raise JudgeError(self._silence(outcome, self._unanswered))
         return outcome
-
-    def _has_no_key(self) -> bool:
-        given = {name.lower() for name in self._headers}
-        return self._signer is None and given.isdisjoint({BEARER.lower(), self._endpoint.row.key_header.lower()})
 
     def cleaned(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """An answer whose texts can be stored and shown: valid Unicode, without the endpoint's secrets."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.logprobs import SpelledToken
+from steelyard.judges.payload import token_count
 from steelyard.judges.providers import Mode
 from steelyard.judges.terms import Terms
 from steelyard.records import Ask, TextReply, Usage
@@ -123,6 +124,17 @@ def split_system(messages: Messages) -> tuple[str, list[tuple[str, str]]]:
             text = f"{turns.pop()[1]}\n\n{text}"
         turns.append((role, text))
     return system, turns
+
+
+def usage_beside_cache(reported: Any, fresh: str, read: str, written: str, said: str) -> tuple[Usage, int]:
+    """One call of an API whose count of input tokens leaves out what was read from the cache or written to it; and how
+    many were written. The names are those of its counts."""
+    if not isinstance(reported, Mapping):
+        return Usage(calls=1), 0
+    counts = {name: token_count(reported.get(name)) for name in (fresh, read, written, said)}
+    prompt = counts[fresh] + counts[read] + counts[written]
+    usage = Usage(calls=1, prompt_tokens=prompt, completion_tokens=counts[said], cached_tokens=counts[read])
+    return usage, counts[written]
 
 
 def joined(values: Iterable[bytes]) -> bytes:

@@ -22,15 +22,16 @@ from steelyard.judges.dialects.base import (
     joined,
     schema_name,
     split_system,
+    usage_beside_cache,
 )
-from steelyard.judges.payload import token_count
 from steelyard.judges.providers import Mode
 from steelyard.judges.schema import strict_schema
-from steelyard.records import Ask, Usage
+from steelyard.records import Ask
 
 # Others refuse a request with a cache point.
 CACHING = re.compile(r"anthropic\.claude|amazon\.nova")
 CACHE_POINT = b',{"cachePoint":{"type":"default"}}'
+COUNTS = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
 
 
 class ConverseDialect(Dialect):
@@ -75,7 +76,7 @@ class ConverseDialect(Dialect):
         return b"{" + told + b'"messages":' + joined(said)
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
-        usage, written = _usage(payload.get("usage"))
+        usage, written = usage_beside_cache(payload.get("usage"), *COUNTS)
         reason = payload.get("stopReason")
         try:
             content = payload["output"]["message"]["content"]
@@ -86,19 +87,3 @@ class ConverseDialect(Dialect):
         said = "".join(str(block["text"]) for block in blocks if "text" in block)
         text = json.dumps(used[0], ensure_ascii=False) if used and isinstance(used[0], dict) else said
         return Answer(text, usage, self.ending(reason), f"stopReason is {reason}", written=written)
-
-
-def _usage(reported: Any) -> tuple[Usage, int]:
-    """`inputTokens` do not count what was read from the cache or written to it."""
-    if not isinstance(reported, dict):
-        return Usage(calls=1), 0
-    fresh, read, written = (
-        token_count(reported.get(name)) for name in ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-    )
-    usage = Usage(
-        calls=1,
-        prompt_tokens=fresh + read + written,
-        completion_tokens=token_count(reported.get("outputTokens")),
-        cached_tokens=read,
-    )
-    return usage, written

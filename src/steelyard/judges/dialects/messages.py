@@ -19,17 +19,18 @@ from steelyard.judges.dialects.base import (
     joined,
     schema_name,
     split_system,
+    usage_beside_cache,
 )
-from steelyard.judges.payload import token_count
 from steelyard.judges.providers import Mode
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.terms import Terms
-from steelyard.records import Ask, Usage
+from steelyard.records import Ask
 
 # The API wants a limit; models of today write more, and think within it.
 MOST_TOKENS = 16_384
 # Cached for five minutes after each use: within a run, all calls of a task but the first ones read it.
 CACHED = b',"cache_control":{"type":"ephemeral"}}'
+COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class MessagesDialect(Dialect):
@@ -70,7 +71,7 @@ class MessagesDialect(Dialect):
         return b"{" + told + b'"messages":' + joined(said)
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
-        usage, written = _usage(payload.get("usage"))
+        usage, written = usage_beside_cache(payload.get("usage"), *COUNTS)
         content, reason = payload.get("content"), payload.get("stop_reason")
         if not isinstance(content, list):
             return Answer("", usage, "absent", "a message without content")
@@ -80,20 +81,3 @@ class MessagesDialect(Dialect):
         said = "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
         text = called[0] if called else said
         return Answer(text, usage, self.ending(reason), f"stop_reason is {reason}", written=written)
-
-
-def _usage(reported: Any) -> tuple[Usage, int]:
-    """`input_tokens` are those after the cached ones; what was read from the cache or written to it comes on top."""
-    if not isinstance(reported, dict):
-        return Usage(calls=1), 0
-    fresh, read, written = (
-        token_count(reported.get(name))
-        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    )
-    usage = Usage(
-        calls=1,
-        prompt_tokens=fresh + read + written,
-        completion_tokens=token_count(reported.get("output_tokens")),
-        cached_tokens=read,
-    )
-    return usage, written
