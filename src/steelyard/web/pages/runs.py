@@ -23,7 +23,7 @@ from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
-from steelyard.store import RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
 from steelyard.web.events import all_events
@@ -38,7 +38,7 @@ PATIENCE = 0.5
 STATES = ("running", "stopped", "complete", "failed")
 
 
-class RunSummary(Record):
+class RunSummary(RunIdentity):
     """One run as lists and headings show it."""
 
     id: str
