@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from steelyard.audit.scripts import in_script
-from steelyard.protocols import BUILT_IN
+from steelyard.protocols import BUILT_IN, get_protocol
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Turn
 
 VERSION = 2
@@ -23,7 +23,8 @@ DATE = "2026-03-02"
 FILES = tuple(f"{name}-{script}.toml" for name in ("attacks", "bases", "errors") for script in ("en", "zh"))
 
 Protocols = tuple[str, ...]
-PROTOCOLS: Protocols = BUILT_IN
+# Its samples have one answer each.
+PROTOCOLS: Protocols = tuple(name for name in BUILT_IN if not get_protocol(name).takes_pairs)
 Place = Literal["answer", "passage", "question", "system_prompt", "criterion"]
 AttackKind = Literal[
     "fake_score", "fake_section", "role_change", "fence_break", "encoded", "polite", "override", "authority", "example"

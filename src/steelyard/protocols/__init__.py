@@ -21,7 +21,7 @@ from steelyard.records import Rounds
 class Protocol(Vocabulary):
     """A way to judge: its body, its options, and what it calls things."""
 
-    kind: Literal["rag", "dialogue"]
+    kind: Literal["rag", "dialogue", "pair"]
     """Which samples it judges."""
     rounds: Callable[[Any, Any], Rounds]
     options: type[Options]
@@ -43,6 +43,11 @@ class Protocol(Vocabulary):
     @property
     def takes_dialogues(self) -> bool:
         return self.kind == "dialogue"
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether a sample needs a second answer."""
+        return self.kind == "pair"
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
+BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue", "pairwise")
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 MOST_RUBRICS = 500

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from steelyard.records import AnyItem, Language, Part, Verdict
@@ -294,8 +294,21 @@ class Vocabulary:
     # --- metrics -----------------------------------------------------------------------------------
 
     def metric(self, name: str) -> Metric:
-        """A metric by name; one that is not declared is a number of which more is better."""
-        return next((metric for metric in self.metrics if metric.name == name), Metric(name, "number"))
+        """A metric by name; one that is not declared is a number of which more is better.
+
+        `METRIC.NAME` is a metric counted from the items of that name alone, which may be a user's own.
+        """
+        if found := next((metric for metric in self.metrics if metric.name == name), None):
+            return found
+        whole, dot, part = name.partition(".")
+        if dot and (found := next((metric for metric in self.metrics if metric.name == whole), None)):
+            return replace(found, name=name, words=self._of_part(found.words, part), about=NOTHING, main=False)
+        return Metric(name, "number")
+
+    def _of_part(self, words: Words, part: str) -> Words:
+        told = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
+        marks = (": ", "：", "：")
+        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, told, strict=True)))
 
     def mains(self, names: Iterable[str]) -> tuple[str, ...]:
         """Of the scores there are, those that say how good the assistant is."""

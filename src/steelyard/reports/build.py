@@ -36,6 +36,7 @@ from steelyard.reports.tally import (
     DialogueTally,
     DistributionTally,
     GroupTally,
+    RankingTally,
     count_bounded,
 )
 from steelyard.reports.voices import RoutingTally, VotesTally
@@ -115,6 +116,7 @@ class ReportBuilder:
         self._routing = RoutingTally(told)
         self._bands = BandsTally(told.metrics)
         self._dialogue = DialogueTally(told) if "turns" in told.sections else None
+        self._ranking = RankingTally(told) if "ranking" in told.sections else None
         self._worst: list[Low] = []
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
@@ -151,6 +153,8 @@ class ReportBuilder:
         self._bands.add(verdict)
         if self._dialogue:
             self._dialogue.add(verdict)
+        if self._ranking:
+            self._ranking.add(verdict, sample, cluster)
         self._rank(verdict)
 
     def add_bad_row(self, error: InputError) -> None:
@@ -179,6 +183,7 @@ class ReportBuilder:
             checks=self._checks.summary(),
             bands=self._bands.summary(language),
             dialogue=self._dialogue.summary() if self._dialogue else None,
+            ranking=self._ranking.summary() if self._ranking else (),
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
             unjudged=dict(self._unjudged.most_common()),
@@ -222,7 +227,7 @@ class ReportBuilder:
         if self._language or self._languages.total() >= MOST_LANGUAGE_VOTES:
             return
         if isinstance(sample, RagSample):
-            texts = [sample.question, sample.answer]
+            texts = [sample.question, sample.answer, sample.other_answer or ""]
         elif sample:
             texts = [sample.system_prompt, *(turn.prompt for turn in sample.turns[:3])]
         else:

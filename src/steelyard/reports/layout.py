@@ -71,6 +71,7 @@ class Page:
             yield from self._scores()
             # A document is read from the top; in a terminal the end is what one sees.
             yield from () if self.brief else self._worst()
+            yield from self._ranking()
             yield from self._atoms()
             yield from self._checks()
             yield from self._dialogue()
@@ -136,6 +137,27 @@ class Page:
             band = band_of_score(int(estimate.value))
             value = number(estimate.value, self.report.scale_of(name))
             yield f"{metric} {value}{self.say('colon')}{band_description(name, band, self.language)}"
+
+    def _ranking(self) -> Iterator[Block]:
+        found = self.report.ranking
+        if not found:
+            return
+        yield Heading(self.say("ranking"))
+        rate, ends = self.say("win_rate"), self.say("interval")
+        yield Table(
+            (self.say("contestant"), rate, ends, "n", self.say("strength"), ends),
+            "lrrrrr",
+            tuple(
+                (
+                    self._other(one.name),
+                    *self._cells(one.win_rate)[:3],
+                    *estimate_cells(one.strength, "number")[:2],
+                )
+                for one in found
+            ),
+        )
+        unknown = all(one.strength.value is None for one in found)
+        yield Lines((self.say("note_no_strength" if unknown else "note_strength"),))
 
     def _atoms(self) -> Iterator[Block]:
         atoms = self.report.atoms

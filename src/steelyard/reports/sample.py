@@ -183,10 +183,23 @@ class SamplePage:
         yield Heading(self.say(key))
         yield Passage(text)
 
+    def answers(self, sample: RagSample) -> tuple[tuple[str, str], ...]:
+        """The answer; of two that are compared, each with whose it is."""
+        if sample.other_answer is None:
+            return ((self.say("answer"), sample.answer),)
+        names = sample.contestants or ("", "")
+        texts = (("answer_a", sample.answer), ("answer_b", sample.other_answer))
+        return tuple(
+            (self.say(key) + (f" · {name}" if name else ""), text)
+            for (key, text), name in zip(texts, names, strict=True)
+        )
+
     def rag(self, sample: RagSample) -> Iterator[Block]:
         if sample.question.strip():
             yield from self.quoted("question", sample.question)
-        yield from self.quoted("answer", sample.answer)
+        for title, text in self.answers(sample):
+            yield Heading(title)
+            yield Passage(text)
         if sample.reference_answer:
             yield from self.quoted("reference_answer", sample.reference_answer)
         if sample.references:
