@@ -76,7 +76,8 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue", "pairwise")
+PAIRS = "pairwise"
+BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue", PAIRS)
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 MOST_RUBRICS = 500

@@ -164,6 +164,11 @@ class Kind:
         found = ((aspect, getattr(item, aspect.field, None)) for aspect in self.aspects)
         return [(aspect, str(label)) for aspect, label in found if label is not None]
 
+    def told(self, item: AnyItem) -> list[tuple[Aspect, str]]:
+        """Its labels as people are told them: with those that a flag gives instead."""
+        instead = {aspect: label.name for flag, (aspect, label) in self.flagged.items() if flag in item.flags}
+        return [(aspect, instead.get(aspect.name, label)) for aspect, label in self.labels(item)]
+
     def shown(self, item: AnyItem) -> tuple[str, Label]:
         """The label that colours an item: its leading one, unless a flag or a bad one of another aspect says more."""
         for flag, shown in self.flagged.items():

@@ -143,8 +143,8 @@ class ReportBuilder:
             count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
             self._within_tolerance += WITHIN in item.flags
-            for kind, label in self._words.labels_of(item):
-                self._labels[kind][label] += 1
+            for aspect, label in self._words.kind_of(item).told(item):
+                self._labels[aspect.name][label] += 1
         self._checks.add(verdict, cluster)
         self._votes.add(verdict)
         self._routing.add(verdict)
@@ -272,7 +272,7 @@ def words_of(verdict: Verdict) -> Vocabulary:
 
 def in_declared_order(told: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
     """Every label of the aspect, also those that never occurred."""
-    known = [*told.aspect(aspect).names, UNJUDGED]
+    known = [*told.aspect(aspect).names, *(label.name for of, label in told.flagged() if of == aspect), UNJUDGED]
     return {label: counts.get(label, 0) for label in known} | {
         label: n for label, n in counts.items() if label not in known
     }

@@ -250,7 +250,7 @@ class SamplePage:
     def entry(self, item: AnyItem) -> Entry:
         """One item with its labels and all that is known about it."""
         kind = self.told.kind_of(item)
-        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.labels(item))
+        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.told(item))
         text = self.told.item_told(item, self.language)
         further: tuple[Toned, ...] = ()
         facts = self.reason(item.reason)

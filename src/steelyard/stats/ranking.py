@@ -17,6 +17,7 @@ from steelyard.stats.libraries import Array, np
 
 MOST_STEPS = 100_000
 CLOSE_ENOUGH = 1e-10
+NO_SPREAD = 1e-9
 
 
 class Compared(NamedTuple):
@@ -100,5 +101,7 @@ def _errors(values: Array, wins: Array, compared: Iterable[Compared]) -> Array:
     spread = np.stack(list(sums.values()))
     clusters = len(sums)
     meat = spread.T @ spread * (clusters / max(1, clusters - 1))
-    found: Array = np.sqrt(np.clip(np.diag(inverse @ meat @ inverse), 0, None))
+    robust = np.sqrt(np.clip(np.diag(inverse @ meat @ inverse), 0, None))
+    # Clusters that are all alike (every comparison a tie) show no spread; certainty does not follow from that.
+    found: Array = np.where(robust > NO_SPREAD, robust, np.sqrt(np.diag(inverse)))
     return found
