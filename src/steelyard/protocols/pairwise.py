@@ -174,7 +174,7 @@ def _labelled(aspect: str, id: int, language: Language, orders: list[Collected])
         aspect,
         id,
         language,
-        (" · " if language == "en" else "；").join(reasons),
+        " · ".join(reasons),
         label=meant[0] if survived else "tie",
         orders=[{"preferred": one.label, "reason": one.reason, "quote": one.quote} for one in given],
         evidence=_evidence(given, unverified),

@@ -143,7 +143,8 @@ class SamplePage:
         facts = self.fact("status", named(self.language, "status", self.verdict.status))
         facts += self.fact("judge", self.verdict.judge)
         if sample:
-            facts += self.fact("model", sample.model or "")
+            models = (sample.model, getattr(sample, "other_model", None))
+            facts += self.fact("model", " / ".join(filter(None, models)))
             facts += self.fact("tags", say(self.language, "report.comma").join(sample.tags))
         if isinstance(sample, RagSample):
             facts += self.fact("date", sample.date or "") + self.fact("place_given", sample.place or "")
