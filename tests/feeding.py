@@ -89,6 +89,7 @@ def _replies() -> dict[str, Callable[[Any], dict[str, Any]]]:
                 {"id": item.id, "reason": "做到了", "triggered": True, "complies": "fully"} for item in data.criteria
             ]
         },
+        "pairwise.judge": lambda data: {"criteria": [_labelled(item.id, "tie") for item in data.criteria]},
     }  # fmt: skip
 
 

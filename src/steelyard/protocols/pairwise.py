@@ -35,7 +35,6 @@ from steelyard.tasks import PairData, PairReply, PairVerdict
 from steelyard.text import contains_quote, language_of
 
 OVERALL = "overall"
-INCONSISTENT = "inconsistent"
 LONGEST_ASPECT, MOST_ASPECTS = 80, 20
 Choice = Literal["a_better", "b_better", "tie"]
 Place = Literal["first", "second"]
@@ -179,7 +178,7 @@ def _labelled(aspect: str, id: int, language: Language, orders: list[Collected])
         orders=[{"preferred": one.label, "reason": one.reason, "quote": one.quote} for one in given],
         evidence=_evidence(given, unverified),
         flags=(
-            *(() if survived else (INCONSISTENT,)),
+            *(() if survived else ("inconsistent",)),
             *(("evidence_unverified",) if any(unverified) else ()),
         ),
         **({} if survived else {"leans": _leaning(given)}),
@@ -227,7 +226,7 @@ def _scores(items: Iterable[AnyItem]) -> dict[str, Number]:
     found = {str(getattr(item, "aspect", "")): item for item in items}
     points = {aspect: POINTS.get(str(getattr(item, "label", UNJUDGED))) for aspect, item in found.items()}
     swapped = [item for item in found.values() if getattr(item, "orders", None)]
-    shaky = [item for item in swapped if INCONSISTENT in item.flags]
+    shaky = [item for item in swapped if "inconsistent" in item.flags]
     return {
         "win_rate": plain(points.get(OVERALL)),
         **{f"win_rate.{aspect}": plain(value) for aspect, value in points.items() if aspect != OVERALL},
@@ -249,7 +248,7 @@ LABEL = Aspect(
     one=Words("Preference", "偏好", "偏好"),
     ask=Words("Which answer is better in this?", "在这方面哪个回答更好？", "在這方面哪個回答更好？"),
 )
-TIE_BY_SWAP = Label(INCONSISTENT, "open", Words("tie (inconsistent)", "平局（前后不一致）", "平手（前後不一致）"), "≠")
+TIE_BY_SWAP = Label("inconsistent", "open", Words("tie (inconsistent)", "平局（前后不一致）", "平手（前後不一致）"), "≠")
 PREFERENCE = Kind(
     "preference",
     (LABEL,),
@@ -257,7 +256,7 @@ PREFERENCE = Kind(
     listed_as="criteria",
     identity="text",
     names=NAMES,
-    flagged={INCONSISTENT: ("preference", TIE_BY_SWAP)},
+    flagged={"inconsistent": ("preference", TIE_BY_SWAP)},
 )
 PROTOCOL = Protocol(
     name="pairwise",
