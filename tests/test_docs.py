@@ -33,7 +33,7 @@ from steelyard.wording import words
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "pairwise")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
@@ -44,6 +44,7 @@ NOT_RUN = {
     "docs/data-formats.md": 1,
     "docs/judges.md": 1,
     "docs/models.md": 1,
+    "docs/pairwise.md": 1,
     "docs/rubric.md": 1,
     "docs/viewer.md": 1,
 }
