@@ -15,10 +15,10 @@ import steelyard
 from command import EXAMPLES, RECORDED, Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
 from steelyard import ScriptedJudge, evaluate
-from steelyard.audit import scope_of
+from steelyard.trust.audit import scope_of
 from steelyard.engine.pairs import PairedRuns
 from steelyard.errors import ConfigError, InputError
-from steelyard.labelling import candidates
+from steelyard.people.labelling import candidates
 from steelyard.records import Ask, RagSample
 from steelyard.reports import ReportBuilder
 from steelyard.samples import sample_from

@@ -439,7 +439,7 @@ class PairReply(ReplyData):
     unsure: Unlabelled = Field(default_factory=list)
 
 
-# --- template: a user's own prompt, sent as it is (`steelyard.templates`) ----------------------------
+# --- template: a user's own prompt, sent as it is (`steelyard.engine.templates`) ----------------------------
 
 
 class TemplateData(Data):

@@ -14,7 +14,7 @@ from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
     from steelyard.cli.results import ResultsSource
-    from steelyard.comparison import Judged
+    from steelyard.trust.comparison import Judged
 
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help="Compare runs of different protocols, judges, prompts, options or questions.")
@@ -74,8 +74,8 @@ def compare(
     if len(runs) != 2:
         raise ConfigError(f"scores are compared between two runs, not {len(runs)}; with --pairwise there may be more")
     from steelyard.cli.results import ResultsSource
-    from steelyard.comparison import compare as measure
-    from steelyard.comparison.page import blocks
+    from steelyard.trust.comparison import compare as measure
+    from steelyard.trust.comparison.page import blocks
 
     sides = [judged(name, ResultsSource(name, config, store)) for name in runs]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))
@@ -84,7 +84,7 @@ def compare(
 
 
 def judged(name: str, source: ResultsSource) -> Judged:
-    from steelyard.comparison import Judged
+    from steelyard.trust.comparison import Judged
 
     return Judged(name if source.file else source.run, source.verdicts, source.manifest)
 

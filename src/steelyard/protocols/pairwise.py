@@ -29,8 +29,8 @@ from steelyard.protocols.common import (
 )
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Words
 from steelyard.records import AnyItem, Ask, CustomItem, Evidence, Language, RagSample, Rounds, Verdict
-from steelyard.scoring import Number, plain, ratio
-from steelyard.suspicion import suspected
+from steelyard.protocols.scoring import Number, plain, ratio
+from steelyard.text.suspicion import suspected
 from steelyard.tasks import PairData, PairReply, PairVerdict
 from steelyard.text import contains_quote, language_of
 

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from zlib import crc32
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
 from steelyard.records import Atom, Criterion, Language, RagSample, Sample, Verdict
 from steelyard.reports.model import (
@@ -26,7 +27,6 @@ from steelyard.reports.model import (
     TurnSummary,
     described,
 )
-from steelyard.scoring import band_of_score
 from steelyard.stats import GROUPS, Cluster, Interval, Mean, Ratio
 
 MOST_GROUPS = 100
