@@ -1,4 +1,4 @@
-"""Two answers compared as a user has it: files, `compare --pairwise` over stored runs, a real server, reports, viewer."""
+"""Two answers compared as a user has it: files, `compare --pairwise` over stored runs, reports, the viewer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import steelyard
 from command import EXAMPLES, RECORDED, Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
 from steelyard import ScriptedJudge, evaluate
-from steelyard.trust.audit import scope_of
 from steelyard.engine.pairs import PairedRuns
 from steelyard.errors import ConfigError, InputError
 from steelyard.people.labelling import candidates
@@ -23,6 +22,7 @@ from steelyard.records import Ask, RagSample
 from steelyard.reports import ReportBuilder
 from steelyard.samples import sample_from
 from steelyard.store import Store
+from steelyard.trust.audit import scope_of
 from viewer import viewing
 
 PAIRS = str(EXAMPLES / "pairs.jsonl")
@@ -323,7 +323,7 @@ def _unnamed() -> tuple[list[Any], list[Any]]:
 
 
 def test_the_viewer_shows_both_answers(steelyard: Steelyard, tmp_path: Path) -> None:
-    """The page of a sample has the two answers side by side, the page of a run its win rate and ranking; as JSON too."""
+    """The page of a sample has the two answers side by side, and shows hostile text as text."""
     path = tmp_path / ".steelyard" / "store.db"
     hostile = {"id": "h", "question": "Q?", "answer_a": "<b>bold</b>", "answer_b": "<script>alert(1)</script>",
                "model_a": "<i>m</i>", "model_b": "n"}  # fmt: skip

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
-from steelyard.cli.common import ConfigOption, Lang, LangOption, ProgressStyle, StoreOption, language, note
+from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, language, note
 from steelyard.cli.run import ConcurrencyOption, JudgeOption, MaxCost, ProgressOption
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
     from steelyard.cli.results import ResultsSource
+    from steelyard.cli.session import Session
     from steelyard.trust.comparison import Judged
 
 AnywayOption = Annotated[
@@ -68,7 +69,23 @@ def compare(
                 "--metric, --anyway, --json and --markdown are for scores; the preferences become a run, "
                 "which `steelyard report last --as json` writes in any form"
             )
-        return _preferences(runs, judge, aspects, dry_run, concurrency, max_cost, progress, lang, config, store)
+        from steelyard.cli.session import Session
+        from steelyard.engine.runner import Budget
+        from steelyard.settings import Settings
+
+        session = Session(
+            Settings.load(config),
+            concurrency=concurrency,
+            rpm=None,
+            tpm=None,
+            budget=Budget(max_cost),
+            progress=progress,
+            lang=lang,
+            out=None,
+            store=store,
+        )
+        _prefer(session, runs, judge, aspects, dry_run=dry_run)
+        return
     if judge or aspects or dry_run:
         raise ConfigError("comparing the scores of two runs takes no judge; add --pairwise to ask one")
     if len(runs) != 2:
@@ -89,55 +106,27 @@ def judged(name: str, source: ResultsSource) -> Judged:
     return Judged(name if source.file else source.run, source.verdicts, source.manifest)
 
 
-def _preferences(
-    runs: list[str],
-    judge: str | None,
-    aspects: str | None,
-    dry_run: bool,
-    concurrency: int | None,
-    max_cost: float | None,
-    progress: ProgressStyle,
-    lang: Lang | None,
-    config: Path | None,
-    store: Path | None,
-) -> None:
+def _prefer(session: Session, runs: list[str], judge: str | None, aspects: str | None, *, dry_run: bool) -> None:
     """A run over the pairs of answers that the runs hold, kept like any other."""
     from steelyard.cli.run import chosen_options, print_estimate
-    from steelyard.cli.session import Session
-    from steelyard.engine import runs as engine
     from steelyard.engine.inputs import Input
     from steelyard.engine.pairs import PairedRuns
-    from steelyard.engine.runner import Budget
+    from steelyard.engine.runs import start
     from steelyard.protocols import PAIRS
-    from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Settings.load(config)
-    protocol = settings.protocol(PAIRS, None)
+    settings = session.config
+    protocol, prompts = settings.protocol(PAIRS), settings.prompts
     options = chosen_options(protocol, settings, {} if aspects is None else {"aspects": aspects})
-    session = Session(
-        settings,
-        concurrency=concurrency,
-        rpm=None,
-        tpm=None,
-        budget=Budget(max_cost),
-        progress=progress,
-        lang=lang,
-        out=None,
-        store=store,
-    )
-    with Store.open(settings.store_path(store), create=False) as opened:
+    with Store.open(settings.store_path(session.store), create=False) as opened:
         paired = PairedRuns(opened, runs)
-        made = session.judge(judge, settings.prompts)
-        data = Input([], given=paired)
-        note(" · ".join(f"{letter}: {name}" for letter, name in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", paired.names)))
+        made = session.judge(judge, prompts)
+        note(" · ".join(f"{letter}: {name}" for letter, name in zip(ascii_uppercase, paired.names, strict=False)))
         if alone := paired.alone():
             note(f"{alone} samples are not in all of these runs and are compared only where they are in two")
+        data = Input([], given=paired)
         if dry_run:
-            print_estimate(made, data.rows(protocol), protocol, options, settings.prompts, None)
+            print_estimate(made, data.rows(protocol), protocol, options, prompts, None)
             return
         spec = settings.choose(judge).name
-        started = engine.start(
-            opened, protocol, options, made, spec, settings.prompts, data, session.run_settings()
-        )
-        session.finish(started)
+        session.finish(start(opened, protocol, options, made, spec, prompts, data, session.run_settings()))

@@ -27,12 +27,12 @@ from steelyard.protocols.common import (
     too_long,
     why_open,
 )
+from steelyard.protocols.scoring import Number, plain, ratio
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Words
 from steelyard.records import AnyItem, Ask, CustomItem, Evidence, Language, RagSample, Rounds, Verdict
-from steelyard.protocols.scoring import Number, plain, ratio
-from steelyard.text.suspicion import suspected
 from steelyard.tasks import PairData, PairReply, PairVerdict
 from steelyard.text import contains_quote, language_of
+from steelyard.text.suspicion import suspected
 
 OVERALL = "overall"
 LONGEST_ASPECT, MOST_ASPECTS = 80, 20
@@ -134,7 +134,7 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
 
 def _ask(sample: RagSample, aspects: Iterable[str], first: str, second: str) -> Ask:
     language = prompt_language(sample.question, first, second)
-    told = "zh-Hans" if language == "zh" else "en"
+    told: Language = "zh-Hans" if language == "zh" else "en"
     data = PairData(
         question=sample.question,
         references=sample.references,
@@ -248,7 +248,9 @@ LABEL = Aspect(
     one=Words("Preference", "偏好", "偏好"),
     ask=Words("Which answer is better in this?", "在这方面哪个回答更好？", "在這方面哪個回答更好？"),
 )
-TIE_BY_SWAP = Label("inconsistent", "open", Words("tie (inconsistent)", "平局（前后不一致）", "平手（前後不一致）"), "≠")
+TIE_BY_SWAP = Label(
+    "inconsistent", "open", Words("tie (inconsistent)", "平局（前后不一致）", "平手（前後不一致）"), "≠"
+)
 PREFERENCE = Kind(
     "preference",
     (LABEL,),
@@ -272,7 +274,7 @@ PROTOCOL = Protocol(
             "ratio",
             Words("Win rate of A", "A 的胜率", "A 的勝率"),
             Words(
-                "How often A is preferred overall in both orders; a tie counts half. 50 % means that neither is better.",
+                "How often A is preferred overall, in both orders; a tie counts half. At 50 % neither is better.",
                 "总体上两种顺序都偏好 A 的比例，平局计一半；50% 表示不分高下。",
                 "總體上兩種順序都偏好 A 的比例，平手計一半；50% 表示不分高下。",
             ),
@@ -294,7 +296,7 @@ PROTOCOL = Protocol(
             "ratio",
             Words("Position bias", "位置偏差", "位置偏差"),
             Words(
-                "Of the judge: the share of inconsistent preferences that lean to the answer shown first; 50 % is none.",
+                "Of the judge: the share of inconsistent preferences that lean to the first place; 50 % is no bias.",
                 "裁判模型的位置偏差：不一致的结论中偏向先出现的回答的比例；50% 表示没有偏差。",
                 "裁判模型的位置偏差：不一致的結論中偏向先出現的回答的比例；50% 表示沒有偏差。",
             ),

@@ -63,7 +63,8 @@ _PAIR: Final[dict[str, Names]] = {
         ("other_answer",),
         (
             *("answer_b", "response_b", "output_b", "model_b_answer", "model_b_response", "回答b"),
-            *("answer_2", "response_2", "output_2", "rejected", "other_response", "baseline", "另一个回答", "另一個回答"),
+            *("answer_2", "response_2", "output_2", "rejected", "other_response", "baseline"),
+            *("另一个回答", "另一個回答"),
         ),
     ),
     "model": (("model_a", "model_1", "模型a"), *_RAG["model"]),
@@ -98,7 +99,12 @@ def _by_spelling(names: Mapping[str, Names]) -> dict[str, tuple[str, int]]:
     }
 
 
-_SPELLED: Final = {shape: _by_spelling(names) for shape, names in {**_NAMES, "turn": _TURN}.items()}
+_SPELLED: Final = {
+    "rag": _by_spelling(_RAG),
+    "dialogue": _by_spelling(_DIALOGUE),
+    "pair": _by_spelling(_PAIR),
+    "turn": _by_spelling(_TURN),
+}
 
 
 def known_fields(kind: Kind) -> tuple[str, ...]:
@@ -118,7 +124,7 @@ def check_fields(kind: Kind, fields: Mapping[str, str] | None) -> None:
 def names_a_sample(keys: Iterable[str]) -> bool:
     """Whether these are the columns of a sample, rather than of something that holds samples."""
     meant = {spelled[key][0] for spelled in _SPELLED.values() for key in map(_spelling, keys) if key in spelled}
-    known = ({"question", "answer"}, {"references", "answer"}, {"system_prompt", "turns"})
+    known = ({"question", "answer"}, {"references", "answer"}, {"answer", "other_answer"}, {"system_prompt", "turns"})
     return any(meant >= names for names in known)
 
 

@@ -1,9 +1,9 @@
-"""Strengths from comparisons of two: the model of Bradley and Terry (1952), in which the odds that one beats another are
-the ratio of their strengths.
+"""Strengths from comparisons of two: the model of Bradley and Terry (1952), in which the odds that one beats another
+are the ratio of their strengths.
 
-Strengths are logarithms and sum to 0: a difference of 1.1 means odds of 3 to 1. A tie is half a win for each. The fit is
-Hunter's MM iteration (2004), whose every step raises the likelihood. Errors are those of the likelihood, made robust:
-comparisons of one cluster (the answers to one question) are summed before their spread is measured.
+Strengths are logarithms and sum to 0: a difference of 1.1 means odds of 3 to 1. A tie is half a win for each. The fit
+is Hunter's MM iteration (2004), whose every step raises the likelihood. Errors are those of the likelihood, made
+robust: comparisons of one cluster (the answers to one question) are summed before their spread is measured.
 """
 
 from __future__ import annotations
@@ -58,15 +58,14 @@ def strengths(contestants: int, compared: Sequence[Compared]) -> list[Strength] 
 
 def _connected(wins: Array) -> bool:
     """Whether a chain of wins leads from each to each: then, and only then, the strengths are finite (Ford 1957)."""
-    return all(_reached(wins > 0, among) == len(wins) for among in (0, 1))
+    return all(_reached(along) == len(wins) for along in (wins, wins.T))
 
 
-def _reached(beats: Array, axis: int) -> int:
-    """How many can be reached from the first one along wins, or against them."""
-    beats = beats if axis == 0 else beats.T
+def _reached(wins: Array) -> int:
+    """How many can be reached from the first one along wins."""
     seen, left = {0}, [0]
     while left:
-        new = set(np.flatnonzero(beats[left.pop()]).tolist()) - seen
+        new = set(np.flatnonzero(wins[left.pop()]).tolist()) - seen
         seen |= new
         left += new
     return len(seen)

@@ -34,9 +34,7 @@ def judge(data: PairData, language: PromptLanguage, read: Read) -> PairReply:
     if data.references and any(one.text.startswith(CORRECTNESS) for one in data.criteria):
         found = _compared(data, language, read, voice)
     given = [
-        found.model_copy(update={"id": one.id})
-        for one in data.criteria
-        if found and one.text.startswith(CORRECTNESS)
+        found.model_copy(update={"id": one.id}) for one in data.criteria if found and one.text.startswith(CORRECTNESS)
     ]
     told = {one.id for one in given}
     open_ = [Unsure(items="criteria", id=one.id, reason=voice(*BEYOND)) for one in data.criteria if one.id not in told]
@@ -45,16 +43,20 @@ def judge(data: PairData, language: PromptLanguage, read: Read) -> PairReply:
 
 def _compared(data: PairData, language: PromptLanguage, read: Read, voice: Voice) -> PairVerdict | None:
     """Which of the two is more correct, where exactly one of them is contradicted and the other one supported."""
-    sides = [_checked(answer, data, language, read) for answer in (data.first, data.second)]
-    places: tuple[Literal["first", "second"], ...] = ("first", "second")
-    for better, side, other in ((0, *sides), (1, *reversed(sides))):
-        if other.wrong and not side.wrong and side.is_supported:
-            seen = other.wrong[0]
-            said = other.texts[seen.id]
-            claim = voice("另一个回答说“{claim}”：", 'the other answer says "{claim}": ', claim=said)
-            quote = said if said in other.answer else None
-            return PairVerdict(id=0, quote=quote, reason=claim + seen.reason, label=places[better], confidence=seen.confidence)
+    first, second = (_checked(answer, data, language, read) for answer in (data.first, data.second))
+    if second.wrong and not first.wrong and first.is_supported:
+        return _preferred("first", second, voice)
+    if first.wrong and not second.wrong and second.is_supported:
+        return _preferred("second", first, voice)
     return None
+
+
+def _preferred(better: Literal["first", "second"], other: _Checked, voice: Voice) -> PairVerdict:
+    seen = other.wrong[0]
+    claim = other.texts[seen.id]
+    said = voice("另一个回答说“{claim}”：", 'the other answer says "{claim}": ', claim=claim)
+    quote = claim if claim in other.answer else None
+    return PairVerdict(id=0, quote=quote, reason=said + seen.reason, label=better, confidence=seen.confidence)
 
 
 def _checked(answer: str, data: PairData, language: PromptLanguage, read: Read) -> _Checked:
