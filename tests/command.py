@@ -18,7 +18,7 @@ from steelyard.cli import main
 from steelyard.judges.check import EXPECTED, QUESTIONS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-RAG, DIALOGUE = str(EXAMPLES / "rag.jsonl"), str(EXAMPLES / "dialogue.jsonl")
+RAG, DIALOGUE, PAIRS = (str(EXAMPLES / f"{name}.jsonl") for name in ("rag", "dialogue", "pairs"))
 RECORDED = f"recorded:{EXAMPLES / 'replies.jsonl'}"
 
 

@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from command import (
     DIALOGUE,
     EXAMPLES,
+    PAIRS,
     RAG,
     RECORDED,
     Steelyard,
@@ -37,14 +38,20 @@ SCORES = {
     "grounded": ["relevance", "truthfulness", "accuracy"],
     "scorecard": ["relevance", "completeness", "accuracy", "faithfulness", "faithfulness_soft"],
     "dialogue": ["csr", "isr", "ssr"],
+    "pairwise": [
+        *("win_rate", "win_rate.correctness", "win_rate.completeness", "win_rate.clarity"),
+        *("consistency", "position_bias"),
+    ],
 }
 KINDS = {
     "atomic": {"atom"},
     "grounded": {"check"},
     "scorecard": {"sentence", "key_point", "atom"},
     "dialogue": {"criterion"},
+    "pairwise": {"preference"},
 }
-FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE}
+FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE, "pairwise": PAIRS}
+TRANSCRIBED = [name for name in FILES if name != "pairwise"]
 
 
 def judge_examples(steelyard: Steelyard, protocol: str = "atomic", *words: object) -> None:
@@ -269,7 +276,7 @@ def test_validate(steelyard: Steelyard) -> None:
     assert done.err == "1 good, 2 bad\n"
 
 
-@pytest.mark.parametrize("protocol", FILES)
+@pytest.mark.parametrize("protocol", TRANSCRIBED)
 def test_parse_reads_back_what_report_writes(steelyard: Steelyard, protocol: str) -> None:
     """A transcript of a run, parsed again, has the same scores."""
     judge_examples(steelyard, protocol, "-o", "out.jsonl")

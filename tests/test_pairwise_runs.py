@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import steelyard
-from command import EXAMPLES, RECORDED, Steelyard, lines_of, point_to, write_lines
+from command import PAIRS, RECORDED, Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
 from steelyard import ScriptedJudge, evaluate
 from steelyard.engine.pairs import PairedRuns
@@ -25,7 +25,6 @@ from steelyard.store import Store
 from steelyard.trust.audit import scope_of
 from viewer import viewing
 
-PAIRS = str(EXAMPLES / "pairs.jsonl")
 QUESTIONS = [f"What is {n} and {n}?" for n in range(8)]
 ANSWERS = {
     "plain": [f"It is {2 * n}." for n in range(8)],
