@@ -17,7 +17,8 @@ from endpoint import Loopback, Request
 from steelyard import ScriptedJudge, evaluate
 from steelyard.engine.pairs import PairedRuns
 from steelyard.errors import ConfigError, InputError
-from steelyard.people.labelling import candidates
+from steelyard.people.calibration import calibrate
+from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.records import Ask, RagSample
 from steelyard.reports import ReportBuilder
 from steelyard.samples import sample_from
@@ -147,14 +148,35 @@ def test_the_example_file(steelyard: Steelyard, tmp_path: Path) -> None:
     assert "平局（前后不一致）" in shown
 
 
-def test_a_gate_and_people(steelyard: Steelyard, tmp_path: Path) -> None:
-    """A run of preferences can be gated, filtered by label, and labelled by people, who have three choices."""
+def test_a_gate(steelyard: Steelyard) -> None:
+    """A run of preferences can be gated, also by the score of one aspect."""
     assert steelyard("run", PAIRS, "-p", "pairwise", "-j", RECORDED, "--progress", "quiet").code == 0
     assert steelyard("gate", "last", "--require", "win_rate>=0.5", "--require", "consistency>=0.8").code == 0
     assert steelyard("gate", "last", "--require", "win_rate.clarity>=0.9").code == 6
-    with Store.open(tmp_path / ".steelyard" / "store.db") as store:
-        found = list(candidates(list(store.verdicts(store.runs()[0].id))))
-    assert {one.slot.choices for one in found} == {("a_better", "b_better", "tie")}
+
+
+def test_people_label_preferences(steelyard: Steelyard, tmp_path: Path) -> None:
+    """People have three choices, see both answers but not whose they are, and a judge is compared with them."""
+    assert steelyard("run", PAIRS, "-p", "pairwise", "-j", RECORDED, "--progress", "quiet").code == 0
+    path = tmp_path / ".steelyard" / "store.db"
+    with Store.open(path) as store:
+        run = store.runs()[0].id
+        found = list(store.verdicts(run))
+    rows = list(sheet(found, draw(candidates(found), 6), run=run))
+    assert {row["choices"] for row in rows} == {"a_better / b_better / tie"}
+    assert all("[A] " in row["answer"] and "[B] " in row["answer"] for row in rows)
+    assert "assistant-2" not in json.dumps(rows)
+    for row in rows:
+        row["label"] = "A 更好"
+    write_sheet(tmp_path / "sheet.csv", rows)
+    measured = calibrate(found, list(labels_in(tmp_path / "sheet.csv")), run=run, language="en")
+    assert [task.task for task in measured.tasks] == ["preference"]
+    (rate,) = [score for score in measured.scores if score.metric == "win_rate"]
+    assert (rate.judge, rate.people) == (pytest.approx(2 / 3), 1)
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        task = client.get("/runs/1/label.json", params={"n": "0", "at": "1"}).json()["item"]
+        assert task["other_answer"]["pieces"]
+        assert "assistant-" not in client.get("/runs/1/label", params={"n": "0", "at": "1"}).text
 
 
 # --- runs ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from steelyard.protocols import Protocol
 from steelyard.protocols.common import (
     Collected,
     Options,
+    PromptLanguage,
     collect,
     confident,
     in_parts,
@@ -113,9 +114,10 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
     def misquoted(_: str, label: PairVerdict) -> bool:
         return bool(label.quote) and not any(contains_quote(answer, label.quote or "") for answer in answers)
 
+    spoken = prompt_language(sample.question, *answers)
     orders = yield from together(
         *(
-            collect(in_parts(_ask(sample, aspects, *answered), options.part_size), misquoted)
+            collect(in_parts(_ask(sample, aspects, spoken, *answered), options.part_size), misquoted)
             for answered in (answers, answers[::-1])
         )
     )
@@ -132,8 +134,7 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
     return _verdict(sample.id, items, flags, notes)
 
 
-def _ask(sample: RagSample, aspects: Iterable[str], first: str, second: str) -> Ask:
-    language = prompt_language(sample.question, first, second)
+def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, first: str, second: str) -> Ask:
     told: Language = "zh-Hans" if language == "zh" else "en"
     data = PairData(
         question=sample.question,
@@ -287,8 +288,8 @@ PROTOCOL = Protocol(
             Words("Consistency", "一致率", "一致率"),
             Words(
                 "Of the judge: the share of preferences that stay the same when the answers change places.",
-                "裁判模型的稳定程度：两个回答交换位置后结论不变的比例。",
-                "裁判模型的穩定程度：兩個回答交換位置後結論不變的比例。",
+                "评判者的稳定程度：两个回答交换位置后结论不变的比例。",
+                "評判者的穩定程度：兩個回答交換位置後結論不變的比例。",
             ),
         ),
         Metric(
@@ -297,8 +298,8 @@ PROTOCOL = Protocol(
             Words("Position bias", "位置偏差", "位置偏差"),
             Words(
                 "Of the judge: the share of inconsistent preferences that lean to the first place; 50 % is no bias.",
-                "裁判模型的位置偏差：不一致的结论中偏向先出现的回答的比例；50% 表示没有偏差。",
-                "裁判模型的位置偏差：不一致的結論中偏向先出現的回答的比例；50% 表示沒有偏差。",
+                "评判者的位置偏差：不一致的结论中偏向先出现的回答的比例；50% 表示没有偏差。",
+                "評判者的位置偏差：不一致的結論中偏向先出現的回答的比例；50% 表示沒有偏差。",
             ),
             direction="neither",
         ),

@@ -157,7 +157,8 @@ class Page:
             ),
         )
         unknown = all(one.strength.value is None for one in found)
-        yield Lines((self.say("note_no_strength" if unknown else "note_strength"),))
+        notes = ("note_no_strength" if unknown else "note_strength", *(("note_several",) if len(found) > 2 else ()))
+        yield Lines(tuple(map(self.say, notes)))
 
     def _atoms(self) -> Iterator[Block]:
         atoms = self.report.atoms

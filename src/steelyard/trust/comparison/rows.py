@@ -83,4 +83,5 @@ def _given(sample: Sample) -> object:
     """What the answer is held against. Another retriever brings other passages, so this may well differ."""
     if not isinstance(sample, RagSample):
         return None
-    return sample.references, sample.reference_answer, sample.key_points, sample.date, sample.place
+    others = sample.reference_answer, sample.other_answer
+    return sample.references, *others, sample.key_points, sample.date, sample.place
