@@ -173,7 +173,8 @@ def test_people_label_preferences(steelyard: Steelyard, tmp_path: Path) -> None:
     assert [task.task for task in measured.tasks] == ["preference"]
     (rate,) = [score for score in measured.scores if score.metric == "win_rate"]
     assert (rate.judge, rate.people) == (pytest.approx(2 / 3), 1)
-    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+    cookies = {"steelyard_annotator": "ana"}
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60, cookies=cookies) as client:
         task = client.get("/runs/1/label.json", params={"n": "0", "at": "1"}).json()["item"]
         assert task["other_answer"]["pieces"]
         assert "assistant-" not in client.get("/runs/1/label", params={"n": "0", "at": "1"}).text
