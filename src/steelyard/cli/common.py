@@ -64,7 +64,7 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, rubric:FILE, or one you installed.",
+        help="atomic, grounded, scorecard, dialogue, pairwise, rubric:FILE, or one you installed.",
         autocompletion=complete_protocol,
     ),
 ]
