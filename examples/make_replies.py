@@ -25,7 +25,14 @@ from steelyard.text import find_quote
 
 HERE = Path(__file__).parent
 PROMPT = HERE / "judge-prompt.txt"
-FILES = {"atomic": "rag", "grounded": "rag", "scorecard": "rag", "dialogue": "dialogue", "pairwise": "pairs"}
+FILES = {
+    "atomic": "rag",
+    "grounded": "rag",
+    "scorecard": "rag",
+    "dialogue": "dialogue",
+    "retrieval": "rag",
+    "pairwise": "pairs",
+}
 
 Labels = Mapping[str, Any]
 
@@ -82,6 +89,12 @@ def scorecard(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
     return {name: _labelled(ask, name, labels[name], sample) for name in lists} | {"summary": labels["summary"]}
 
 
+def retrieval(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
+    said = labels["retrieval"]
+    lists = {name: _labelled(ask, name, said[name], sample) for name in ("retrieved", "key_points")}
+    return lists | {"refuses": labels["fallback"]}
+
+
 def validity(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
     said = [{"text": text, "valid": "quote" in label} | label for text, label in labels["validity"].items()]
     return {"criteria": _labelled(ask, "criteria", said, sample)}
@@ -107,6 +120,7 @@ ANSWERS: dict[str, Callable[[Ask, Any, Labels], dict[str, Any]]] = {
     "scorecard.judge": scorecard,
     "dialogue.validity": validity,
     "dialogue.compliance": compliance,
+    "retrieval.judge": retrieval,
     "pairwise.judge": pairwise,
 }
 

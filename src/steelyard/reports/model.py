@@ -71,6 +71,14 @@ class CheckRate(Record):
     passed: Estimate
 
 
+class Outcome(Record):
+    """How many samples have one of the labels that say what became of a sample."""
+
+    label: str
+    n: int
+    share: Estimate = Field(description="of the samples that have such a label")
+
+
 class Contestant(Record):
     """One of those whose answers are compared with each other: two models, or several runs."""
 
@@ -242,6 +250,7 @@ class Report(Record):
     labels: dict[str, dict[str, int]]
     atoms: AtomSummary | None
     checks: tuple[CheckRate, ...]
+    outcomes: tuple[Outcome, ...] = Field(default=(), description="empty where the protocol declares none")
     bands: dict[str, tuple[BandCount, ...]]
     dialogue: DialogueSummary | None
     ranking: tuple[Contestant, ...] = Field(default=(), description="the best first; where answers are compared")
