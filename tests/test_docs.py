@@ -33,7 +33,7 @@ from steelyard.text.wording import words
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
