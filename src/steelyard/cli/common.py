@@ -50,10 +50,10 @@ def complete_protocol(begun: str) -> list[str]:
 def complete_judge(begun: str) -> list[str]:
     """For the shell: the judges that can be named here and begin like this."""
     from steelyard.errors import SteelyardError
-    from steelyard.evaluation.factory import BUILT_IN, judge_names
+    from steelyard.evaluation.factory import built_in, judge_names
     from steelyard.settings import Settings
 
-    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]
+    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in built_in()]
     try:
         own = judge_names(Settings.load())
     except SteelyardError:  # a slip in the settings is told when a command runs
