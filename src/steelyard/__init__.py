@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steelyard.comparison import compare
     from steelyard.errors import (
         ConfigError,
         InputError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "comparison": ("compare",),
     "errors": (
         "ConfigError", "InputError", "JudgeError", "MissingExtra", "NoReadableRow", "PromptError", "SteelyardError",
         "StoreError", "TranscriptError",
@@ -77,6 +79,7 @@ __all__ = [
     "Turn",
     "Unjudged",
     "Verdict",
+    "compare",
     "evaluate",
     "evaluate_async",
     "rubric",

@@ -24,7 +24,7 @@ from steelyard.protocols.common import (
     why_open,
 )
 from steelyard.protocols.counts import grounded_scores
-from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Metric, Words
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
 from steelyard.scoring import conjunction
 from steelyard.suspicion import suspected
@@ -321,4 +321,11 @@ PROTOCOL = Protocol(
         "truthfulness": Words("Truthfulness", "真实性", "真實性"),
     },
     rescore=lambda verdict: grounded_scores(verdict.items),
+    expectations=(
+        Expectation(
+            "question_answered",
+            "check",
+            Words("The answer does not pass as an answer to the question", "没有合格地回答问题", "沒有合格地回答問題"),
+        ),
+    ),
 )
