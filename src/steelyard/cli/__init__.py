@@ -18,6 +18,7 @@ from steelyard.cli import (
     audit,
     batch,
     calibrate,
+    comment,
     compare,
     gate,
     judges,
@@ -53,6 +54,7 @@ audit.register(app)
 calibrate.register(app)
 compare.register(app)
 gate.register(app)
+comment.register(app)
 labelling.register(app)
 view.register(app)
 app.add_typer(runs.app, name="runs")

@@ -15,6 +15,7 @@ from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
 from steelyard.samples import read_samples
+from steelyard.samples.files import Place, rows_of
 from steelyard.store import RunRow
 
 # How a manifest calls samples that were not in a file but given in Python.
@@ -49,6 +50,10 @@ class Input:
             needs_question=protocol.needs_question,
         )
         return enumerate(samples)
+
+    def places(self) -> Iterator[Place]:
+        """Where each row stands, in the order of `rows`."""
+        return (place for source in self.sources for place, _ in rows_of(source, self.format, self.encoding))
 
     @cached_property
     def described(self) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from html import escape
+from importlib import import_module
 from typing import Any, Literal, Self, TextIO
 
 from steelyard.engine.runner import Tally
@@ -110,11 +111,9 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
 
     def _show(self, state: dict[str, Any]) -> None:
         """A bar below the cell, which is drawn over each time. The text holds numbers and our own words only."""
-        from IPython import display
-
         shown = {"text/plain": line(state), "text/html": bar(state)}
         if self._cell is None:
-            self._cell = display.display(shown, raw=True, display_id=True)
+            self._cell = import_module("IPython.display").display(shown, raw=True, display_id=True)
         else:
             self._cell.update(shown, raw=True)
 

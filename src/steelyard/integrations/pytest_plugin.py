@@ -233,11 +233,11 @@ class Session:
         """The report: result lines, or a page with a summary for each protocol and the samples of failed tests."""
         if suffix == ".jsonl":
             return "".join(json.dumps(verdict.line(), ensure_ascii=False) + "\n" for _, verdict in self.judged)
-        from steelyard.reports.sample import sample_blocks
         from steelyard.reports.layout import Page
         from steelyard.reports.markdown import document
         from steelyard.reports.notebook import page
         from steelyard.reports.results import Results
+        from steelyard.reports.sample import sample_blocks
 
         parts = []
         for protocol in dict.fromkeys(verdict.protocol for _, verdict in self.judged):

@@ -128,7 +128,7 @@ def _block(block: Block) -> Markup:
             body = Markup("").join(_row("td", row, align) for row in rows)
             return Markup("<table><thead>{}</thead><tbody>{}</tbody></table>").format(head, body)
         case Passage():
-            title = Markup("<b>{}</b>\n").format(one_line(block.title)) if block.title else Markup("")
+            title = Markup("<strong>{}</strong>\n").format(one_line(block.title)) if block.title else Markup("")
             return Markup("<blockquote>{}{}</blockquote>").format(title, _marked(block))
         case Entry():
             return _entry(block)
@@ -162,7 +162,7 @@ def _marked(passage: Passage) -> Markup:
 def _entry(entry: Entry) -> Markup:
     labels = Markup(" · ").join(map(_toned, entry.labels))
     facts = Markup("").join(
-        Markup('<div class="fact"><b>{}</b>{}</div>').format(one_line(name) + " ", one_line(fact))
+        Markup('<div class="fact"><strong>{}</strong>{}</div>').format(one_line(name) + " ", one_line(fact))
         for name, fact in entry.facts
     )
     text = Markup("{}. {}").format(entry.number, one_line(entry.text))
