@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 
 import report_fixtures as fixtures
 from code_host import CodeHost
-from command import EXAMPLES, RAG, RECORDED, Steelyard, process_environment, write_lines
+from command import RAG, RECORDED, Steelyard, process_environment, write_lines
 from steelyard.errors import CommentError, ConfigError
 from steelyard.integrations.code_hosts import change_of, marked, post
 from steelyard.reports.blocks import Lines
@@ -64,7 +64,7 @@ def test_the_comment_has_verdict_intervals_and_the_lowest_samples(judged: Steely
 def test_the_comment_says_how_the_run_stands_to_its_baseline(judged: Steelyard) -> None:
     """With a baseline, the sentence of the comparison comes first."""
     judged("gate", "last", "--baseline", "last", "--comment", "c.md", "--lang", "en")
-    assert "the same in both runs" in Path("c.md").read_text("utf-8")
+    assert "No difference: all 23 paired scores are" in Path("c.md").read_text("utf-8")
 
 
 HOSTILE = (
@@ -193,10 +193,8 @@ def test_junit_of_a_run_is_read_by_a_junit_reader(judged: Steelyard) -> None:
 
 def test_junit_has_unread_and_unjudged_samples_as_errors(steelyard: Steelyard) -> None:
     """What was not judged is no pass; control characters cannot break the XML."""
-    rows = [
-        {"id": "a\x07b", "question": "?", "answer": "x \x00 y", "references": ["z"]},
-        {"id": "bad", "question": "?"},
-    ]
+    odd = {"id": "a\x07b", "question": "?", "answer": "x \x00 y", "references": ["z"]}
+    rows = [odd, {"id": "bad", "question": "?"}]
     write_lines(Path("rows.jsonl"), rows)
     steelyard("run", "rows.jsonl", "-p", "atomic", "-j", RECORDED, "--progress", "quiet")
     steelyard("report", "last", "--as", "junit", "-o", "run.xml")
@@ -250,10 +248,7 @@ def test_sarif_messages_hold_no_placeholder_and_no_link(steelyard: Steelyard) ->
     write_lines(Path("lines.jsonl"), [verdict.model_copy(update={"items": (item,)}).line()])
     steelyard("report", "lines.jsonl", "--as", "sarif", "-o", "run.sarif", "--lang", "en")
     (result,) = results_of("run.sarif")
-    assert (
-        result["message"]["text"]
-        == "s · wrong: see {{0}} and \\[here\\](1)" + result["message"]["text"].partition("(1)")[2]
-    )
+    assert result["message"]["text"].startswith("s · wrong: see {{0}} and \\[here\\](1)")
 
 
 def test_show_has_no_form_for_build_servers(judged: Steelyard) -> None:
@@ -323,4 +318,3 @@ def test_the_template_gates_and_comments(tmp_path: Path, host: CodeHost) -> None
     made = {path.name for path in (tmp_path / "steelyard-out").iterdir()}
     reported = {Path(path).name for path in TEMPLATE["artifacts"]["reports"]["junit"]}
     assert reported <= made
-    assert EXAMPLES.exists()

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steelyard.comparison import compare
     from steelyard.errors import (
         ConfigError,
         InputError,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "comparison": ("compare",),
     "errors": (
         "ConfigError", "InputError", "JudgeError", "MissingExtra", "NoReadableRow", "PromptError", "SteelyardError",
         "StoreError", "TranscriptError",
@@ -79,7 +77,6 @@ __all__ = [
     "Turn",
     "Unjudged",
     "Verdict",
-    "compare",
     "evaluate",
     "evaluate_async",
     "rubric",
