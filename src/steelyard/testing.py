@@ -80,9 +80,9 @@ class Bench:
         asks the same tomorrow."""
         from steelyard.engine.journal import Memory
         from steelyard.engine.runner import Runner
+        from steelyard.engine.templates import check_judge
         from steelyard.evaluation import in_own_loop
         from steelyard.store import Store
-        from steelyard.templates import check_judge
 
         chosen = self.settings.protocol(protocol) if isinstance(protocol, str) else protocol
         told = chosen.parse_options({**self.settings.options.get(chosen.family, {}), **(options or {})})
@@ -103,7 +103,7 @@ class Bench:
         return judged[0]
 
     def _make_judge(self, protocol: Protocol) -> Judge:
-        from steelyard.factory import JudgeFactory
+        from steelyard.evaluation.factory import JudgeFactory
         from steelyard.judges.base import as_judge
         from steelyard.judges.limiter import Limits
 
@@ -228,12 +228,12 @@ LONGEST = 300
 def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None, require: Sequence[str]) -> str:
     """Why an answer does not meet what is expected; nothing where it does."""
     from steelyard.errors import ConfigError
-    from steelyard.gating import parse_bar, state_of
     from steelyard.protocols import vocabulary
     from steelyard.protocols.vocabulary import UNJUDGED
     from steelyard.reports.blocks import number
     from steelyard.text import language_of
-    from steelyard.wording import say
+    from steelyard.text.wording import say
+    from steelyard.trust.gating import parse_bar, state_of
 
     told = vocabulary(verdict.protocol)
     language = language_of(*(item.text for item in verdict.items), str(sample))
@@ -277,7 +277,7 @@ def _listed(sample: Sample, verdict: Verdict, items: Sequence[Any], language: An
     from steelyard.reports.blocks import one_line
     from steelyard.reports.model import reason_in
     from steelyard.reports.sample import SamplePage
-    from steelyard.wording import say
+    from steelyard.text.wording import say
 
     page = SamplePage(verdict, language)
     colon = say(language, "report.colon")
