@@ -20,6 +20,7 @@ from steelyard.cli import (
     calibrate,
     comment,
     compare,
+    experiment,
     gate,
     judges,
     labelling,
@@ -55,6 +56,7 @@ calibrate.register(app)
 compare.register(app)
 gate.register(app)
 comment.register(app)
+experiment.register(app)
 labelling.register(app)
 view.register(app)
 app.add_typer(runs.app, name="runs")

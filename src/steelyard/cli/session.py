@@ -77,6 +77,21 @@ class Session:
 
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
+        tally, report = self.drive(run, retrying=retrying)
+        console().print(render(report, self.language))
+        if note := self_judged_note(report):
+            print(f"warning: {note}", file=sys.stderr)
+        if tally.stopped:
+            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
+        if report.failure:
+            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
+            raise typer.Exit(JudgeError.exit_code)
+        if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
+            raise typer.Exit(GAPS)
+
+    def drive(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
+        """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
@@ -94,18 +109,7 @@ class Session:
                 print(kept, file=sys.stderr)
             raise
         self._write_lines(run)
-        report = self._report(run, builder)
-        console().print(render(report, self.language))
-        if note := self_judged_note(report):
-            print(f"warning: {note}", file=sys.stderr)
-        if tally.stopped:
-            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
-        if report.failure:
-            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
-            raise typer.Exit(JudgeError.exit_code)
-        if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
-            raise typer.Exit(GAPS)
+        return tally, self._report(run, builder)
 
     def _write_lines(self, run: Run) -> None:
         """All result lines, in the order of the input."""
