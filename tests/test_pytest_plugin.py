@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import steelyard
-from command import fact_server, facts, judge_facts, point_to, process_environment
+from command import fact_server, facts, installed_plugin, judge_facts, point_to, process_environment
 from endpoint import Loopback, Request
 from steelyard import testing
 from steelyard.testing import Bench, NotMet, assert_that
@@ -35,18 +35,13 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.fixture
 def site(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The plugin as an installed package brings it, in a folder without settings."""
-    points = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
-    info = pytester.mkdir("site") / "steelyard_here-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: steelyard-here\nVersion: 0\n")
-    listed = "".join(f"{name} = {target}\n" for name, target in points.items())
-    (info / "entry_points.txt").write_text(f"[pytest11]\n{listed}")
-    monkeypatch.syspath_prepend(str(info.parent))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}:{info.parent}")
+    folder = installed_plugin(pytester.mkdir("site"))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{folder}")
     for name in ("STEELYARD_JUDGE", "STEELYARD_STORE", "STEELYARD_CONFIG", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    return info.parent
+    return folder
 
 
 @pytest.fixture

@@ -224,7 +224,8 @@ class Session:
             return
         usage = sum((verdict.usage for _, verdict in self.judged[1:]), start=self.judged[0][1].usage)
         judges = ", ".join(dict.fromkeys(verdict.judge for _, verdict in self.judged))
-        parts = [f"{len(self.judged)} verdicts by {judges}", f"{usage.calls} calls"]
+        count = f"{len(self.judged)} verdict{'s' * (len(self.judged) > 1)}"
+        parts = [f"{count} by {judges}", f"{usage.calls} calls"]
         parts += [f"${usage.cost:.4f}"] if usage.cost is not None else []
         parts += [f"report: {self.report}"] if self.report else []
         terminalreporter.write_line(f"steelyard: {' · '.join(parts)}")

@@ -17,13 +17,14 @@ from steelyard.reports.model import Report, in_language
 from steelyard.text import language_of
 
 STYLE = """
-.steelyard { font: 14px/1.5 system-ui, sans-serif; max-width: 72rem; overflow-wrap: anywhere }
+.steelyard { font: 14px/1.5 system-ui, sans-serif; max-width: 72rem; overflow-wrap: break-word }
 .steelyard h3, .steelyard h4, .steelyard h5 { margin: .9em 0 .3em; line-height: 1.25 }
 .steelyard h3 { font-size: 1.25em } .steelyard h4 { font-size: 1.1em } .steelyard h5 { font-size: 1em }
 .steelyard p, .steelyard ul { margin: .3em 0 }
 .steelyard table { border-collapse: collapse; margin: .4em 0; font-size: 1em; color: inherit; background: none }
 .steelyard th, .steelyard td { padding: .2em .7em; border-bottom: 1px solid; vertical-align: top; text-align: left;
   border-color: rgba(128, 128, 128, .35); background: none; color: inherit; white-space: normal }
+.steelyard th { white-space: nowrap }
 .steelyard .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 .steelyard .good { color: color-mix(in srgb, currentColor 45%, #1f9d4d) }
 .steelyard .bad { color: color-mix(in srgb, currentColor 40%, #e5343d); font-weight: 600 }
@@ -43,9 +44,12 @@ PAGE = Markup("""<!doctype html>
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{}</title>
+<style>{}</style>
 </head>
 <body>
+<div class="steelyard">
 {}
+</div>
 </body>
 </html>
 """)
@@ -61,9 +65,8 @@ def fragment(
         Markup("<details><summary>{}</summary>{}</details>").format(one_line(title), _joined(inner))
         for title, inner in folded
     )
-    style = Markup("<style>{}</style>").format(Markup(STYLE))
     body = Markup("\n").join([_joined(blocks), *said, *behind])
-    return str(Markup('<div class="steelyard">{}\n{}\n</div>').format(style, body))
+    return str(Markup('<div class="steelyard"><style>{}</style>\n{}\n</div>').format(Markup(STYLE), body))
 
 
 def report_fragment(
@@ -78,7 +81,8 @@ def report_fragment(
 
 def page(title: str, parts: Iterable[Iterable[Block]]) -> str:
     """Several pages as one HTML file that needs nothing else."""
-    return str(PAGE.format(one_line(title), Markup("\n<hr>\n").join(Markup(fragment(part)) for part in parts)))
+    body = Markup("\n<hr>\n").join(map(_joined, parts))
+    return str(PAGE.format(one_line(title), Markup(STYLE), body))
 
 
 class SampleView:
