@@ -153,7 +153,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, module in (("steelyard", "steelyard"), ("pytest", "pytest -p steelyard -p xdist.plugin")):
         (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
         (tools / name).chmod(0o755)
-    plugin = installed_plugin(tmp_path / "site")
+    plugin = installed_plugin(tmp_path / "plugin")
     monkeypatch.setattr(testing, "bench", None)
     monkeypatch.syspath_prepend(str(work))
     for name in [name for name in os.environ if name.startswith(("STEELYARD_", "OPENAI_"))]:

@@ -73,7 +73,7 @@ def test_a_run_of_the_same_kind_counts(steelyard: Steelyard, server: Loopback) -
     settings(server, GRID)
     steelyard("run", "facts.jsonl", "-p", "atomic", "-j", "a", "--date", "2020-01-01", "--progress", "quiet")
     done = steelyard("experiment", "facts", "--dry-run")
-    assert re.findall(r"^  (\w+)", done.err, re.MULTILINE) == ["complete", "missing", "missing", "missing"]
+    assert re.findall(r"^  (\w+)", done.err, re.MULTILINE) == ["complete", "pending", "pending", "pending"]
     assert (done.out, len(server.requests)) == ("", 4)
 
 
@@ -98,7 +98,7 @@ def test_a_stopped_experiment_goes_on_and_pays_nothing_twice(steelyard: Steelyar
     assert "the same command goes on" in stopped.err
     states = [run["state"] for run in table(stopped.out)["runs"]]
     assert states[0] == "stopped"
-    assert states[1:] == ["missing"] * 3
+    assert states[1:] == ["pending"] * 3
     asked = len(server.requests)
     assert 0 < asked < 24
     done = steelyard("experiment", "facts", "--json", "--progress", "quiet")

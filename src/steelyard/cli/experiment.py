@@ -106,7 +106,7 @@ def _cell(
     prompts = session.config.prompts.with_texts(wanted.protocol.prompts)
     judge = session.judge(wanted.judge, prompts)
     found = find_run(store, wanted, judge, prompts)
-    state = state_of(found, store) if found else "missing"
+    state = state_of(found, store) if found else "pending"
     if dry_run or (found and state == "complete"):
         print(f"  {state}{f': run {found.id}' if found else ''}", file=sys.stderr)
         return CellRun(id=found.id if found else None), 0.0, stopped

@@ -171,7 +171,7 @@ class ExperimentRun(Record):
     judge: str
     options: str = Field(description="the name of the variant; empty where the experiment has none")
     run: str | None
-    state: str = Field(description="complete, stopped or failed; missing where it was not begun")
+    state: str = Field(description="complete, stopped or failed; pending where it was not begun")
     problem: str = ""
     n: int = 0
     cost: float | None = None
@@ -237,7 +237,7 @@ def tabulate(
                 judge=wanted.judge,
                 options=wanted.variant,
                 run=cell.id,
-                state=state_of(store.run(cell.id), store) if cell.id else "missing",
+                state=state_of(store.run(cell.id), store) if cell.id else "pending",
                 problem=cell.problem,
                 n=report.n if report else 0,
                 cost=report.usage.cost if report else None,
