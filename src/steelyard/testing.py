@@ -289,7 +289,7 @@ def _listed(sample: Sample, verdict: Verdict, items: Sequence[Any], language: An
         yield from (f"      {name}{one_line(fact, LONGEST)}" for name, fact in entry.facts)
         at = getattr(getattr(item, "evidence", None), "reference", None)
         if at is not None and 0 <= at < len(passages) and passages[at].strip() != item.evidence.quote.strip():
-            yield f"      {page.say('passage').format(n=at + 1)}{colon}{one_line(passages[at], LONGEST)}"
+            yield f"      {page.passage_named(at)}{colon}{one_line(passages[at], LONGEST)}"
     if len(items) > MOST_ITEMS:
         yield "  " + say(language, "testing.more").format(n=len(items) - MOST_ITEMS)
     for note in ("failure", "reason"):
