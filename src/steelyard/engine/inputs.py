@@ -16,6 +16,7 @@ from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
 from steelyard.samples import count_lines, read_samples
+from steelyard.samples.files import Place, rows_of
 from steelyard.store import RunRow, Store
 
 # How a manifest calls samples that were not in a file but given in Python.
@@ -50,6 +51,10 @@ class Input:
             needs_question=protocol.needs_question,
         )
         return enumerate(samples)
+
+    def places(self) -> Iterator[Place]:
+        """Where each row stands, in the order of `rows`."""
+        return (place for source in self.sources for place, _ in rows_of(source, self.format, self.encoding))
 
     @cached_property
     def described(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, invalid_field
 from steelyard.protocols.common import Options
-from steelyard.protocols.vocabulary import Aspect, Vocabulary
+from steelyard.protocols.vocabulary import Aspect, Expectation, Vocabulary
 from steelyard.records import Rounds
 
 
@@ -170,6 +170,15 @@ def vocabulary(name: str) -> Vocabulary:
     except ConfigError:
         shipped = {kind.name: kind for one in BUILT_IN for kind in get_protocol(one).kinds}
         return Vocabulary(name, kinds=tuple(shipped.values()))
+
+
+def expecting(name: str) -> tuple[Protocol, Expectation]:
+    """The first protocol that can say whether this expectation holds, and what breaks it there."""
+    for protocol in map(get_protocol, BUILT_IN):
+        for expectation in protocol.expectations:
+            if expectation.name == name:
+                return protocol, expectation
+    raise ConfigError(f"no protocol can say whether {name!r} holds")
 
 
 def known_aspects() -> dict[str, list[Aspect]]:

@@ -8,7 +8,8 @@ protocol. A name without words stands for itself.
     │   └── aspects   Aspect    one label of such an item; most kinds have one, a sentence has two
     │       └── labels    Label     a name with its tone: good, half, bad, open, neutral
     ├── whole     Aspect    labels of the sample as a whole: a score of 0 or 1 that people can label too
-    └── metrics   Metric    a score: its scale, its direction, which aspects it is counted from
+    ├── metrics   Metric    a score: its scale, its direction, which aspects it is counted from
+    └── expectations   Expectation   what a test may expect of one answer, and which labels break it
 """
 
 from __future__ import annotations
@@ -230,6 +231,18 @@ class Metric:
         return -share if self.direction == "down" else share
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What a test may expect of a single answer. It is broken by labels, never by a score."""
+
+    name: str
+    aspect: str
+    broken: Words
+    """What is said of an answer that breaks it, as a sentence without its stop."""
+    by: tuple[str, ...] = ()
+    """The labels that break it; where none is named, those that count against a sample."""
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The words of one protocol. One that is not installed has none, and its verdicts speak for themselves."""
@@ -257,6 +270,8 @@ class Vocabulary:
     """The textual form that its verdicts can be written in."""
     rescore: Callable[[Verdict], Mapping[str, Number]] | None = None
     """The scores that the labels of a verdict give: what people's labels are counted with."""
+    expectations: tuple[Expectation, ...] = ()
+    """What `steelyard.testing` can assert by it."""
 
     # --- kinds and labels --------------------------------------------------------------------------
 
@@ -296,6 +311,15 @@ class Vocabulary:
         """The labels of an item that count against its sample."""
         found = self.kind_named(item.kind).labels(item)
         return [(aspect.name, label) for aspect, label in found if aspect.label(label).is_against]
+
+    def breaking(self, item: AnyItem, expectation: Expectation | None) -> list[tuple[str, str]]:
+        """The labels of an item that break an expectation; without one, those that count against its sample."""
+        if expectation is None:
+            return self.against(item)
+        found = (pair for pair in self.labels_of(item) if pair[0] == expectation.aspect)
+        if not expectation.by:
+            return [pair for pair in self.against(item) if pair[0] == expectation.aspect]
+        return [pair for pair in found if pair[1] in expectation.by]
 
     def gravity(self, aspect: str, label: str) -> tuple[int, int]:
         """Sorts labels: those that say most about a low score first."""

@@ -66,12 +66,12 @@ class Page:
             title, reason, remedy = self.report.failure.told(self.language)
             yield Heading(title)
             yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
-        yield self._summary()
+        yield self.summary()
         if self.report.n and not self.report.failure:
             yield from self._outcomes()
             yield from self._scores()
             # A document is read from the top; in a terminal the end is what one sees.
-            yield from () if self.brief else self._worst()
+            yield from () if self.brief else self.worst()
             yield from self._ranking()
             yield from self._atoms()
             yield from self._checks()
@@ -80,7 +80,7 @@ class Page:
             yield from self._labels()
             yield from self._groups("tags", "tag", self.report.tags)
             yield from self._flags()
-            yield from self._worst() if self.brief else ()
+            yield from self.worst() if self.brief else ()
         elif not self.report.failure:
             yield Lines((self.say("nothing"),))
         yield from self._unjudged()
@@ -91,7 +91,7 @@ class Page:
     def _pair(self, key: str, value: str) -> str:
         return self.say(key) + self.say("colon") + value
 
-    def _summary(self) -> Lines:
+    def summary(self) -> Lines:
         r = self.report
         states = self.say("comma").join(f"{self.named('status', s)} {n}" for s, n in r.statuses.items())
         lines = [self._pair("samples", f"{r.n} = {states}")]
@@ -310,7 +310,7 @@ class Page:
         rows = tuple((self.named("unjudged", self._other(reason)), str(n)) for reason, n in reasons.items())
         yield Table((self.say("reason"), self.say("count")), "lr", rows)
 
-    def _worst(self) -> Iterator[Block]:
+    def worst(self) -> Iterator[Block]:
         if not self.report.worst:
             return
         metrics = {low.metric for low in self.report.worst}

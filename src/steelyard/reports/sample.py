@@ -180,6 +180,9 @@ class SamplePage:
             lines = (f"{flag}{colon}{self.flag(flag)}" for flag in self.verdict.flags)
             yield Lines(tuple(lines), listed=True)
 
+    def passage_named(self, index: int) -> str:
+        return self.say("passage").format(n=index + 1)
+
     def quoted(self, key: str, text: str) -> Iterator[Block]:
         yield Heading(self.say(key))
         yield Passage(text)
@@ -207,7 +210,7 @@ class SamplePage:
             yield Heading(self.say("references"))
         for index, passage in enumerate(sample.references):
             marks = evidence_marks(passage, index, self.verdict)
-            yield Passage(passage, self.say("passage").format(n=index + 1), marks)
+            yield Passage(passage, self.passage_named(index), marks)
 
     # --- the items ---------------------------------------------------------------------------------
 
@@ -216,7 +219,7 @@ class SamplePage:
             return ()
         parts = []
         if evidence.reference is not None:
-            parts.append(self.say("passage").format(n=evidence.reference + 1))
+            parts.append(self.passage_named(evidence.reference))
         parts.append(named(self.language, "source", evidence.source))
         if evidence.quote:
             parts.append(self.say("verified" if evidence.verified else "unverified"))
