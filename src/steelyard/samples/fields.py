@@ -50,7 +50,9 @@ def coerce(
 
     The second value says how the row was read, where that is not plain from the names of its columns.
     """
-    if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+    if isinstance(row, DialogueSample if kind == "dialogue" else RagSample):
+        if kind == "pair" and isinstance(row, RagSample) and row.other_answer is None:
+            raise InputError(f"the sample {row.id!r} has none, and this protocol compares two", field="other_answer")
         if needs_question and isinstance(row, RagSample) and not row.question.strip():
             raise InputError(f"the sample {row.id!r} has none, and this protocol needs one", field="question")
         return _sendable(row), ""
@@ -61,7 +63,7 @@ def coerce(
         if kind == "dialogue":
             return _dialogue(row, fields, surface), ""
         data, reading = recognised(row, fields)
-        sample = _rag(data, fields, surface, needs_question)
+        sample = _rag(data, kind, fields, surface, needs_question)
         if not sample.question.strip():
             reading = reading or NO_QUESTION
         return sample, reading
@@ -77,8 +79,14 @@ def _sendable(sample: Sample) -> Sample:
     return sample
 
 
-def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface, needs_question: bool) -> RagSample:
-    row = SourceRow(data, "rag", fields, surface=surface)
+def _rag(
+    data: Mapping[str, object], kind: Kind, fields: Mapping[str, str], surface: Surface, needs_question: bool
+) -> RagSample:
+    row = SourceRow(data, kind, fields, surface=surface)
+    if kind == "pair":
+        row.need("answer", "other_answer")
+        data = {**data, **_conversations(row)}
+        row = SourceRow(data, kind, fields, surface=surface)
     question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
@@ -95,7 +103,22 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
         place=row.text("place"),
         tags=_tags(row),
         model=row.text("model"),
+        other_answer=row.needed("other_answer", blank=True) if kind == "pair" else None,
+        other_model=row.text("other_model") if kind == "pair" else None,
     )
+
+
+def _conversations(row: SourceRow) -> dict[str, object]:
+    """The columns of a pair whose answers are whole conversations, as preference data has them: what was said last in
+    each, and the question where no column has it."""
+    found: dict[str, object] = {}
+    for name in ("answer", "other_answer"):
+        column, value = row.find(name)
+        if column and isinstance(value, list) and has_roles(value):
+            question, found[column] = exchange(messages_of(value, column), answered=False)
+            if row.value("question") is None and row.value("messages") is None:
+                found["question"] = question
+    return found
 
 
 def _question_and_answer(row: SourceRow, needs_question: bool) -> tuple[str, str]:
