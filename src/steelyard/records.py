@@ -24,6 +24,16 @@ class Record(BaseModel):
 # --- samples ---------------------------------------------------------------------------------------
 
 
+def _is_empty(value: Mapping[str, object] | str) -> bool:
+    return not value
+
+
+SampleSource = Annotated[
+    Mapping[str, str],
+    Field(exclude_if=_is_empty, description="the tool it was imported from, and the ids it has there"),
+]
+
+
 class RagSample(Record):
     """A question, what was retrieved for it, and the answer to weigh."""
 
@@ -37,6 +47,7 @@ class RagSample(Record):
     place: str | None = None
     tags: tuple[str, ...] = ()
     model: str | None = Field(default=None, description="what produced the answer, where known")
+    source: SampleSource = Field(default_factory=dict)
 
 
 class Turn(Record):
@@ -55,6 +66,7 @@ class DialogueSample(Record):
     turns: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     model: str | None = None
+    source: SampleSource = Field(default_factory=dict)
 
 
 Sample = RagSample | DialogueSample
@@ -254,10 +266,6 @@ class Usage(Record):
 
 def is_none(value: object) -> bool:
     return value is None
-
-
-def _is_empty(value: Mapping[str, object] | str) -> bool:
-    return not value
 
 
 class SecondOpinion(Record):

@@ -103,7 +103,8 @@ def names_a_sample(keys: Iterable[str]) -> bool:
 
 
 class SourceRow:
-    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row."""
+    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row, `record` what an
+    importer made the row from."""
 
     def __init__(
         self,
@@ -112,8 +113,11 @@ class SourceRow:
         fields: Mapping[str, str],
         inside: str = "",
         surface: Surface = Surface.python,
+        record: Mapping[str, object] | None = None,
     ) -> None:
         self._row, self._fields, self._inside, self._surface = row, fields, inside, surface
+        # What the user maps, and is told of, is the record as the tool wrote it.
+        self._record = row if record is None else record
         self._columns: dict[str, list[tuple[int, str]]] = {}
         for key in row:
             # Longer ones are nobody's column, and the cache of spellings would keep them.
@@ -187,9 +191,9 @@ class SourceRow:
 
     def _at(self, name: str, path: str) -> object:
         """The value at `a.b.0`, unless a column is called exactly that."""
-        if path in self._row:
-            return values.plain(self._row[path])
-        here: object = self._row
+        if path in self._record:
+            return values.plain(self._record[path])
+        here: object = self._record
         for step in path.split("."):
             here = _step(here, step)
             if here is _NOWHERE:
@@ -198,7 +202,7 @@ class SourceRow:
         return values.plain(here)
 
     def _has(self) -> str:
-        keys = [repr(str(key)[:40]) for key in self._row]
+        keys = [repr(str(key)[:40]) for key in self._record]
         more = ", …" if len(keys) > 8 else ""
         return f"it has {', '.join(keys[:8])}{more}" if keys else "it has no fields"
 
