@@ -20,6 +20,7 @@ from steelyard.cli import (
     calibrate,
     compare,
     gate,
+    importing,
     judges,
     labelling,
     models,
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 run.register(app)
 read.register(app)
+importing.register(app)
 results.register(app)
 audit.register(app)
 calibrate.register(app)

@@ -14,6 +14,7 @@ from steelyard.cli.common import (
     ConfigOption,
     EncodingOption,
     FormatOption,
+    FromOption,
     LangOption,
     MapOption,
     ProgressStyle,
@@ -119,6 +120,7 @@ def run(
     sure: SureOption = None,
     out: OutOption = None,
     map: MapOption = None,
+    importer: FromOption = None,
     option: OptionOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="The protocol's strict switch.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="One call per item.")] = False,
@@ -179,7 +181,7 @@ def run(
 
     settings = Settings.load(config)
     chosen = settings.protocol(protocol, template, fence=fence)
-    check_files(files)
+    check_files(files, importer)
     check_out(out, files)
     switches: dict[str, Any] = {
         "strict": strict,
@@ -191,7 +193,7 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
     data.check(chosen)
     known_prompts = settings.prompts.with_texts(chosen.prompts).with_files(prompts or [])
     session = Session(
@@ -210,9 +212,7 @@ def run(
     made = session.judge(judge, known_prompts, together)
     check_judge(chosen, made)
     if dry_run:
-        from steelyard.samples import count_lines
-
-        print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
+        print_estimate(made, data.rows(chosen), chosen, options, known_prompts, data.total)
         return
     with Store.open(settings.store_path(store)) as opened:
         if not fresh:

@@ -27,7 +27,6 @@ from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.blocks import one_line
 from steelyard.reports.model import RunFacts, self_judged_note
 from steelyard.reports.terminal import render
-from steelyard.samples import count_lines
 from steelyard.settings import Settings
 
 T = TypeVar("T")
@@ -77,7 +76,7 @@ class Session:
 
     def finish(self, run: Run, *, retrying: bool = False) -> None:
         """Drive the run, write its lines, print its report, and leave with the right code."""
-        run.tally.total = count_lines(run.data.sources, run.data.format)
+        run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
         builder = ReportBuilder(run.protocol.name, self.language)

@@ -287,6 +287,8 @@ def start(
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
     if name:
         manifest["name"] = name
+    if data.importer:
+        manifest["importer"] = data.importer
     if together:
         manifest["together"] = dict(together)
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)

@@ -74,6 +74,7 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
+IMPORTED = "imported"
 MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
 # name.
@@ -119,13 +120,22 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
 
 def restore(name: str, manifest: Mapping[str, Any]) -> None:
     """Make the protocol of a stored run known by its name, where its manifest says what it was made from."""
-    if name in _passed or not name.startswith(f"{RUBRIC}:"):
+    family = name.partition(":")[0]
+    # Of one tool every run adds the scores that earlier ones did not have.
+    if family not in (RUBRIC, IMPORTED) or (family == RUBRIC and name in _passed):
         return
     made = manifest.get("protocol")
     origin = made.get("origin") if isinstance(made, Mapping) else None
-    protocol = import_module("steelyard.protocols.rubric").restored(origin) if isinstance(origin, Mapping) else None
+    if not isinstance(origin, Mapping) or (name in _passed and _passed[name].origin == origin):
+        return
+    protocol = import_module(f"steelyard.protocols.{family}").restored(origin)
     if protocol and protocol.name == name:
         get_protocol(protocol)
+
+
+def passed(name: str) -> Protocol | None:
+    """A protocol that was passed as an object or made from a stored run."""
+    return _passed.get(name)
 
 
 @cache

@@ -18,7 +18,7 @@ from steelyard.samples.fields import coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, Rows, check_sources, count_lines, head_of, rows_of
 from steelyard.samples.ids import Ids
 from steelyard.samples.importers import PLAIN, detected, importer_named, importer_names
-from steelyard.samples.importers.base import Imported, Importer, ImportedScore, Left, paths_of
+from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left, paths_of
 from steelyard.samples.objects import as_mapping, rows_in
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "read_scored",
     "sample_from",
     "samples_from",
+    "takes_names",
 ]
 
 _NO_FIELDS: Final[Mapping[str, str]] = {}
@@ -151,6 +152,12 @@ def count_samples(files: Sequence[str], format: str | None, importer: str | None
     return count_lines(files, format)
 
 
+def takes_names(importer: str | None) -> bool:
+    """Whether its sources may be names instead of files."""
+    found = importer_named(importer) if importer else None
+    return found is not None and found.has_names
+
+
 # --- files of other tools --------------------------------------------------------------------------
 
 
@@ -160,9 +167,7 @@ def importer_of(name: str, format: str | None, encoding: str) -> Importer | None
     return detected(frozenset() if head is None else paths_at(head), name)
 
 
-def _opened(
-    tool: Importer, name: str, format: str | None, encoding: str, on_note: OnNote, surface: Surface
-) -> Rows:
+def _opened(tool: Importer, name: str, format: str | None, encoding: str, on_note: OnNote, surface: Surface) -> Rows:
     if tool.open and tool.opens(name):
         return tool.open(name)
     return rows_of(name, format, encoding, on_note, surface, whole=tool.is_whole)

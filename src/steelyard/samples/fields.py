@@ -168,7 +168,7 @@ def _dialogue(
         system = None
     return DialogueSample(
         id=_id(row),
-        # Many platforms keep it elsewhere than the conversation: the importer says so, and other criteria can be judged.
+        # Many platforms keep it elsewhere than the conversation; the importer says so, and a rubric needs none.
         system_prompt=system or row.needed("system_prompt", blank=record is not None),
         turns=turns,
         tags=_tags(row),

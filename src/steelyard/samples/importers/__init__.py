@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from steelyard.errors import ConfigError, Surface
-from steelyard.samples.importers.base import Imported, Importer, ImportedScore, Left
+from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left
 
 __all__ = ["PLAIN", "Imported", "ImportedScore", "Importer", "Left", "detected", "importer_named", "importer_names"]
 

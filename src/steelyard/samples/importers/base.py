@@ -47,7 +47,7 @@ Reader = Callable[[Rows, Kind, Left], Iterator[tuple[Place, Imported | InputErro
 
 @dataclass(frozen=True)
 class Importer:
-    """One tool. `signs` are sets of dotted paths; a record that has all paths of one set is unmistakably this tool's."""
+    """One tool. `signs` are sets of dotted paths: a record that has all of one set is unmistakably this tool's."""
 
     name: str
     title: str

@@ -10,8 +10,8 @@ from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     ids,
     mapping_at,
@@ -119,7 +119,8 @@ def _evaluations(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScor
             result = mapping_at(part, "evaluator_result")
             yield from scored(left, name, result.get("score"), reason=text_at(result, "reasoning"))
             if correction := mapping_at(result, "correction"):
-                by = plain_id(mapping_at(correction, "updated_by").get("name")) or plain_id(correction.get("updated_by"))
+                person = correction.get("updated_by")
+                by = plain_id(person.get("name") if isinstance(person, Mapping) else person)
                 told = {"by": by or "annotator", "by_person": True, "reason": text_at(correction, "explain")}
                 yield from scored(left, name, correction.get("score"), **told)
             rest += [(one, name, depth + 1) for key, one in part.items() if key != "evaluator_result"]

@@ -10,8 +10,8 @@ from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     converted,
     ids,

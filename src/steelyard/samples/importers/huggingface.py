@@ -1,4 +1,4 @@
-"""Hugging Face datasets, by name on the hub or by the path of one on disk: `NAME`, `NAME:SPLIT`, `NAME:CONFIG:SPLIT`."""
+"""Hugging Face datasets, by name on the hub or by path on disk: `NAME`, `NAME:SPLIT`, `NAME:CONFIG:SPLIT`."""
 
 from __future__ import annotations
 

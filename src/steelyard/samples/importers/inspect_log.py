@@ -19,8 +19,8 @@ from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     ids,
     list_at,
@@ -123,15 +123,11 @@ def _sample(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported
         "id": named,
         "question": question_in(row.get("input")),
         "answer": said,
-        "reference_answer": "\n".join(target) if _is_texts(target) else target or None,
+        "reference_answer": target or None,
         "references": passages_beside(row.get("metadata")),
         "model": model or None,
     }
     yield Imported({name: value for name, value in fields.items() if value is not None}, source, tuple(scores), row)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
 def _completion(row: Mapping[str, Any]) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.samples.importers.base import (
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     mappings_at,
     plain_id,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.samples.importers.base import (
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     list_at,
     mapping_at,
@@ -50,7 +50,7 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
 
 
 def _feedback(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
-    """Each feedback with who gave it; where there is only `feedback_stats`, its mean, of which nobody says who gave it."""
+    """Each feedback with who gave it; where there is only `feedback_stats`, its mean, which nobody in particular gave."""
     for one in mappings_at(row, "feedback"):
         kind = text_at(mapping_at(one, "feedback_source"), "type")
         by_person = kind == "app"

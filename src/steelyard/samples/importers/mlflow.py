@@ -7,8 +7,8 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.samples.importers.base import (
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     list_at,
     mapping_at,
@@ -105,9 +105,7 @@ def _assessment(one: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
         return
     name = one.get("assessment_name", one.get("name"))
     by = plain_id(source.get("source_id"))
-    yield from scored(
-        left, name, feedback.get("value"), by=by, by_person=by_person, reason=text_at(one, "rationale")
-    )
+    yield from scored(left, name, feedback.get("value"), by=by, by_person=by_person, reason=text_at(one, "rationale"))
 
 
 IMPORTER = Importer(

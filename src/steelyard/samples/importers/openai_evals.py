@@ -10,8 +10,8 @@ from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     ids,
     list_at,
@@ -37,11 +37,8 @@ def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported 
             continue
         place, first = group[0]
         try:
-            if "sample_id" in first:
-                found = _logged([row for _, row in group], kind, left)
-            else:
-                found = _item(first, kind, left)
-            for imported in found:
+            is_log = "sample_id" in first
+            for imported in _logged([row for _, row in group], kind, left) if is_log else _item(first, kind, left):
                 yield place, imported
         except InputError as error:
             yield place, place.error(error.problem, error.field)
@@ -99,9 +96,7 @@ def _logged(events: list[Mapping[str, Any]], kind: Kind, left: Left) -> Iterator
                 if isinstance(value, int | float):
                     scores += scored(left, name, value)
     messages = messages_in(asked)
-    yield from _sample(
-        id, source, messages, question_in(asked), answer_in(said), wanted, scores, first, kind, left
-    )
+    yield from _sample(id, source, messages, question_in(asked), answer_in(said), wanted, scores, first, kind, left)
 
 
 def _sample(

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.samples.importers.base import (
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     list_at,
     mapping_at,
@@ -75,9 +75,9 @@ def _item(item: Mapping[str, Any], experiment: str, left: Left) -> Iterator[Span
 def _scores(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
     for one in mappings_at(record, "feedback_scores"):
         by_person = one.get("source") in PEOPLE
-        by = plain_id(one.get("last_updated_by", one.get("created_by"))) if by_person else ""
-        told = {"by": by or ("annotator" if by_person else ""), "by_person": by_person, "reason": text_at(one, "reason")}
-        yield from scored(left, one.get("name"), one.get("value"), **told)
+        by = plain_id(one.get("last_updated_by", one.get("created_by"))) or "annotator" if by_person else ""
+        reason = text_at(one, "reason")
+        yield from scored(left, one.get("name"), one.get("value"), by=by, by_person=by_person, reason=reason)
 
 
 IMPORTER = Importer(

@@ -9,8 +9,8 @@ from steelyard.samples import values
 from steelyard.samples.columns import Kind
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     ids,
     list_at,

@@ -8,8 +8,8 @@ from typing import Any
 from steelyard.samples.columns import Kind
 from steelyard.samples.importers.base import (
     Imported,
-    Importer,
     ImportedScore,
+    Importer,
     Left,
     ids,
     list_at,
@@ -65,8 +65,8 @@ def _chunks(reference: object) -> list[str]:
         reference = reference.get("chunks")
     if isinstance(reference, Mapping):
         reference = list(reference.values())
-    chunks = reference if isinstance(reference, list) else []
-    found = (text_at(one, "content") or text_at(one, "content_with_weight") for one in chunks if isinstance(one, Mapping))
+    chunks = [one for one in (reference if isinstance(reference, list) else []) if isinstance(one, Mapping)]
+    found = (text_at(one, "content") or text_at(one, "content_with_weight") for one in chunks)
     return [text for text in found if text]
 
 
