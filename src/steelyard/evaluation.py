@@ -56,7 +56,7 @@ def evaluate(
 
     Samples are a path, a table (pandas, polars, pyarrow, Hugging Face), or an iterable of dicts, records, dataclasses
     or pydantic models, such as the test cases of ragas and deepeval. `fields` says which column holds what; `encoding`
-    and `format` are for files; `importer` names the tool that wrote them, where that is not recognised. Rows that cannot
+    and `format` are for files; `importer` names the tool that wrote them, if it is not recognised. Rows that cannot
     be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
 
     `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a

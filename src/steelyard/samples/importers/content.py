@@ -193,11 +193,19 @@ def system_in(messages: Sequence[ChatMessage]) -> str:
 
 
 def exchanges_in(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, str, int]]:
-    """Each question with its answer, and the place of the answer; what nobody answered is left out."""
+    """Each question with its answer, and the place where the answer ends. What one side says in several messages
+    running is one question or answer; greetings before the first question and what nobody answered are left out."""
     asked: list[str] = []
+    said: list[str] = []
+    end = 0
     for at, message in enumerate(messages):
         if message["role"] == "user":
+            if said:
+                yield "\n\n".join(asked), "\n\n".join(said), end
+                asked, said = [], []
             asked.append(message["content"])
         elif message["role"] == "assistant" and asked and message["content"]:
-            yield "\n\n".join(asked), message["content"], at
-            asked = []
+            said.append(message["content"])
+            end = at
+    if said:
+        yield "\n\n".join(asked), "\n\n".join(said), end

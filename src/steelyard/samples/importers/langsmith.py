@@ -50,7 +50,7 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
 
 
 def _feedback(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
-    """Each feedback with who gave it; where there is only `feedback_stats`, its mean, which nobody in particular gave."""
+    """Each feedback with who gave it; where there is only `feedback_stats`, its mean, of an unknown giver."""
     for one in mappings_at(row, "feedback"):
         kind = text_at(mapping_at(one, "feedback_source"), "type")
         by_person = kind == "app"
