@@ -10,13 +10,13 @@ from typing import Any
 from steelyard.engine.manifest import now
 from steelyard.engine.runs import new_run_id
 from steelyard.errors import ConfigError
-from steelyard.labels import HumanLabel, digest
 from steelyard.protocols import Protocol, get_protocol, known_aspects
 from steelyard.protocols.imported import imported_protocol, scale_of
 from steelyard.protocols.vocabulary import Aspect
 from steelyard.records import Sample, Verdict
 from steelyard.samples import ImportedScore, ScoredSample
 from steelyard.store import RunRow, Store
+from steelyard.store.labels import HumanLabel, digest
 
 PEOPLE = "people"
 
