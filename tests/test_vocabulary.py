@@ -57,13 +57,14 @@ HOMONYMS = {
     "partial": ("cli/", "engine/progress.py", "engine/runs.py", "reports/build.py", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
-    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
+    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py", "cli/importing.py"),  # a shape of samples
     "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py",),
     "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
     "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
     "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
+    "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
     "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer

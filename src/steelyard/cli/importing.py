@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -63,17 +64,16 @@ def import_(
 
     Example:  steelyard import messages.jsonl.gz --from dify --label accuracy=feedback
     """
-    from steelyard.engine.imports import check_labels, keep_scores
+    from steelyard.engine.imports import ImportedScores, aspects_to_label
     from steelyard.engine.manifest import data_file
     from steelyard.samples import read_scored
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    labels = check_labels(pairs(label, "--label"))
+    labels = aspects_to_label(pairs(label, "--label"))
     check_files(files, importer)
     check_out(out, files)
-    good, bad = [], []
-    for row in read_scored(
+    found = read_scored(
         files,
         kind.value,
         fields=pairs(map, "--map"),
@@ -83,29 +83,32 @@ def import_(
         on_note=note,
         surface=Surface.flags,
         needs_question=False,
-    ):
-        if isinstance(row, InputError):
-            bad.append(row)
-        else:
-            good.append(row)
-    if not good:
-        raise NoReadableRow(bad, file=", ".join(files))
+    )
+    good = scored = 0
+    bad: list[InputError] = []
+    with ExitStack() as stack:
+        opened = stack.enter_context(Store.open(Settings.load(config).store_path(store)))
+        lines = stack.enter_context(out.open("w", encoding="utf-8")) if out else None
+        kept = ImportedScores(opened, [data_file(file) for file in files], labels)
+        for row in found:
+            if isinstance(row, InputError):
+                bad.append(row)
+                continue
+            good, scored = good + 1, scored + bool(row.scores)
+            kept.add(row)
+            if lines:
+                lines.write(f"{row.sample.model_dump_json(exclude_defaults=True)}\n")
+        if not good:
+            raise NoReadableRow(bad, file=", ".join(files))
+        for run in kept.finish():
+            names = ", ".join(run.manifest["protocol"]["origin"]["scales"])
+            print(f"run {run.id} · {run.judge} · {run.manifest['rows']:,} samples · {names}")
     for problem in bad[:MOST_SHOWN]:
         print(f"steelyard: {problem}", file=sys.stderr)
-    tool = next((one.sample.source["tool"] for one in good if one.sample.source), importer or "file")
-    if out:
-        with out.open("w", encoding="utf-8") as file:
-            file.writelines(f"{one.sample.model_dump_json(exclude_defaults=True)}\n" for one in good)
-    with Store.open(Settings.load(config).store_path(store)) as opened:
-        kept = keep_scores(opened, tool, good, [data_file(file) for file in files], labels)
-    for run in kept.runs:
-        names = ", ".join(run.manifest["protocol"]["origin"]["scales"])
-        print(f"run {run.id} · {run.judge} · {run.manifest['rows']} samples · {names}")
     if labels:
-        print(f"{kept.labels} labels kept, policy {tool}")
+        print(f"{kept.labels:,} labels kept")
     for reason, n in kept.not_labels.most_common():
         note(f"not kept as labels: {n:,} × {reason}")
-    had = sum(bool(one.scores) for one in good)
-    print(f"{len(good)} samples, {had} of them with scores; {len(bad)} bad rows", file=sys.stderr)
+    print(f"{good:,} samples, {scored:,} of them with scores; {len(bad):,} bad rows", file=sys.stderr)
     if bad:
         raise typer.Exit(GAPS)

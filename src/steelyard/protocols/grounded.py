@@ -270,6 +270,21 @@ CHECK = Kind(
         "no_fallacy": Words("Has no logical fallacy", "没有逻辑谬误", "沒有邏輯謬誤"),
     },
 )
+# Not asked of people here, who label the checks. What users of an assistant say of a whole answer can be held against it.
+ACCURACY = Aspect(
+    "accuracy",
+    (
+        Label("1", "good", Words("accurate", "准确", "準確")),
+        Label("0", "bad", Words("not accurate", "不准确", "不準確")),
+    ),
+    words=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
+    one=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
+    ask=Words(
+        "Is the answer right and to the point as a whole?", "整体来看，这个回答准确吗？", "整體來看，這個回答準確嗎？"
+    ),
+    asked=False,
+    confidence=None,
+)
 PROTOCOL = Protocol(
     name="grounded",
     title=Words("Grounded in the background", "相关性与真实性", "相關性與真實性"),
@@ -277,6 +292,7 @@ PROTOCOL = Protocol(
     rounds=grounded,
     options=GroundedOptions,
     kinds=(CHECK,),
+    whole=(ACCURACY,),
     metrics=(
         Metric(
             "relevance",

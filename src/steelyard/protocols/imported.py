@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from steelyard.errors import ConfigError
@@ -21,12 +21,10 @@ class ImportedOptions(Options):
     """None: nothing is asked."""
 
 
-def scale_of(values: Iterable[float]) -> Scale:
-    """The narrowest scale that holds all of these; what a tool means by its numbers it does not say."""
-    found = set(values)
-    if found <= {0.0, 1.0}:
-        return "binary"
-    return "ratio" if all(0 <= value <= 1 for value in found) else "number"
+def wider(scale: Scale | None, value: float) -> Scale:
+    """The narrowest scale that holds what the first one does and this value: a tool does not say what it means."""
+    held: Scale = "binary" if value in (0, 1) else "ratio" if 0 < value < 1 else "number"
+    return max(scale or "binary", held, key=SCALES.index)
 
 
 def imported_protocol(tool: str, scales: Mapping[str, Scale]) -> Protocol:

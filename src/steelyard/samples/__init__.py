@@ -197,7 +197,7 @@ def _imported(tool: Importer, rows: Rows, name: str, kind: Kind, on_note: OnNote
 
 
 def _read_as(name: str, tool: Importer, surface: Surface) -> str:
-    other = f"--from {PLAIN}" if surface is Surface.flags else f"importer={PLAIN!r}"
+    other = surface.importing(PLAIN).rstrip(",")
     return f"{name}: read as a file of {tool.title}; to read its columns by their names: {other}"
 
 

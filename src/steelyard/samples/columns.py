@@ -118,6 +118,8 @@ class SourceRow:
         self._row, self._fields, self._inside, self._surface = row, fields, inside, surface
         # What the user maps, and is told of, is the record as the tool wrote it.
         self._record = row if record is None else record
+        source = row.get("source") if record is not None else None
+        self._tool = source.get("tool") if isinstance(source, Mapping) else None
         self._columns: dict[str, list[tuple[int, str]]] = {}
         for key in row:
             # Longer ones are nobody's column, and the cache of spellings would keep them.
@@ -165,6 +167,9 @@ class SourceRow:
     def missing(self, *names: str) -> InputError:
         """The error to raise for fields that must be there and are not."""
         mapping = self._surface.mapping({self._mapped(name): "COLUMN" for name in names})
+        if self._tool:
+            # A mapping alone would turn off the recognition of the file.
+            mapping = f"{self._surface.importing(self._tool)} {mapping}"
         right = "the right one" if len(names) == 1 else "the right ones"
         problem = f"not in this row; {self._has()} (name {right}: {mapping})"
         return InputError(problem, field=", ".join(map(self.path, names)))

@@ -26,15 +26,12 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
         return
     if not values.is_blank(row.get("system")):
         left["system prompt (single answers have none)"] += 1
-    fields = {
-        "id": id or None,
-        "question": asked,
-        "answer": response,
-        "reference_answer": row.get("answer", row.get("reference_response")),
-        "model": row.get("endpoint_id"),
-    }
-    more = {name: value for name, value in row.items() if name in ("references", "context", "contexts", "tags")}
-    yield Imported(more | {name: value for name, value in fields.items() if value is not None}, source, (), row)
+    # Further columns are the user's own, and are read by their names.
+    rest = {name: value for name, value in row.items() if name not in ("answer", "response", "prompt", "query")}
+    fields = {**rest, "question": asked, "answer": response}
+    if "answer" in row:
+        fields["reference_answer"] = row["answer"]
+    yield Imported(fields, source, (), row)
 
 
 IMPORTER = Importer(

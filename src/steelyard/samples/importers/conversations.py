@@ -56,24 +56,27 @@ class Conversation:
         if kind == "dialogue":
             yield self._dialogue(left)
             return
-        if self.scores:
+        if self.scores and len(self._turns) > 1:
             left[SCORES_OF_ALL] += len(self.scores)
         for number, turn in enumerate(self._turns, 1):
+            # Without an id of its own, a conversation gets one from its content, as every row does.
             fields: dict[str, object] = {
                 **self.more,
-                "id": turn.id or f"{self.id}#{number}",
+                "id": turn.id or (f"{self.id}#{number}" if self.id else ""),
                 "question": turn.question,
                 "answer": turn.answer,
                 "references": list(turn.references),
             }
-            yield Imported(fields, self.source | turn.source, tuple(turn.scores), self.record)
+            scores = (*turn.scores, *(self.scores if len(self._turns) == 1 else ()))
+            yield Imported(fields, self.source | turn.source, scores, self.record)
 
     def _dialogue(self, left: Left) -> Imported:
         if not self.system:
             left[NO_SYSTEM_PROMPT] += 1
-        single = sum(score.item is None for turn in self._turns for score in turn.scores)
-        if single:
-            left[SCORES_OF_ONE] += single
+        # A dialogue of one turn is its answer.
+        taken = [score for turn in self._turns for score in turn.scores if score.item or len(self._turns) == 1]
+        if others := sum(len(turn.scores) for turn in self._turns) - len(taken):
+            left[SCORES_OF_ONE] += others
         passages = sum(bool(turn.references) for turn in self._turns)
         if passages:
             left["passages of a turn (dialogues have none)"] += passages
@@ -81,8 +84,7 @@ class Conversation:
             {"prompt": turn.question, "answer": turn.answer, "criteria": list(turn.criteria)} for turn in self._turns
         ]
         fields: dict[str, object] = {**self.more, "id": self.id, "system_prompt": self.system, "turns": turns}
-        of_items = (score for turn in self._turns for score in turn.scores if score.item is not None)
-        return Imported(fields, self.source, (*self.scores, *of_items), self.record)
+        return Imported(fields, self.source, (*self.scores, *taken), self.record)
 
 
 class _Exchange:

@@ -152,13 +152,17 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
                 left,
                 one.get("key", one.get("name")),
                 one.get("value"),
-                by_person="manual" in str(one.get("type", "")).casefold(),
-                by=plain_id(mapping_at(one, "base_info", "created_by").get("name")),
+                by_person=_is_manual(one),
+                by=plain_id(mapping_at(one, "base_info", "created_by").get("name")) or "annotator" * _is_manual(one),
                 reason=text_at(one, "reasoning"),
             )
         ),
         record=row,
     )
+
+
+def _is_manual(annotation: Mapping[str, Any]) -> bool:
+    return "manual" in str(annotation.get("type", "")).casefold()
 
 
 IMPORTER = Importer(

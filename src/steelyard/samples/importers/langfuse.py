@@ -102,10 +102,10 @@ IMPORTER = Importer(
     traces("langfuse", _spans),
     signs=(
         signs("id trace_id parent_observation_id type start_time input output"),
-        signs("id traceId parentObservationId type startTime input output"),
+        signs("id traceId type startTime input output level"),
         signs("id timestamp sessionId input output release"),
         signs("id timestamp session_id input output release"),
-        signs("id trace_id observation_id name value data_type source"),
-        signs("id traceId observationId name value dataType source"),
+        signs("id trace_id name value data_type source"),
+        signs("id traceId name value dataType source"),
     ),
 )

@@ -75,9 +75,13 @@ def _item(item: Mapping[str, Any], experiment: str, left: Left) -> Iterator[Span
 def _scores(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
     for one in mappings_at(record, "feedback_scores"):
         by_person = one.get("source") in PEOPLE
-        by = plain_id(one.get("last_updated_by", one.get("created_by"))) or "annotator" if by_person else ""
+        by = _author(one) if by_person else ""
         reason = text_at(one, "reason")
         yield from scored(left, one.get("name"), one.get("value"), by=by, by_person=by_person, reason=reason)
+
+
+def _author(one: Mapping[str, Any]) -> str:
+    return plain_id(one.get("last_updated_by")) or plain_id(one.get("created_by")) or "annotator"
 
 
 IMPORTER = Importer(

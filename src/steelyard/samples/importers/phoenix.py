@@ -95,8 +95,8 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
 
 def _span(row: Mapping[str, Any], left: Left) -> Span:
     context = mapping_at(row, "context")
-    trace = plain_id(context.get("trace_id", row.get("context.trace_id")))
-    span = plain_id(context.get("span_id", row.get("context.span_id")))
+    trace = _hex(context.get("trace_id", row.get("context.trace_id")))
+    span = _hex(context.get("span_id", row.get("context.span_id")))
     if not trace or not span:
         raise InputError("a span needs context.trace_id and context.span_id", field="context")
     kind = text_at(row, "span_kind") or str(_attribute(row, "openinference.span.kind") or "")
@@ -104,18 +104,28 @@ def _span(row: Mapping[str, Any], left: Left) -> Span:
     return Span(
         trace,
         span,
-        plain_id(row.get("parent_id")),
+        _hex(row.get("parent_id")),
         kind.casefold(),
         _attribute(row, "input.value"),
         _attribute(row, "output.value"),
         plain_id(_attribute(row, "session.id")),
         str(row.get("start_time") or ""),
-        error=text_at(row, "status_message") or "error" if row.get("status_code") == "ERROR" else "",
+        error=text_at(row, "status_message") or "error" if _status(row) == "ERROR" else "",
         tags=[tag for tag in _list(_attribute(row, "tag.tags")) if isinstance(tag, str)],
         model=model if isinstance(model, str) else "",
         documents=_documents(row),
         record=row,
     )
+
+
+def _hex(id: object) -> str:
+    """The OpenTelemetry SDK prints ids with 0x; everybody else writes them without."""
+    return plain_id(id).removeprefix("0x")
+
+
+def _status(row: Mapping[str, Any]) -> object:
+    # As Phoenix has it, or as the OpenTelemetry SDK prints a span.
+    return row.get("status_code", mapping_at(row, "status").get("status_code"))
 
 
 def _attribute(row: Mapping[str, Any], name: str) -> object:

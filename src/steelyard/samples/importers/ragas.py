@@ -46,7 +46,7 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
         left["tool message"] += len(messages) - len(spoken)
         talk.add_messages(spoken, left)
         talk.scores = scores
-        yield from (_without_id(one) for one in talk.imported(kind, left)) if not id else talk.imported(kind, left)
+        yield from talk.imported(kind, left)
         return
     if kind == "dialogue":
         talk = Conversation(id, ids("ragas", sample_id=id), row)
@@ -62,11 +62,6 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     if "response" not in fields and "answer" not in fields and (drafts := list_at(row, "multi_responses")):
         fields["response"] = drafts[0]
     yield Imported(fields, ids("ragas", sample_id=id), tuple(scores), row)
-
-
-def _without_id(one: Imported) -> Imported:
-    """A row without an id gets one from its content, as everywhere."""
-    return one._replace(fields={name: value for name, value in one.fields.items() if name != "id"})
 
 
 def _metric(left: Left, name: str, value: object) -> Iterator[ImportedScore]:
