@@ -270,7 +270,7 @@ CHECK = Kind(
         "no_fallacy": Words("Has no logical fallacy", "没有逻辑谬误", "沒有邏輯謬誤"),
     },
 )
-# Not asked of people here, who label the checks. What users of an assistant say of a whole answer can be held against it.
+# People are asked about the checks; what users of an assistant said of a whole answer is compared with this.
 ACCURACY = Aspect(
     "accuracy",
     (
@@ -279,9 +279,7 @@ ACCURACY = Aspect(
     ),
     words=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
     one=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
-    ask=Words(
-        "Is the answer right and to the point as a whole?", "整体来看，这个回答准确吗？", "整體來看，這個回答準確嗎？"
-    ),
+    ask=Words("Is the answer accurate as a whole?", "整体来看，这个回答准确吗？", "整體來看，這個回答準確嗎？"),
     asked=False,
     confidence=None,
 )

@@ -21,7 +21,7 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     id = plain_id(row.get("id"))
     if kind == "dialogue":
         talk = Conversation(id, source, row, system=text_at(row, "system"))
-        talk.add(values.text(asked, "prompt"), values.text(response, "response"))
+        talk.add(asked, response)
         yield from talk.imported(kind, left)
         return
     if not values.is_blank(row.get("system")):

@@ -28,8 +28,8 @@ class Conversation:
 
     def add(
         self,
-        question: str,
-        answer: str,
+        question: object,
+        answer: object,
         *,
         references: Sequence[str] = (),
         source: Mapping[str, str] | None = None,
@@ -37,6 +37,7 @@ class Conversation:
         criteria: Sequence[str] = (),
         id: str = "",
     ) -> None:
+        """One exchange; what is no text is said when the sample is made."""
         self._turns.append(_Exchange(question, answer, references, source or {}, scores, criteria, id))
 
     def add_messages(self, messages: Sequence[ChatMessage], left: Left) -> None:
@@ -90,8 +91,8 @@ class Conversation:
 class _Exchange:
     def __init__(
         self,
-        question: str,
-        answer: str,
+        question: object,
+        answer: object,
         references: Sequence[str],
         source: Mapping[str, str],
         scores: Sequence[ImportedScore],

@@ -49,7 +49,7 @@ def _case(case: Mapping[str, Any], number: int, run: str, kind: Kind, left: Left
     scores = list(_metrics(case, left))
     if kind == "dialogue":
         talk = Conversation(id, source, case)
-        talk.add(text_at(case, "input"), text_at(case, "actualOutput"))
+        talk.add(case.get("input"), case.get("actualOutput"))
         talk.scores = scores
         yield from talk.imported(kind, left)
         return

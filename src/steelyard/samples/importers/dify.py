@@ -47,8 +47,13 @@ def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported 
                 if isinstance(message, InputError):
                     yield at, message
                     continue
-                question, answer = (str(message.fields.get(name) or "") for name in ("question", "answer"))
-                talk.add(question, answer, references=_passages(row), source=message.source, scores=message.scores)
+                talk.add(
+                    row.get("query"),
+                    row.get("answer"),
+                    references=_passages(row),
+                    source=message.source,
+                    scores=message.scores,
+                )
         for imported in talk.imported(kind, left):
             yield group[0][0], imported
 

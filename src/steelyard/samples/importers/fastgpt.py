@@ -51,7 +51,7 @@ def _result(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported
         yield Imported(fields, ids("fastgpt", item_id=item), tuple(scores), row)
         return
     talk = Conversation(item, ids("fastgpt", item_id=item), row)
-    talk.add(text_at(row, "question"), text_at(row, "response"))
+    talk.add(row.get("question"), row.get("response"))
     talk.scores = scores
     yield from talk.imported(kind, left)
 

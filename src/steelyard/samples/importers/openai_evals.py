@@ -113,8 +113,10 @@ def _sample(
 ) -> Iterator[Imported]:
     if kind == "dialogue":
         talk = Conversation(id, source, record)
-        before = messages or [{"role": "user", "content": asked or ""}]
-        talk.add_messages([*before, {"role": "assistant", "content": said or ""}], left)
+        if messages and said:
+            talk.add_messages([*messages, {"role": "assistant", "content": said}], left)
+        else:
+            talk.add(asked, said)
         talk.scores = scores
         yield from talk.imported(kind, left)
         return

@@ -59,7 +59,7 @@ def _run(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     asked, said = question_in(row.get("input")), answer_in(row.get("output"))
     if kind == "dialogue":
         talk = Conversation(id, source, row)
-        talk.add(asked or "", said or "")
+        talk.add(asked, said)
         talk.scores = scores
         yield from talk.imported(kind, left)
         return

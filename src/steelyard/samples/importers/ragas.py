@@ -18,7 +18,6 @@ from steelyard.samples.importers.base import (
     plain_id,
     scored,
     signs,
-    text_at,
 )
 from steelyard.samples.importers.content import decoded, messages_in
 from steelyard.samples.importers.conversations import Conversation
@@ -50,7 +49,7 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
         return
     if kind == "dialogue":
         talk = Conversation(id, ids("ragas", sample_id=id), row)
-        talk.add(text_at(row, "user_input"), text_at(row, "response"))
+        talk.add(row.get("user_input"), row.get("response"))
         talk.scores = scores
         yield from talk.imported(kind, left)
         return
