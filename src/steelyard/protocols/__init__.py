@@ -105,6 +105,8 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
     family, _, named = name.partition(":")
     if family == RUBRIC:
         return _passed.get(name) or get_protocol(import_module("steelyard.protocols.rubric").find(named, paths=paths))
+    if family == IMPORTED and name in _passed:
+        return _passed[name]
     if name in BUILT_IN:
         # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
         found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
