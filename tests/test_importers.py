@@ -9,13 +9,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import datasets
 import pytest
-import zipfile_zstd  # noqa: F401  (teaches zipfile to write what Inspect writes)
 
 import steelyard
 from steelyard.errors import ConfigError, InputError, MissingExtra, Surface
@@ -448,6 +448,10 @@ def test_hugging_face_on_disk(tmp_path: Path, split: str | None) -> None:
 
 
 # --- hostile files ---------------------------------------------------------------------------------
+
+
+if sys.version_info < (3, 14):
+    import zipfile_zstd  # noqa: F401  (teaches zipfile to write what Inspect writes)
 
 
 def archive(path: Path, members: dict[str, bytes], packing: int = zipfile.ZIP_DEFLATED) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from steelyard.errors import InputError
@@ -76,6 +77,18 @@ def one_by_one(convert: Callable[[Mapping[str, Any], Kind, Left], Iterable[Impor
     def read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
         for place, row in rows:
             yield from converted(place, row, lambda record: convert(record, kind, left))
+
+    return read
+
+
+def by_first_row(choose: Callable[[Mapping[str, Any]], Reader]) -> Reader:
+    """A reader for a tool with several kinds of files: the first row says which of them this is."""
+
+    def read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
+        first = next(rows, None)
+        if first is not None:
+            reader = choose(first[1] if isinstance(first[1], Mapping) else {})
+            yield from reader(chain([first], rows), kind, left)
 
     return read
 

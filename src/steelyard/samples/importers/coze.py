@@ -7,12 +7,12 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.samples.columns import Kind
-from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
     Left,
+    by_first_row,
     ids,
     mapping_at,
     mappings_at,
@@ -32,21 +32,6 @@ WANTED = ("reference_output", "expected_output", "reference", "reference_answer"
 FOUND = ("context", "contexts", "references", "retrieval_context", "documents", "背景")
 SYSTEM = ("system", "system_prompt")
 _DEEPEST = 12
-
-
-def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
-    """Items or spans: the first row says which of the two a file holds."""
-    first = next(rows, None)
-    if first is None:
-        return
-    spans = isinstance(first[1], Mapping) and "span_id" in first[1]
-    reader = traces("coze", _spans) if spans else one_by_one(_item)
-    yield from reader(_after(first, rows), kind, left)
-
-
-def _after(first: tuple[Place, object], rest: Rows) -> Rows:
-    yield first
-    yield from rest
 
 
 def _item(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
@@ -168,7 +153,7 @@ def _is_manual(annotation: Mapping[str, Any]) -> bool:
 IMPORTER = Importer(
     "coze",
     "扣子罗盘 Coze Loop",
-    _read,
+    by_first_row(lambda first: traces("coze", _spans) if "span_id" in first else one_by_one(_item)),
     signs=(
         signs("turns.field_data_list.content"),
         signs("trace_id span_id parent_id span_name span_type started_at"),

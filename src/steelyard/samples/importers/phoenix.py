@@ -8,12 +8,12 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.samples.columns import Kind
-from steelyard.samples.files import Place, Rows
 from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
     Left,
+    by_first_row,
     ids,
     mapping_at,
     mappings_at,
@@ -28,21 +28,6 @@ from steelyard.samples.importers.conversations import Conversation
 from steelyard.samples.importers.traces import Span, traces
 
 MOST_DOCUMENTS = 1_000
-
-
-def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
-    """Spans or the runs of an experiment: the first row says which of the two a file holds."""
-    first = next(rows, None)
-    if first is None:
-        return
-    runs = isinstance(first[1], Mapping) and "example_id" in first[1]
-    reader = one_by_one(_run) if runs else traces("phoenix", _spans)
-    yield from reader(_after(first, rows), kind, left)
-
-
-def _after(first: tuple[Place, object], rest: Rows) -> Rows:
-    yield first
-    yield from rest
 
 
 # --- experiments -----------------------------------------------------------------------------------
@@ -176,7 +161,7 @@ def _otlp(span: Mapping[str, Any]) -> dict[str, Any]:
 IMPORTER = Importer(
     "phoenix",
     "Phoenix / OpenInference",
-    _read,
+    by_first_row(lambda first: one_by_one(_run) if "example_id" in first else traces("phoenix", _spans)),
     signs=(
         signs("context.trace_id context.span_id attributes parent_id"),
         signs("context.trace_id context.span_id attributes.openinference.span.kind"),
