@@ -65,6 +65,8 @@ HOMONYMS = {
     "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
+    "passage": ("samples/",),  # a name that documents have in files
+    "retrieval": ("samples/importers/",),  # a kind of span
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
     # A place in a sample; what one is called in the wording.
