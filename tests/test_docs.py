@@ -44,6 +44,7 @@ NOT_RUN = {
     "README.zh.md": 4,
     "docs/cli.md": 5,
     "docs/data-formats.md": 1,
+    "docs/importers.md": 1,
     "docs/judges.md": 1,
     "docs/models.md": 1,
     "docs/pairwise.md": 1,

@@ -22,6 +22,7 @@ from steelyard.cli import (
     compare,
     experiment,
     gate,
+    importing,
     judges,
     labelling,
     models,
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 run.register(app)
 read.register(app)
+importing.register(app)
 results.register(app)
 audit.register(app)
 calibrate.register(app)

@@ -290,6 +290,8 @@ def start(
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
     if name:
         manifest["name"] = name
+    if data.importer:
+        manifest["importer"] = data.importer
     if together:
         manifest["together"] = dict(together)
     if group:

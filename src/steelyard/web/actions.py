@@ -23,7 +23,7 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Record
-from steelyard.samples import count_lines
+from steelyard.samples import takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
 from steelyard.web.jobs import RunProgress
@@ -42,6 +42,9 @@ class RunRequest(Record):
     fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
     template: str | None = Field(default=None, description="the text of a judge prompt of your own")
     fence: bool = Field(default=False, description="whether texts in it stand between tags with a code")
+    importer: str | None = Field(
+        default=None, description="the tool that wrote the file or the samples; null: told from their shape"
+    )
 
 
 class Spending(Record):
@@ -68,6 +71,13 @@ def judge_name(config: Settings, name: str | None) -> str:
     if name and name not in known:
         raise ConfigError(f"there is no judge {name!r} here; there are {', '.join(known)}")
     return name or known[0]
+
+
+def imports(name: str | None) -> str | None:
+    """The importer to take; one whose sources are names would read from elsewhere than the upload."""
+    if name and takes_names(name):
+        raise ConfigError(f"{name} reads datasets by name, which is not offered over HTTP; send the rows")
+    return name or None
 
 
 def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
@@ -119,7 +129,7 @@ def start(
     def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
-        data = Input([str(path)], how.fields, encoding, format)
+        data = Input([str(path)], how.fields, encoding, format, importer=imports(how.importer))
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
@@ -165,7 +175,7 @@ def _judge_of(config: Settings, row: RunRow) -> str:
 
 
 def _counted(run: runs.Run) -> runs.Run:
-    run.tally.total = count_lines(run.data.sources, run.data.format)
+    run.tally.total = run.data.total
     return run
 
 

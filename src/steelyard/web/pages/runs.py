@@ -23,6 +23,7 @@ from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
+from steelyard.samples import PLAIN, importer_names, takes_names
 from steelyard.store import RunRow, Store
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
@@ -117,6 +118,7 @@ def runs(request: Request) -> Response:
         "runs.html",
         model,
         states=STATES,
+        importers=[name for name in (*importer_names(), PLAIN) if not takes_names(name)],
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
         metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
@@ -202,7 +204,7 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
-    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge") if form.get(name)}
+    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge", "importer") if form.get(name)}
     how = actions.RunRequest.model_validate(given)
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
