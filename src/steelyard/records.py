@@ -21,6 +21,10 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _is_empty(value: Mapping[str, object] | str) -> bool:
+    return not value
+
+
 # --- samples ---------------------------------------------------------------------------------------
 
 
@@ -37,6 +41,11 @@ class RagSample(Record):
     place: str | None = None
     tags: tuple[str, ...] = ()
     model: str | None = Field(default=None, description="what produced the answer, where known")
+    source: Mapping[str, str] = Field(
+        default_factory=dict,
+        exclude_if=_is_empty,
+        description="the tool it comes from and its ids there: tool, trace_id, span_id, response_id",
+    )
 
 
 class Turn(Record):
@@ -55,6 +64,7 @@ class DialogueSample(Record):
     turns: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     model: str | None = None
+    source: Mapping[str, str] = Field(default_factory=dict, exclude_if=_is_empty)
 
 
 Sample = RagSample | DialogueSample
@@ -254,10 +264,6 @@ class Usage(Record):
 
 def is_none(value: object) -> bool:
     return value is None
-
-
-def _is_empty(value: Mapping[str, object] | str) -> bool:
-    return not value
 
 
 class SecondOpinion(Record):

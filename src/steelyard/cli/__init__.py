@@ -19,6 +19,7 @@ from steelyard.cli import (
     batch,
     calibrate,
     compare,
+    export,
     gate,
     judges,
     labelling,
@@ -54,6 +55,7 @@ calibrate.register(app)
 compare.register(app)
 gate.register(app)
 labelling.register(app)
+export.register(app)
 view.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")

@@ -33,7 +33,7 @@ def sample_from(
 def derived_id(sample: Sample) -> str:
     """Twelve hex digits of the content: the same row has the same id in every file and on every machine."""
     # Defaults are left out so that a field added later does not change the ids of old rows.
-    content = sample.model_dump(mode="json", exclude={"id"}, exclude_defaults=True)
+    content = sample.model_dump(mode="json", exclude={"id", "source"}, exclude_defaults=True)
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -95,6 +95,7 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
         place=row.text("place"),
         tags=_tags(row),
         model=row.text("model"),
+        source=_source(row),
     )
 
 
@@ -128,6 +129,14 @@ def _tags(row: SourceRow) -> tuple[str, ...]:
     return () if value is None else values.tags(value, "tags")
 
 
+def _source(row: SourceRow) -> dict[str, str]:
+    """The ids that a sample has in another tool. A `source` of another shape is somebody's own column."""
+    value = row.value("source")
+    found = value.items() if isinstance(value, Mapping) else ()
+    ids = ((name, id) for name, id in found if isinstance(id, str | int) and not isinstance(id, bool))
+    return {values.text(name, "source"): values.scalar(id, f"source.{name}") for name, id in ids}
+
+
 def _id(row: SourceRow) -> str:
     value = row.value("id")
     return "" if value is None else values.scalar(value, "id")
@@ -157,6 +166,7 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Su
         turns=turns,
         tags=_tags(row),
         model=row.text("model"),
+        source=_source(row),
     )
 
 

@@ -1,0 +1,1 @@
+"""Steelyard in other tools: one module each, imported only when used."""
