@@ -23,6 +23,7 @@ from steelyard.cli import (
     gate,
     judges,
     labelling,
+    mcp,
     models,
     prompts,
     read,
@@ -57,6 +58,7 @@ gate.register(app)
 labelling.register(app)
 export.register(app)
 view.register(app)
+mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")

@@ -59,6 +59,7 @@ class Evaluation:
         told = {
             "steelyard.evaluation_id": self.id,
             "steelyard.sample": self.sample,
+            "steelyard.label": self.label,
             "steelyard.run": self.run,
             "steelyard.judge": self.judge,
             "steelyard.judge.fingerprint": self.fingerprint,

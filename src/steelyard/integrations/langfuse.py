@@ -56,7 +56,7 @@ def score(evaluation: Evaluation) -> CreateScoreRequest:
         value=value,
         data_type="NUMERIC",
         comment=evaluation.explanation or evaluation.label or None,
-        metadata=evaluation.details | ({"steelyard.label": evaluation.label} if evaluation.label else {}),
+        metadata=evaluation.details,
         timestamp=evaluation.time,
     )
 

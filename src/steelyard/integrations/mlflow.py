@@ -55,7 +55,7 @@ def feedback(evaluation: Evaluation) -> Feedback:
         error=error,
         source=AssessmentSource(source_type=AssessmentSourceType.LLM_JUDGE, source_id=evaluation.judge),
         rationale=evaluation.explanation or evaluation.label or None,
-        metadata=evaluation.details | ({"steelyard.label": evaluation.label} if evaluation.label else {}),
+        metadata=evaluation.details,
         span_id=evaluation.ids.span_id or None,
     )
 
