@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langsmith import Client, evaluate
 from langsmith.schemas import Example, Run
+from urllib3 import Retry
 
 from steelyard import ConfigError
 from steelyard.integrations.langchain import LangChainEvaluator
@@ -42,7 +43,7 @@ def test_a_chain_is_evaluated(scorer: AnswerScorer, right: dict[str, Any], wrong
         chain.invoke,
         data=[example(row) for row in (right, wrong)],
         evaluators=[LangChainEvaluator(scorer)],
-        client=Client(api_key="none", api_url="http://127.0.0.1:1", auto_batch_tracing=False, info={}),
+        client=Client(api_key="none", api_url="http://127.0.0.1:1", auto_batch_tracing=False, retry_config=Retry(0)),
         upload_results=False,
         blocking=True,
     )

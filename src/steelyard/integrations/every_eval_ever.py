@@ -111,8 +111,8 @@ class ModelRecord:
 
     def _result(self, name: str, found: Estimate) -> dict[str, Any]:
         interval = found.interval and {
-            "lower": found.interval.low,
-            "upper": found.interval.high,
+            "lower": found.interval[0],
+            "upper": found.interval[1],
             "confidence_level": CONFIDENCE,
         }
         return {

@@ -19,6 +19,7 @@ except ImportError:
 
 CLOUD = "https://cloud.langfuse.com"
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+SECONDS = 60
 UNPROCESSABLE = (400, 404, 413, 422)
 
 
@@ -27,7 +28,14 @@ def send(run: JudgedRun, request: Request) -> Delivery:
     environment = request.environment
     public, secret = _keys(environment)
     address = request.where or environment.get("LANGFUSE_BASE_URL") or environment.get("LANGFUSE_HOST") or CLOUD
-    client = LangfuseAPI(base_url=address, username=public, password=secret, x_langfuse_public_key=public)
+    connection = httpx.Client(timeout=SECONDS, follow_redirects=True)
+    client = LangfuseAPI(
+        base_url=address,
+        username=public,
+        password=secret,
+        x_langfuse_public_key=public,
+        httpx_client=connection,
+    )
 
     def post(batch: Sequence[Evaluation]) -> None:
         try:
@@ -41,24 +49,24 @@ def send(run: JudgedRun, request: Request) -> Delivery:
             # Those that were accepted replace themselves when the halves are sent again.
             raise Refused("; ".join(error.message for error in answer.errors)[:200] or "no reason given")
 
-    return deliver(run.evaluations(), post, has_ids=lambda one: bool(one.ids.trace_id), needs_score=True)
+    with connection:
+        return deliver(run.evaluations(), post, has_ids=lambda one: bool(one.ids.trace_id), needs_score=True)
 
 
 def score(evaluation: Evaluation) -> CreateScoreRequest:
     """One with the same id and time replaces an earlier one."""
-    value = evaluation.value
-    assert value is not None
-    return CreateScoreRequest(
-        id=evaluation.id,
-        trace_id=evaluation.ids.trace_id,
-        observation_id=evaluation.ids.span_id or None,
-        name=evaluation.name,
-        value=value,
-        data_type="NUMERIC",
-        comment=evaluation.explanation or evaluation.label or None,
-        metadata=evaluation.details,
-        timestamp=evaluation.time,
-    )
+    told = {
+        "id": evaluation.id,
+        "trace_id": evaluation.ids.trace_id,
+        "observation_id": evaluation.ids.span_id or None,
+        "name": evaluation.name,
+        "value": evaluation.value,
+        "data_type": "NUMERIC",
+        "comment": evaluation.explanation or evaluation.label or None,
+        "metadata": evaluation.details,
+        "timestamp": evaluation.time,
+    }
+    return CreateScoreRequest.model_validate({name: value for name, value in told.items() if value is not None})
 
 
 def _keys(environment: Mapping[str, str]) -> tuple[str, str]:

@@ -39,7 +39,9 @@ def send(run: JudgedRun, request: Request) -> Delivery:
         except httpx.HTTPError as error:
             raise Refused(f"{error.request.url}: {error}", final=True) from error
 
-    return deliver(run.evaluations(), post, has_ids=lambda one: bool(one.ids.span_id or one.ids.trace_id))
+    # The client has no way to close its connections but this.
+    with client._client:
+        return deliver(run.evaluations(), post, has_ids=lambda one: bool(one.ids.span_id or one.ids.trace_id))
 
 
 def annotation(evaluation: Evaluation) -> Any:
