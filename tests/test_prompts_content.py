@@ -22,7 +22,7 @@ BUDGETS = {
     "atomic.judge": 4000,
     "grounded.judge": 3200,
     "scorecard.key_points": 1100,
-    "scorecard.judge": 3400,
+    "scorecard.judge": 4900,
     "dialogue.validity": 2200,
     "dialogue.compliance": 2200,
     "rubric.judge": 3100,

@@ -44,7 +44,7 @@ def export(
 
     Example:  steelyard export last --to langfuse
     """
-    from steelyard import exports
+    from steelyard.engine import exports
     from steelyard.integrations.sending import TARGETS, send, stored_run
     from steelyard.settings import Settings
     from steelyard.store import Store

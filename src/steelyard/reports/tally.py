@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
 from steelyard.records import Atom, Criterion, Language, Verdict
 from steelyard.reports.model import (
@@ -24,7 +25,6 @@ from steelyard.reports.model import (
     TurnSummary,
     described,
 )
-from steelyard.scoring import band_of_score
 from steelyard.stats import GROUPS, Cluster, Interval, Mean, Ratio
 
 MOST_GROUPS = 100
