@@ -28,7 +28,7 @@ OTHER_TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SOURCES: dict[str, dict[str, Any]] = {
     "car-tyre": {"tool": "langfuse", "trace_id": TRACE, "span_id": SPAN},
     "car-seat": {"tool": "langfuse", "trace_id": OTHER_TRACE},
-    "library-overdue": {"response_id": "chatcmpl-7"},
+    "library-overdue": {"tool": "app", "response_id": "chatcmpl-7"},
 }
 
 
@@ -97,7 +97,7 @@ def test_events_join_the_span_of_an_application() -> None:
     not be judged is an error and has no value."""
     with TracerProvider().get_tracer("app").start_as_current_span("chat") as span:
         ids = span.get_span_context()
-    source = {"trace_id": f"{ids.trace_id:032x}", "span_id": f"{ids.span_id:016x}"}
+    source = {"tool": "app", "trace_id": f"{ids.trace_id:032x}", "span_id": f"{ids.span_id:016x}"}
     sample = {"id": "1", "question": "When?", "answer": "At nine.", "references": ["At nine."], "source": source}
     results = evaluate([sample], "atomic", RECORDED)
     kept, provider = InMemoryLogRecordExporter(), LoggerProvider()
@@ -152,7 +152,8 @@ def test_phoenix_gets_annotations(steelyard: Steelyard, monkeypatch: pytest.Monk
 
 def test_a_span_that_phoenix_does_not_have(steelyard: Steelyard) -> None:
     """One unknown span is refused by itself; the others are annotated."""
-    judged(steelyard, {"car-tyre": {"span_id": SPAN}, "car-seat": {"span_id": "00f067aa0ba902b7"}})
+    spans = {"car-tyre": SPAN, "car-seat": "00f067aa0ba902b7"}
+    judged(steelyard, {id: {"tool": "phoenix", "span_id": span} for id, span in spans.items()})
 
     def answer(request: Received) -> tuple[int, Any]:
         unknown = [one["span_id"] for one in request.json["data"] if one["span_id"] != SPAN]
@@ -220,7 +221,11 @@ def test_scores_that_langfuse_rejects(steelyard: Steelyard) -> None:
         bad = [one for one in request.json if one["name"] == "atomic.coverage"]
         if not bad:
             return 202, {"message": "Accepted"}
-        return 207, {"accepted": len(request.json) - len(bad), "rejected": len(bad), "errors": [{"message": "no config"}]}
+        return 207, {
+            "accepted": len(request.json) - len(bad),
+            "rejected": len(bad),
+            "errors": [{"message": "no config"}],
+        }
 
     with Receiver(answer) as langfuse:
         done = steelyard("export", "last", "--to", f"langfuse:{langfuse.url}")
@@ -241,7 +246,7 @@ def test_langfuse_without_keys(steelyard: Steelyard, monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("keys")
 def test_python_exports_results() -> None:
     """Results that no store keeps can be sent too; a score that could not be judged has no place in Langfuse."""
-    source = {"trace_id": TRACE}
+    source = {"tool": "langfuse", "trace_id": TRACE}
     row = next(row for row in lines_of(RAG) if row["id"] == "car-tyre")
     unknown = {"id": "x", "question": "When?", "answer": "At nine.", "references": ["At nine."], "source": source}
     with Receiver(lambda _: (202, {"message": "Accepted"})) as langfuse:
@@ -272,8 +277,8 @@ def test_mlflow_gets_assessments(steelyard: Steelyard, tracking: str) -> None:
     with mlflow.start_span(name="rag") as span:
         span.set_outputs("answer")
     mlflow.flush_trace_async_logging()
-    here = {"trace_id": span.trace_id, "span_id": span.span_id}
-    judged(steelyard, {"car-seat": here, "car-tyre": {"trace_id": "tr-unknown"}})
+    here = {"tool": "mlflow", "trace_id": span.trace_id, "span_id": span.span_id}
+    judged(steelyard, {"car-seat": here, "car-tyre": {"tool": "mlflow", "trace_id": "tr-unknown"}})
     elsewhere = Path("elsewhere").absolute().as_uri()
     mlflow.set_tracking_uri(elsewhere)
     done = steelyard("export", "last", "--to", f"mlflow:{tracking}")
@@ -328,7 +333,9 @@ RECORD = fields(
             score_details=fields("score", score=NUMBER),
         ),
     },
-    detailed_evaluation_results=fields("format", "file_path", format={"const": "jsonl"}, total_rows={"type": "integer"}),
+    detailed_evaluation_results=fields(
+        "format", "file_path", format={"const": "jsonl"}, total_rows={"type": "integer"}
+    ),
 ) | {"additionalProperties": True}
 LINE = fields(
     *("schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input"),
@@ -438,11 +445,11 @@ def test_a_missing_package_is_named(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_source_of_a_row() -> None:
-    """Ids of a row are kept as text; a `source` of another shape is somebody's own column, and no row is lost."""
-    given: list[Any] = [{"tool": "dify", "message_id": 7, "nested": {"a": 1}, "ok": True, "none": None}, "wiki", ["a"]]
+    """The ids of a row are kept as text; a `source` that names no tool is somebody's own column, and no row is lost."""
+    given: list[Any] = [{"tool": "dify", "message_id": 7}, {"title": "Wiki"}, "wiki", ["a"], None]
     rows = [{"question": "q", "answer": "a", "source": source} for source in given]
     results = evaluate(rows, "atomic", RECORDED)
-    assert [dict(sample.source) for sample in results.samples] == [{"tool": "dify", "message_id": "7"}, {}, {}]
+    assert [dict(sample.source) for sample in results.samples] == [{"tool": "dify", "message_id": "7"}, {}, {}, {}, {}]
     plain = evaluate([{"question": "q", "answer": "a"}], "atomic", RECORDED)
     # The same row has the same id, wherever it was taken from.
     assert results.samples[0].id == plain.samples[0].id

@@ -71,7 +71,7 @@ async def test_a_reader_reads() -> None:
 
 
 async def test_judging_has_to_be_allowed(tmp_path: Path) -> None:
-    """With --allow-run, the user's judge judges a file below the folder, or samples in the call, as runs of the store."""
+    """With --allow-run, the user's judge judges a file below the folder, or samples in the call; both become runs."""
     start = command("--allow-run", "-j", RECORDED, "--root", EXAMPLES, "--store", tmp_path / "runs.db")
     async with Client(start) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == READING | {"evaluate"}
@@ -116,7 +116,8 @@ async def test_long_texts_are_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [{"a": ["x" * 900] * 9_000}, {str(n): "x" * 100 for n in range(9_000)}, {"a": [[["x" * 90] * 40] * 40] * 40}]
+    "data",
+    [{"a": ["x" * 900] * 9_000}, {str(n): "x" * 100 for n in range(9_000)}, {"a": [[["x" * 90] * 40] * 40] * 40}],
 )
 def test_anything_is_bounded(data: Mapping[str, Any]) -> None:
     """Many entries, many keys and deep lists end up below the limit as well."""

@@ -21,11 +21,17 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# --- samples ---------------------------------------------------------------------------------------
+
+
 def _is_empty(value: Mapping[str, object] | str) -> bool:
     return not value
 
 
-# --- samples ---------------------------------------------------------------------------------------
+SampleSource = Annotated[
+    Mapping[str, str],
+    Field(exclude_if=_is_empty, description="the tool it was imported from, and the ids it has there"),
+]
 
 
 class RagSample(Record):
@@ -41,11 +47,7 @@ class RagSample(Record):
     place: str | None = None
     tags: tuple[str, ...] = ()
     model: str | None = Field(default=None, description="what produced the answer, where known")
-    source: Mapping[str, str] = Field(
-        default_factory=dict,
-        exclude_if=_is_empty,
-        description="the tool it comes from and its ids there: tool, trace_id, span_id, response_id",
-    )
+    source: SampleSource = Field(default_factory=dict)
 
 
 class Turn(Record):
@@ -64,7 +66,7 @@ class DialogueSample(Record):
     turns: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     model: str | None = None
-    source: Mapping[str, str] = Field(default_factory=dict, exclude_if=_is_empty)
+    source: SampleSource = Field(default_factory=dict)
 
 
 Sample = RagSample | DialogueSample

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import RECORDED
 from haystack import Pipeline
 
+from conftest import RECORDED
 from steelyard import ConfigError
 from steelyard.integrations.haystack import HaystackEvaluator
 

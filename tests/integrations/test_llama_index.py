@@ -40,4 +40,9 @@ async def test_batch_runner_takes_it(scorer: AnswerScorer, right: dict[str, Any]
 async def test_what_was_not_judged_is_invalid(scorer: AnswerScorer) -> None:
     """An answer that the judge could not label has no score, and the result says why."""
     found = await LlamaIndexEvaluator(scorer).aevaluate("When?", "At nine.", ["It opens at nine."])
-    assert (found.score, found.passing, found.invalid_result, found.invalid_reason) == (None, None, True, "not_recorded")
+    assert (found.score, found.passing, found.invalid_result, found.invalid_reason) == (
+        None,
+        None,
+        True,
+        "not_recorded",
+    )

@@ -26,8 +26,8 @@ def export(
         typer.Option(
             "--to",
             metavar="FILE|TOOL[:WHERE]",
-            help="A file (.jsonl: result lines; .csv, .parquet: a row per sample), or opentelemetry, phoenix, langfuse, "
-            "mlflow, every-eval-ever with an address or folder.",
+            help="A file (.jsonl: result lines; .csv, .parquet: a row per sample), or opentelemetry, phoenix, "
+            "langfuse, mlflow, every-eval-ever with an address or folder.",
         ),
     ],
     items: Annotated[bool, typer.Option("--items", help="A row per labelled item instead (.csv, .parquet).")] = False,

@@ -12,9 +12,7 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 from steelyard.errors import ConfigError
 
-app = typer.Typer(
-    help="List, show, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="List, show, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 
 

@@ -44,9 +44,7 @@ class DspyMetric:
         passages = pred.get(self._passages, None)
         passages = gold.get(self._passages, None) if passages is None else passages
         passages = [passages] if isinstance(passages, str) else passages
-        sample = answer_sample(
-            gold.get(self._question, None), str(answer), passages, gold.get(self._expected, None)
-        )
+        sample = answer_sample(gold.get(self._question, None), str(answer), passages, gold.get(self._expected, None))
         (found,) = self.scorer.score([sample])
         if trace is not None and pred_name is None:
             return found.value is not None and found.value >= self.threshold

@@ -27,7 +27,7 @@ class HaystackEvaluator:
         named = {"protocol": protocol} if protocol else {}
         self.scorer = AnswerScorer(**named, judge=judge, metric=metric, options=options or {})
 
-    @component.output_types(score=float | None, individual_scores=list[float | None], results=list[dict[str, Any]])
+    @component.output_types(score=float | None, individual_scores=list[float | None], results=list[dict[str, Any]])  # type: ignore[untyped-decorator]
     def run(
         self,
         questions: list[str],

@@ -55,7 +55,9 @@ class LangChainEvaluator(RunEvaluator):  # type: ignore[misc]
         given = {**dict((example.inputs if example else None) or {}), **given}
         answer = self._found(said, "answer", ANSWER)
         if answer is None:
-            raise ConfigError(f"the run has no answer among its outputs ({', '.join(said) or 'none'}); name it in fields")
+            raise ConfigError(
+                f"the run has no answer among its outputs ({', '.join(said) or 'none'}); name it in fields"
+            )
         passages = self._found(said, "references", PASSAGES)
         if passages is None:
             passages = self._found(given, "references", PASSAGES)

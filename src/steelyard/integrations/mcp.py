@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from steelyard import __version__
-from steelyard.trust.comparison import Judged
-from steelyard.trust.comparison import compare as compared
 from steelyard.engine.runs import state_of
 from steelyard.errors import ConfigError, InputError, MissingExtra, SteelyardError
 from steelyard.evaluation import Samples, evaluate_async
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.integrations.evaluations import shortened
 from steelyard.judges.limiter import Limits
-from steelyard.store.listing import SampleQuery, table
 from steelyard.protocols import vocabulary
 from steelyard.reports.results import Results
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
+from steelyard.store.listing import SampleQuery, table
+from steelyard.trust.comparison import Judged
+from steelyard.trust.comparison import compare as compared
 
 try:
     from mcp.server import MCPServer

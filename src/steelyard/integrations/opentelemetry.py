@@ -36,7 +36,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
     """To a collector by OTLP over HTTP; without an address, where the OTEL_EXPORTER_OTLP_* variables say."""
     exporter = OTLPLogExporter(endpoint=_endpoint(request.where))
     # The processors of the SDK keep to themselves whether the collector took anything.
-    memory = InMemoryLogRecordExporter()
+    memory = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     provider = LoggerProvider(Resource.create({"service.name": "steelyard"}), shutdown_on_exit=False)
     provider.add_log_record_processor(SimpleLogRecordProcessor(memory))
     logger = provider.get_logger("steelyard")
@@ -51,7 +51,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
     try:
         return deliver(run.evaluations(), post, has_ids=_has_ids)
     finally:
-        exporter.shutdown()
+        exporter.shutdown()  # type: ignore[no-untyped-call]
         provider.shutdown()
 
 

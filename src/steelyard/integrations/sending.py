@@ -1,4 +1,4 @@
-"""Sending the scores of a run to another tool: `export(results, to="langfuse")`, `steelyard export RUN --to langfuse`."""
+"""Sending the scores of a run to another tool: `export(results, to="langfuse")`, or `steelyard export RUN --to …`."""
 
 from __future__ import annotations
 

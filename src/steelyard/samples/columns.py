@@ -22,7 +22,6 @@ _SHARED: Final[dict[str, Names]] = {
     "tags": (("tags",), ("tag", "标签", "標籤")),
     "model": (("model",), ("model_name", "模型")),
     "messages": (("messages",),),
-    "source": (("source",),),
 }
 _RAG: Final[dict[str, Names]] = {
     **_SHARED,

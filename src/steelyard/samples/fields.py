@@ -95,7 +95,7 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
         place=row.text("place"),
         tags=_tags(row),
         model=row.text("model"),
-        source=_source(row),
+        source=_source(data),
     )
 
 
@@ -129,12 +129,12 @@ def _tags(row: SourceRow) -> tuple[str, ...]:
     return () if value is None else values.tags(value, "tags")
 
 
-def _source(row: SourceRow) -> dict[str, str]:
-    """The ids that a sample has in another tool. A `source` of another shape is somebody's own column."""
-    value = row.value("source")
-    found = value.items() if isinstance(value, Mapping) else ()
-    ids = ((name, id) for name, id in found if isinstance(id, str | int) and not isinstance(id, bool))
-    return {values.text(name, "source"): values.scalar(id, f"source.{name}") for name, id in ids}
+def _source(data: Mapping[str, object]) -> dict[str, str]:
+    """Where an imported sample came from, in a file that we wrote. Any other column of that name is nothing we read."""
+    source = data.get("source")
+    if not isinstance(source, Mapping) or "tool" not in source:
+        return {}
+    return {str(name): values.scalar(value, f"source.{name}") for name, value in source.items()}
 
 
 def _id(row: SourceRow) -> str:
@@ -166,7 +166,7 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Su
         turns=turns,
         tags=_tags(row),
         model=row.text("model"),
-        source=_source(row),
+        source=_source(data),
     )
 
 
