@@ -42,6 +42,7 @@ NOT_RUN = {
     "README.zh.md": 4,
     "docs/cli.md": 5,
     "docs/data-formats.md": 1,
+    "docs/integrations.md": 8,
     "docs/judges.md": 1,
     "docs/models.md": 1,
     "docs/rubric.md": 1,

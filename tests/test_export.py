@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import mlflow
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -261,6 +260,8 @@ def test_python_exports_results() -> None:
 @pytest.fixture
 def tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An MLflow store on disk."""
+    import mlflow
+
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     before = mlflow.get_tracking_uri()
     uri = (tmp_path / "mlruns").as_uri()
@@ -274,6 +275,9 @@ def tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_mlflow_gets_assessments(steelyard: Steelyard, tracking: str) -> None:
     """Scores become feedback of the real trace and its span; a second export updates them and adds none; a trace that
     MLflow does not have is counted."""
+    # Here, since each process that runs tests would load it otherwise.
+    import mlflow
+
     with mlflow.start_span(name="rag") as span:
         span.set_outputs("answer")
     mlflow.flush_trace_async_logging()
