@@ -52,10 +52,13 @@ def test_list_says_where_gaps_are(steelyard: Steelyard, tmp_path: Path, monkeypa
     assert cell_len(row) <= 80
 
 
-@pytest.mark.parametrize("command", [["list"], ["show"], ["delete", "1", "--yes"], ["export", "1", "x.csv"]])
+@pytest.mark.parametrize(
+    "command",
+    [["runs", "list"], ["runs", "show"], ["runs", "delete", "1", "--yes"], ["export", "1", "--to", "x.csv"]],
+)
 def test_looking_creates_nothing(steelyard: Steelyard, command: list[str]) -> None:
     """A mistyped store is said to be missing, not made."""
-    done = steelyard("runs", *command, "--store", "tpyo.db")
+    done = steelyard(*command, "--store", "tpyo.db")
     assert done.code == 5
     assert "tpyo.db" in done.err
     assert not Path("tpyo.db").exists()
