@@ -28,6 +28,7 @@ BUDGETS = {
     "rubric.judge": 3100,
     "rubric.dialogue": 3000,
     "rubric.check": 3300,
+    "retrieval.judge": 4000,
 }
 CHINESE_SHARE = 0.6
 # What the example needs to show that the code is sent back.
