@@ -21,6 +21,7 @@ Span = tuple[int, int]
 LONGEST_SEARCHED = 200_000
 CLAUSE_END = re.compile(r"[，；。！？!?;\n]+|[,.:：](?=\s|$)|：")
 WORD = re.compile(rf"{HAN.pattern}+|\d+(?:[.,]\d+)*|(?:(?!{HAN.pattern})[^\W\d_])+")
+UNITS = "%％‰°℃"
 CLOSING = "。．.！!？?…”’」』）)】》\"'"
 # Below this, a clause shares too little with a statement to be called its place.
 ENOUGH_SHARED = 0.35
@@ -93,6 +94,8 @@ class Searched:
         needle, _ = letters(wanted[:LONGEST_SEARCHED])
         for at in places(haystack, needle, after) if needle else ():
             start, end = origins[at], origins[at + len(needle) - 1] + 1
+            if self.text[end : end + 1] in tuple(UNITS):
+                end += 1
             if not cuts_a_number(self.text, start, end):
                 return (start, end), at + len(needle)
         return None
