@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -202,14 +203,26 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
     if job := viewer.jobs.get(row.id):
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)
+    # Only of a run that a process of this machine works on: what others name is not looked for here.
+    total = _total(tuple(_files(row)), row.manifest.get("format")) if state == "running" else None
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
     return RunProgress(
         id=row.id,
         state=state,
         problem=str(problem) if problem and state in ("stopped", "failed") else None,
         done=sum(counts.values()),
+        total=total,
         bad_rows=len(store.bad_rows(row.id)),
         judged=counts.get("judged", 0),
         partial=counts.get("partial", 0),
         failed=counts.get("failed", 0),
     )
+
+
+def _files(row: RunRow) -> Iterator[str]:
+    return (str(data.get("path", "")) for data in row.manifest.get("data", ()))
+
+
+@lru_cache(maxsize=64)
+def _total(files: tuple[str, ...], format: str | None) -> int | None:
+    return count_lines(files, format) if files else None

@@ -35,11 +35,13 @@ from steelyard.web.known import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
+from steelyard.wording import say
 
 MOST_PROBLEMS = 3
 MANY = ("status", "flag", "label", "tag")
 # Where an address says nothing of an order, those come first that a reader looks for.
 IN_ORDER = "seq"
+DESCENDING = ":desc"
 LONGEST_ANSWER = 150
 
 
@@ -81,6 +83,8 @@ def samples(request: Request) -> Response:
         names=[(name, told.metric_told(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
         filters=list(active(query, told, language)),
+        sort=f"{shown.sort}:desc" if shown.descending else shown.sort,
+        sorts=list(sorts(names, told, language)),
         label_name=partial(label_name, told=told, language=language),
     )
 
@@ -114,6 +118,7 @@ def looked_up(
 def query_of(given: QueryParams) -> SampleQuery:
     """The query as an address says it; what makes no sense is named."""
     low, high, of = given.get("low"), given.get("high"), given.get("score")
+    sort = given.get("sort") or WORST
     wanted: dict[str, Any] = {
         "search": given.get("q", ""),
         "statuses": _several(given, "status"),
@@ -123,12 +128,22 @@ def query_of(given: QueryParams) -> SampleQuery:
         "scores": {of: Range.model_validate({"low": low or None, "high": high or None})}
         if of and (low or high)
         else {},
-        "sort": given.get("sort") or WORST,
-        "descending": given.get("dir") == "desc",
+        "sort": sort.removesuffix(DESCENDING),
+        "descending": sort.endswith(DESCENDING) or given.get("dir") == "desc",
         "page": given.get("page") or 1,
         "per_page": given.get("per") or 50,
     }
     return SampleQuery.model_validate(wanted)
+
+
+def sorts(names: list[str], told: Vocabulary, language: Language) -> Iterator[tuple[str, str]]:
+    """The orders to choose from, as `sort` of an address has them."""
+    yield WORST, say(language, "viewer.table.worst")
+    yield IN_ORDER, say(language, "viewer.table.in_order")
+    yield "id", say(language, "report.id")
+    for name in names:
+        for sort, key in ((name, "ascending"), (f"{name}{DESCENDING}", "descending")):
+            yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_told(name, language))
 
 
 def _several(given: QueryParams, name: str) -> tuple[str, ...]:
