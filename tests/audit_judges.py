@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from steelyard.audit.scripts import in_script
-from steelyard.audit.suite import load
 from steelyard.judges.scripted import ScriptedJudge
 from steelyard.records import Ask, DialogueSample
 from steelyard.text import sentences
+from steelyard.trust.audit.scripts import in_script
+from steelyard.trust.audit.suite import load
 
 Reply = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options, collect, confident, in_parts, marked, numbered, status_of
+from steelyard.protocols.scoring import plain, ratio
 from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Number, Words
 from steelyard.records import Ask, CustomItem, Data, Numbered, RagSample, Rounds, Verdict
-from steelyard.scoring import plain, ratio
 from steelyard.tasks import LabelledReply, ReplyData
 from steelyard.text import sentences
 

@@ -18,8 +18,8 @@ import steelyard
 from steelyard.judges.parsing import _field_names
 from steelyard.protocols.constraints import COUNTERS
 from steelyard.protocols.forms import MARKS
+from steelyard.protocols.transcripts.forms import FormPattern
 from steelyard.tasks import AtomicReply, ComplianceReply, GroundedReply, ScorecardReply, SplitReply
-from steelyard.transcripts.forms import FormPattern
 
 # What is tried of a method: a match at one place, a search from every place, or all matches.
 LOOKS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(

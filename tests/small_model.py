@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from steelyard.models import Model, Shelf, known_models
-from steelyard.models.pulling import pull
-from steelyard.models.sources import source_of
+from steelyard.judges.models import Model, Shelf, known_models
+from steelyard.judges.models.pulling import pull
+from steelyard.judges.models.sources import source_of
 
 
 def pulled(name: str) -> Model:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from endpoint import Loopback
 from steelyard import ScriptedJudge
-from steelyard.agreement import figures_for, read, summary
 from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import JudgeError
 from steelyard.records import Ask, Atom, Unjudged
+from steelyard.reports.agreement import figures_for, read, summary
 from steelyard.store import Store
 
 ROOT = Path(__file__).parent.parent

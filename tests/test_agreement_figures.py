@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.agreement import AgreementSummary, figures_for
+from steelyard.reports.agreement import AgreementSummary, figures_for
 
 
 def test_a_template_is_filled_literally() -> None:

@@ -13,10 +13,6 @@ from hypothesis import strategies as st
 
 from audit_judges import by_order, credulous, flawless, forgetful, judge, obedient
 from command import Steelyard, fact_server, point_to, write_lines
-from steelyard.audit import Card, audit, auditor_for, check_comparable, read_card, scope_of
-from steelyard.audit.changes import plain
-from steelyard.audit.movement import GONE, Place, compared, label_at, labels, raised, rank
-from steelyard.audit.page import blocks
 from steelyard.engine.runs import RunSettings
 from steelyard.errors import ConfigError, InputError
 from steelyard.protocols import BUILT_IN, vocabulary
@@ -24,7 +20,11 @@ from steelyard.protocols.vocabulary import RANKS, Vocabulary
 from steelyard.records import Atom, RagSample, Unjudged, Verdict
 from steelyard.reports.markdown import document
 from steelyard.store import Store
-from steelyard.wording import LANGUAGES
+from steelyard.text.wording import LANGUAGES
+from steelyard.trust.audit import Card, audit, auditor_for, check_comparable, read_card, scope_of
+from steelyard.trust.audit.changes import plain
+from steelyard.trust.audit.movement import GONE, Place, compared, label_at, labels, raised, rank
+from steelyard.trust.audit.page import blocks
 
 RAG = ("atomic", "grounded", "scorecard")
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.audit import changes
-from steelyard.audit.plan import Scope, built_in, own
-from steelyard.audit.suite import PROTOCOLS, AttackKind, ErrorKind, load
-from steelyard.quantities import years
 from steelyard.records import DialogueSample, RagSample, Tolerance
-from steelyard.suspicion import suspected
 from steelyard.tasks import Difference
 from steelyard.text import language_of, sentences
-from steelyard.tolerance import ruling
+from steelyard.text.quantities import years
+from steelyard.text.suspicion import suspected
+from steelyard.text.tolerance import ruling
+from steelyard.trust.audit import changes
+from steelyard.trust.audit.plan import Scope, built_in, own
+from steelyard.trust.audit.suite import PROTOCOLS, AttackKind, ErrorKind, load
 
 SUITE = load()
 SCRIPTS = ("en", "zh-Hans", "zh-Hant")
@@ -202,7 +202,7 @@ def test_both_ways_between_the_scripts() -> None:
 
 def test_the_data_is_locked() -> None:
     """Cards are comparable only over the same suite: an edit of the data needs a new version and a new lock."""
-    locked = tomllib.loads((files("steelyard.audit") / "data" / "suite.lock").read_text("utf-8"))
+    locked = tomllib.loads((files("steelyard.trust.audit") / "data" / "suite.lock").read_text("utf-8"))
     assert locked == {"version": SUITE.version, "sha256": SUITE.sha256}
 
 

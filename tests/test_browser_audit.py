@@ -11,10 +11,10 @@ from playwright.sync_api import Browser
 from audit_judges import judge, obedient
 from browser import DESKTOP, PHONE, chromium, tab
 from html_page import read_page
-from steelyard.audit import Card, audit
-from steelyard.audit.html import render
 from steelyard.records import Language
-from steelyard.wording import LANGUAGES, say
+from steelyard.text.wording import LANGUAGES, say
+from steelyard.trust.audit import Card, audit
+from steelyard.trust.audit.html import render
 
 ATTACK = "<script>window.hacked = 1</script></td></table><img src=x onerror='window.hacked = 2'>"
 

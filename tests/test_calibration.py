@@ -14,20 +14,20 @@ from sklearn import metrics
 
 import report_fixtures as fixtures
 from command import Steelyard
-from steelyard.calibration import Calibration, calibrate
-from steelyard.calibration.measure import by_judge, by_people, change_of
-from steelyard.calibration.page import blocks
-from steelyard.calibration.people import scores_by_people
 from steelyard.errors import ConfigError
-from steelyard.labels import HumanLabel, write_labels
+from steelyard.people.calibration import Calibration, calibrate
+from steelyard.people.calibration.measure import by_judge, by_people, change_of
+from steelyard.people.calibration.page import blocks
+from steelyard.people.calibration.people import scores_by_people
+from steelyard.people.label_targets import slots_of
 from steelyard.protocols import vocabulary
 from steelyard.records import Verdict
 from steelyard.reports.markdown import document
-from steelyard.slots import slots_of
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled
 from steelyard.store import Store
-from steelyard.wording import LANGUAGES
+from steelyard.store.labels import HumanLabel, write_labels
+from steelyard.text.wording import LANGUAGES
 from trust_fixtures import FLIPPED, Judged, judged, keep, labels_of, simulate
 
 

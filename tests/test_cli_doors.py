@@ -15,7 +15,7 @@ import pytest
 
 from command import RAG, RECORDED, Steelyard, fact_server, lines_of, point_to, process_environment, write_lines
 from steelyard.cli.run import chosen_options
-from steelyard.models import known_models
+from steelyard.judges.models import known_models
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings
 from steelyard.store import Store

@@ -14,11 +14,11 @@ from scipy import stats as scipy_stats
 
 import report_fixtures as fixtures
 from command import Steelyard, write_lines
-from steelyard.comparison import Comparison, Judged, MetricChange, compare
-from steelyard.comparison.page import blocks, ends, signed
 from steelyard.errors import ConfigError, NotComparable
 from steelyard.reports.markdown import document
-from steelyard.wording import LANGUAGES
+from steelyard.text.wording import LANGUAGES
+from steelyard.trust.comparison import Comparison, Judged, MetricChange, compare
+from steelyard.trust.comparison.page import blocks, ends, signed
 from trust_fixtures import MANIFEST, judged, keep, simulate
 from trust_fixtures import Judged as Run
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from command import EXAMPLES
 from endpoint import Loopback
 from steelyard.errors import ConfigError, PromptError
-from steelyard.factory import DEFAULT_BASE_URL, JudgeFactory, judge_names, proxy_for
+from steelyard.evaluation.factory import DEFAULT_BASE_URL, JudgeFactory, judge_names, proxy_for
 from steelyard.judges import RecordedJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.prices import shipped

@@ -15,10 +15,10 @@ from steelyard.judges.embedded.basis import prompt_lines
 from steelyard.judges.embedded.dialogue import compliance, constraints_of, content_of, validity
 from steelyard.judges.embedded.support import read
 from steelyard.protocols.common import numbered
+from steelyard.protocols.transcripts.dialogue import render_json
 from steelyard.records import Criterion, DialogueSample
 from steelyard.tasks import ComplianceData, ComplianceReply, ValidityData, ValidityVerdict
 from steelyard.text import contains_quote, language_of
-from steelyard.transcripts.dialogue import render_json
 
 COOK = """# 角色
 你是“老舵”，一名脾气火爆的船上厨师。

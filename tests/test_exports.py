@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from steelyard import exports
+from steelyard.engine import exports
 from steelyard.errors import ConfigError, InputError
-from steelyard.labels import HumanLabel
 from steelyard.records import Atom, Evidence, RagSample, Usage, Verdict
 from steelyard.store import RunRow, Store, StoredReply
+from steelyard.store.labels import HumanLabel
 
 
 def judged(number: int, label: str = "correct", text: str = "甲") -> tuple[RagSample, Verdict]:

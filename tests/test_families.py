@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.families import families, judges_itself
+from steelyard.reports.families import families, judges_itself
 
 
 @pytest.mark.parametrize(

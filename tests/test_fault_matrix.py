@@ -20,7 +20,7 @@ from fault_matrix import FAULTS, Fault
 from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.errors import JudgeError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.limiter import Limits
 from steelyard.protocols import get_protocol
 from steelyard.records import Verdict

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 
 import report_fixtures as fixtures
 from command import Steelyard
-from steelyard.calibration import calibrate
-from steelyard.comparison import Judged, compare
 from steelyard.errors import ConfigError
-from steelyard.gating import Bar, Gate, gate, outcome_of, parse_bar, parse_drops, state_of
-from steelyard.gating.page import blocks, junit
-from steelyard.labels import write_labels
+from steelyard.people.calibration import calibrate
 from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.markdown import document
 from steelyard.stats import Mean, samples_to_exclude, wilson
-from steelyard.wording import LANGUAGES
+from steelyard.store.labels import write_labels
+from steelyard.text.wording import LANGUAGES
+from steelyard.trust.comparison import Judged, compare
+from steelyard.trust.gating import Bar, Gate, gate, outcome_of, parse_bar, parse_drops, state_of
+from steelyard.trust.gating.page import blocks, junit
 from trust_fixtures import MANIFEST, judged, keep, labels_of, simulate
 from trust_fixtures import Judged as Run
 

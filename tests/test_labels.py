@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import report_fixtures as fixtures
 from command import Steelyard, lines_of, write_lines
 from steelyard.errors import ConfigError, InputError
-from steelyard.labelling import Candidate, candidates, draw, labels_in, sheet, write_sheet
-from steelyard.labels import HumanLabel, allowed, canonical, digest, of_one_policy, read_labels, write_labels
+from steelyard.people.label_targets import slots_of
+from steelyard.people.labelling import Candidate, candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols import known_aspects
 from steelyard.protocols.vocabulary import OPEN
 from steelyard.records import DialogueSample, Turn
-from steelyard.slots import slots_of
 from steelyard.store import Store
-from steelyard.wording import LANGUAGES
+from steelyard.store.labels import HumanLabel, allowed, canonical, digest, of_one_policy, read_labels, write_labels
+from steelyard.text.wording import LANGUAGES
 from trust_fixtures import judged, keep, labels_of, simulate
 
 KINDS = ("atom", "check", "on_topic", "support", "key_point", "criterion", "validity", "fallback")

@@ -14,23 +14,18 @@ import pytest
 
 from patterns import Use, attack, attacks, uses
 from report_fixtures import atomic, rag
-from steelyard import transcripts
-from steelyard.audit.changes import planted
 from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
 from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
-from steelyard.measures import measure
 from steelyard.prompts import Prompts, fence, fill
-from steelyard.protocols import get_protocol
+from steelyard.protocols import get_protocol, transcripts
 from steelyard.protocols.rules import rule_on
-from steelyard.quantities import quantity, years
 from steelyard.records import Ask, Evidence, Numbered, Tolerance, ValueDifference
 from steelyard.reports.blocks import clean, one_line
 from steelyard.reports.markdown import escape
 from steelyard.reports.marking import Searched, evidence_marks, segments
 from steelyard.samples import samples_from
-from steelyard.suspicion import signs, suspected
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceReply, ScorecardReply
 from steelyard.text import (
     contains_quote,
@@ -42,8 +37,12 @@ from steelyard.text import (
     sentences,
     wording,
 )
-from steelyard.tolerance import ruling
-from steelyard.values import read
+from steelyard.text.measures import measure
+from steelyard.text.quantities import quantity, years
+from steelyard.text.suspicion import signs, suspected
+from steelyard.text.tolerance import ruling
+from steelyard.text.values import read
+from steelyard.trust.audit.changes import planted
 
 # A look that takes four times the text may take so many times the time: 4 where it is linear, 16 where it is not.
 MOST_GROWTH = 8.0

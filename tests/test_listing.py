@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from report_fixtures import atomic, dialogue, dialogue_sample, rag, some_of
 from steelyard.errors import ConfigError
-from steelyard.listing import (
+from steelyard.records import Sample, Verdict
+from steelyard.store import Store
+from steelyard.store.listing import (
     Range,
     SampleQuery,
     catch_up,
-    finding,
-    keeping,
+    index,
     known_summary,
     neighbours,
     searchable,
@@ -24,8 +25,6 @@ from steelyard.listing import (
     table,
     unlisted,
 )
-from steelyard.records import Sample, Verdict
-from steelyard.store import Store
 
 RUN = "run-a"
 
@@ -143,21 +142,21 @@ def test_search_finds_exactly_what_stands_there(store: Store) -> None:
 
 def test_without_the_index_every_text_is_looked_through(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An SQLite that cannot make the index is slower, not poorer; one that can catches up with what is there."""
-    broken = tuple(statement.replace("trigram case_sensitive 1", "no_such_tokenizer") for statement in keeping.SEARCH)
+    broken = tuple(statement.replace("trigram case_sensitive 1", "no_such_tokenizer") for statement in index.SEARCH)
     with monkeypatch.context() as patched:
-        patched.setattr(keeping, "SEARCH", broken)
+        patched.setattr(index, "SEARCH", broken)
         add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")), (atomic("s2"), rag("s2", "车长？")))
         assert ids(store, search="可以贴膜") == ["s1"]
-        assert not keeping.has_search(store)
+        assert not index.has_search(store)
     add(store, (atomic("s3"), rag("s3", "尾灯可以贴膜")))
     assert ids(store, search="可以贴膜") == ["s1", "s3"]
-    assert keeping.has_search(store)
+    assert index.has_search(store)
 
 
 def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks do not show: pages, filters, scores and counts are those of the run, also after some are judged again."""
-    monkeypatch.setattr(keeping, "BLOCK", 4)
-    monkeypatch.setattr(finding, "BLOCK", 4)
+    monkeypatch.setattr(index, "BLOCK", 4)
+    monkeypatch.setattr("steelyard.store.listing.query.BLOCK", 4)
     labels = [["wrong"] if n % 3 else ["correct"] for n in range(11)]
     add(store, *[(atomic(f"s{n:02}", found), rag(f"s{n:02}", f"问题{n}")) for n, found in enumerate(labels)])
     assert ids(store, labels=["atom:correct"]) == ["s00", "s03", "s06", "s09"]

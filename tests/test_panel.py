@@ -20,7 +20,7 @@ from feeding import respond
 from steelyard import ScriptedJudge, evaluate
 from steelyard.engine.manifest import differing
 from steelyard.errors import ConfigError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder
 from steelyard.protocols.grounded import ASKED
 from steelyard.records import Ask

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.quantities import same_magnitude, years
 from steelyard.records import Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import language_of
-from steelyard.tolerance import ruling
+from steelyard.text.quantities import same_magnitude, years
+from steelyard.text.tolerance import ruling
 
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.append(str(BENCH))

@@ -13,7 +13,7 @@ from command import RAG, Steelyard, fact_server, facts, lines_of, point_to
 from steelyard.cli.run import print_estimate
 from steelyard.engine.inputs import Input
 from steelyard.errors import ConfigError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.endpoint import Price
 from steelyard.judges.prices import dating, price_of, shipped
 from steelyard.protocols import get_protocol

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.quantities import han_number, magnitude, numbers, quantity, same_magnitude, years
+from steelyard.text.quantities import han_number, magnitude, numbers, quantity, same_magnitude, years
 
 
 def _read(text: str) -> tuple[Fraction, str] | None:

@@ -11,17 +11,17 @@ import pytest
 
 from command import Steelyard
 from html_page import read_page
-from steelyard.calibration import calibrate
-from steelyard.calibration.html import render
-from steelyard.calibration.page import blocks
-from steelyard.calibration.reliability import Point, sure_from, thresholds
 from steelyard.errors import ConfigError
 from steelyard.judges.jury import thresholds_for
-from steelyard.labels import write_labels
+from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.html import render
+from steelyard.people.calibration.page import blocks
+from steelyard.people.calibration.reliability import Point, sure_from, thresholds
+from steelyard.people.label_targets import slots_of
 from steelyard.records import Criterion, Sentence, Verdict
 from steelyard.reports.markdown import document
-from steelyard.slots import slots_of
-from steelyard.wording import LANGUAGES
+from steelyard.store.labels import write_labels
+from steelyard.text.wording import LANGUAGES
 from trust_fixtures import FLIPPED, Judged, judged, keep, labels_of
 
 Truth = dict[str, list[str]]

@@ -28,7 +28,7 @@ from steelyard.reports.html import Limits, Lowest, render
 from steelyard.reports.html.page import ReportPage
 from steelyard.reports.html.sample import kept, sample_view
 from steelyard.reports.model import Report, RunFacts, in_language
-from steelyard.wording import LANGUAGES, say, words
+from steelyard.text.wording import LANGUAGES, say, words
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 Pairs = list[tuple[Verdict, Sample]] | list[tuple[Verdict, Sample | None]]

@@ -24,7 +24,7 @@ from steelyard.reports import ReportBuilder, markdown, terminal
 from steelyard.reports import json as json_form
 from steelyard.reports.model import Report
 from steelyard.reports.sample import render_sample, sample_markdown
-from steelyard.wording import LANGUAGES, say, words
+from steelyard.text.wording import LANGUAGES, say, words
 
 FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE}
 EVERY = [(protocol, language) for protocol in FILES for language in LANGUAGES]

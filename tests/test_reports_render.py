@@ -23,7 +23,7 @@ from steelyard.reports import Report, ReportBuilder, terminal
 from steelyard.reports import json as json_report
 from steelyard.reports import markdown as markdown_report
 from steelyard.reports.blocks import clean, interval, number, one_line, score
-from steelyard.wording import LANGUAGES, band_description, say
+from steelyard.text.wording import LANGUAGES, band_description, say
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"

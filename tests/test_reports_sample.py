@@ -15,7 +15,7 @@ from rich.console import Console
 from report_fixtures import HOSTILE, PASSAGE, atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of, term
 from steelyard.records import Evidence, Language, Sample, Verdict
 from steelyard.reports.sample import coverage_reasoning, evidence_marks, render_sample, sample_markdown
-from steelyard.wording import LANGUAGES, band_description, say
+from steelyard.text.wording import LANGUAGES, band_description, say
 
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 

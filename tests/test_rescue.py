@@ -15,10 +15,10 @@ import pytest
 
 from command import Steelyard, fact_server, facts, lines_of, point_to, write_lines
 from steelyard.errors import ConfigError, InputError, StoreError
-from steelyard.labels import HumanLabel
-from steelyard.rescue import Rescue, rescue
-from steelyard.rescue.pages import Pages
 from steelyard.store import Store
+from steelyard.store.labels import HumanLabel
+from steelyard.store.rescue import Rescue, rescue
+from steelyard.store.rescue.pages import Pages
 
 MINE = ("-p", "atomic", "-j", "mine", "--progress", "quiet")
 COUNT = 60

@@ -18,7 +18,7 @@ from feeding import RAG, TALK
 from steelyard import ScriptedJudge, evaluate
 from steelyard.engine.manifest import differing
 from steelyard.errors import ConfigError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges import Member, PanelJudge, RecordedJudge, Recorder, RoutedJudge
 from steelyard.prompts import Prompts
 from steelyard.records import Ask, Reply, Unjudged, Verdict

@@ -35,8 +35,8 @@ from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged
-from steelyard.schema import MIGRATIONS
 from steelyard.store import Store
+from steelyard.store.schema import MIGRATIONS
 
 MINE = ("-p", "atomic", "-j", "mine")
 

@@ -22,8 +22,8 @@ from steelyard.protocols.counts import (
     turn_rates,
     turn_satisfied,
 )
+from steelyard.protocols.scoring import band, band_of_score, band_score, composite, conjunction, plain, ratio
 from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence
-from steelyard.scoring import band, band_of_score, band_score, composite, conjunction, plain, ratio
 
 ratios = st.fractions(min_value=0, max_value=1)
 

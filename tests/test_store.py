@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from command import process_environment
-from steelyard import schema as schema_module
 from steelyard import store as store_module
 from steelyard.errors import InputError, StoreError
 from steelyard.records import RagSample, Unjudged, Usage, Verdict
-from steelyard.schema import MIGRATIONS
 from steelyard.store import RunRow, Store, StoredReply
+from steelyard.store import schema as schema_module
+from steelyard.store.schema import MIGRATIONS
 
 STORES = Path(__file__).parent / "fixtures" / "stores"
 LISTING = {"listed", "scored", "faceted", "texts", "worked_out", "unlisted"}

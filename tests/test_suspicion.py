@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.suspicion import IMITATION, INSTRUCTION, seen_through, signs, suspected
+from steelyard.text.suspicion import IMITATION, INSTRUCTION, seen_through, signs, suspected
 
 ATTACKS = {
     "score brackets": "本品防水等级为IP68。【1】",

@@ -13,13 +13,13 @@ import pytest
 import steelyard as package
 from command import RAG, Steelyard, fact_server, facts, lines_of, point_to, write_lines
 from endpoint import Loopback, Request, Say
+from steelyard.engine.templates import PromptTemplate, templated
 from steelyard.errors import ConfigError
 from steelyard.judges import ChatJudge, EmbeddedJudge, PanelJudge, RecordedJudge, Recorder
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
+from steelyard.protocols.transcripts import parse
 from steelyard.records import DialogueSample, RagSample, Turn
-from steelyard.templates import PromptTemplate, templated
-from steelyard.transcripts import parse
 from viewer import settings as configured
 from viewer import viewing
 

@@ -15,15 +15,15 @@ from feeding import RAG, changed, judge
 from steelyard.engine.runner import run_to_end
 from steelyard.errors import ConfigError
 from steelyard.judges import PanelJudge, ScriptedJudge
-from steelyard.measures import agree_as_written, measure
-from steelyard.moments import Clock, Day
 from steelyard.protocols import get_protocol
 from steelyard.protocols.atoms import Rules, atom_item
 from steelyard.protocols.common import Collected
 from steelyard.records import Atom, Numbered, Tolerance
 from steelyard.tasks import AtomVerdict, Difference, GradedAtomVerdict
-from steelyard.tolerance import ruling
-from steelyard.values import Contents, read
+from steelyard.text.measures import agree_as_written, measure
+from steelyard.text.moments import Clock, Day
+from steelyard.text.tolerance import ruling
+from steelyard.text.values import Contents, read
 
 Kind = Literal["statistic", "specification", "date", "political_date"]
 STAT, SPEC, DATE, POLITICAL = "statistic", "specification", "date", "political_date"

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.records import Tolerance
 from steelyard.tasks import Difference
-from steelyard.tolerance import ruling
+from steelyard.text.tolerance import ruling
 
 SIGNS = {"S": "same", "W": "within", "B": "beyond", "-": None}
 QUANTITIES = ("statistics", "exact", "magnitude", "5%")

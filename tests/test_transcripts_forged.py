@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.transcripts import parse, parse_all
+from steelyard.protocols.transcripts import parse, parse_all
 
 ROWS = (
     '{"evaluation_report":[{"round":1,"criteria_results":['

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from command import Steelyard, lines_of, write_lines
+from steelyard.protocols.transcripts import detect, parse, parse_all, render
 from steelyard.records import Verdict
 from steelyard.text import converted
-from steelyard.transcripts import detect, parse, parse_all, render
 
 HARVEST = Path(__file__).parent / "fixtures" / "harvest"
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"

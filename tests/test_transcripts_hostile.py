@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import TranscriptError
-from steelyard.transcripts import parse, render
-from steelyard.transcripts.lines import escape
+from steelyard.protocols.transcripts import parse, render
+from steelyard.protocols.transcripts.lines import escape
 
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"
 FORMS = {

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from report_fixtures import term
 from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
+from steelyard.protocols.transcripts import detect, parse, render
+from steelyard.protocols.transcripts.dialogue_markdown import RESULTS, type_of
+from steelyard.protocols.transcripts.grounded import KINDS
+from steelyard.protocols.transcripts.lines import escape, escape_within, unescape
 from steelyard.records import (
     Atom,
     Check,
@@ -22,10 +26,6 @@ from steelyard.records import (
     ValueDifference,
     Verdict,
 )
-from steelyard.transcripts import detect, parse, render
-from steelyard.transcripts.dialogue_markdown import RESULTS, type_of
-from steelyard.transcripts.grounded import KINDS
-from steelyard.transcripts.lines import escape, escape_within, unescape
 
 HOSTILE = [
     "原子信息1：甲",

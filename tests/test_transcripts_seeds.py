@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from steelyard.protocols.transcripts import detect, parse, render
 from steelyard.records import DialogueSample, RagSample, Verdict
-from steelyard.transcripts import detect, parse, render
 
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"
 RAG = sorted(path.name.removesuffix(".transcript.txt") for path in SEEDS.glob("*.transcript.txt"))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from steelyard.errors import ConfigError, TranscriptError
+from steelyard.protocols.transcripts import detect, parse, render
 from steelyard.records import Verdict
-from steelyard.transcripts import detect, parse, render
 
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"
 HEADLAMP = (SEEDS / "atomic-headlamp-film.transcript.txt").read_text("utf-8")

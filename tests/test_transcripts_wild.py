@@ -10,8 +10,8 @@ import pytest
 
 from command import EXAMPLES, RECORDED, Steelyard, lines_of, write_lines
 from steelyard.errors import TranscriptError
+from steelyard.protocols.transcripts import detect, parse, render
 from steelyard.records import Verdict
-from steelyard.transcripts import detect, parse, render
 
 WILD = Path(__file__).parent / "fixtures" / "wild"
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"

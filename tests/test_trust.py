@@ -20,24 +20,24 @@ from rich.console import Console
 
 import report_fixtures as fixtures
 from command import DIALOGUE, RAG, RECORDED, Steelyard, lines_of, process_environment, write_lines
-from steelyard.calibration import calibrate
-from steelyard.calibration.page import blocks as calibration_page
-from steelyard.comparison import Judged, compare
-from steelyard.comparison.page import blocks as comparison_page
 from steelyard.errors import ConfigError
-from steelyard.gating import Bar, gate
-from steelyard.gating.page import blocks as gate_page
-from steelyard.gating.page import junit
-from steelyard.labelling import candidates, draw, labels_in, sheet, write_sheet
-from steelyard.labels import HumanLabel, allowed
+from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.page import blocks as calibration_page
+from steelyard.people.label_targets import slots_of
+from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols.counts import scorecard_scores
 from steelyard.records import Sample, Sentence, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.blocks import Block
 from steelyard.reports.markdown import document
 from steelyard.reports.terminal import renderable
-from steelyard.slots import slots_of
-from steelyard.wording import LANGUAGES
+from steelyard.store.labels import HumanLabel, allowed
+from steelyard.text.wording import LANGUAGES
+from steelyard.trust.comparison import Judged, compare
+from steelyard.trust.comparison.page import blocks as comparison_page
+from steelyard.trust.gating import Bar, gate
+from steelyard.trust.gating.page import blocks as gate_page
+from steelyard.trust.gating.page import junit
 from trust_fixtures import Judged as Run
 from trust_fixtures import judged, labels_of, simulate
 
@@ -275,8 +275,9 @@ def test_commands_start_light(tmp_path: Path) -> None:
     """Having these commands costs the others nothing: numpy and the statistics wait until one of them runs."""
     code = (
         "import sys; from steelyard.cli import calibrate, compare, gate, labelling\n"
-        "print([name for name in sys.modules if name in ('numpy', 'scipy') or name.startswith('steelyard.calibration')"
-        " or name in ('steelyard.gating', 'steelyard.labelling', 'steelyard.reports')])"
+        "print([name for name in sys.modules if name in ('numpy', 'scipy')"
+        " or name.startswith('steelyard.people.calibration') "
+        " or name in ('steelyard.trust.gating', 'steelyard.people.labelling', 'steelyard.reports')])"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=process_environment(), cwd=tmp_path, capture_output=True, text=True, check=True)

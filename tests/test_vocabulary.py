@@ -13,17 +13,10 @@ import pytest
 
 import gauge
 import steelyard
-from steelyard.audit import audit
-from steelyard.calibration import calibrate
-from steelyard.calibration.page import blocks as calibration_blocks
-from steelyard.comparison import Judged, compare
-from steelyard.comparison.labels import label_changes
-from steelyard.comparison.page import ComparisonPage
-from steelyard.gating import gate, parse_bar
-from steelyard.gating.page import blocks as gate_blocks
-from steelyard.labelling import candidates, draw, labels_in, sheet, write_sheet
-from steelyard.labels import HumanLabel, allowed, canonical
-from steelyard.listing import SampleQuery, summary, table
+from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.page import blocks as calibration_blocks
+from steelyard.people.label_targets import slots_of
+from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols import BUILT_IN, get_protocol, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.records import Verdict
@@ -33,8 +26,15 @@ from steelyard.reports.json import render as render_json
 from steelyard.reports.markdown import render as render_markdown
 from steelyard.reports.sample import sample_markdown
 from steelyard.reports.terminal import renderable
-from steelyard.slots import slots_of
 from steelyard.store import Store
+from steelyard.store.labels import HumanLabel, allowed, canonical
+from steelyard.store.listing import SampleQuery, summary, table
+from steelyard.trust.audit import audit
+from steelyard.trust.comparison import Judged, compare
+from steelyard.trust.comparison.labels import label_changes
+from steelyard.trust.comparison.page import ComparisonPage
+from steelyard.trust.gating import gate, parse_bar
+from steelyard.trust.gating.page import blocks as gate_blocks
 from viewer import viewing
 
 SOURCE = Path(steelyard.__file__).parent
@@ -47,25 +47,24 @@ OWN = {
     "judges/embedded": "its functions answer the tasks of given protocols",
     "judges/local": "the same, with a small model",
     "judges/check.py": "asks one task of which the answers are known",
-    "templates": "the same textual forms, as replies to a prompt of a user's own",
-    "transcripts": "the textual forms of given protocols",
+    "engine/templates": "the same textual forms, as replies to a prompt of a user's own",
     "records.py": "the typed items that result lines and stores hold",
     "tasks.py": "the asks and replies of given protocols",
-    "audit/data": "texts of attacks",
+    "trust/audit/data": "texts of attacks",
 }
 # Words that are labels somewhere and mean something else in these modules.
 HOMONYMS = {
     "partial": ("cli/", "engine/progress.py", "engine/runs.py", "reports/build.py", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
-    "dialogue": ("audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
+    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
     "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py",),
     "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
     "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
-    "check": ("cli/judges.py", "gating/page.py"),  # a command; a row of a gate
-    "criterion": ("audit/",),  # where in a dialogue an attack is put
-    "wrong": ("audit/suite.py",),  # a side of the samples of the audit
+    "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
+    "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
+    "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
     "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer
 }

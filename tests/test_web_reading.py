@@ -17,20 +17,20 @@ from command import RAG, RECORDED, Steelyard, judge_plainly
 from endpoint import Loopback
 from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, dialogue, grounded, rag, term
-from steelyard.comparison.labels import label_changes
 from steelyard.errors import InputError, StoreError
-from steelyard.listing import Range, SampleQuery
 from steelyard.prompts import Prompts
 from steelyard.records import Atom, Language, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store, Wording
+from steelyard.store.listing import Range, SampleQuery
+from steelyard.text.wording import LANGUAGES, say
+from steelyard.trust.comparison.labels import label_changes
 from steelyard.web.addresses import sample_address, sample_of, segment_of
+from steelyard.web.cache import Known
 from steelyard.web.exchanges import exchanges
-from steelyard.web.known import Known
 from steelyard.web.pages.samples import parameters, query_of
-from steelyard.wording import LANGUAGES, say
 from viewer import answer, viewing
 
 

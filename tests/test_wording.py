@@ -18,7 +18,7 @@ from steelyard.protocols.counts import SHALLOW_CAP
 from steelyard.protocols.dialogue import COMPLIANCE
 from steelyard.protocols.grounded import CHECK, CHECKS
 from steelyard.records import Mark
-from steelyard.wording import LANGUAGES, band_description, say, words
+from steelyard.text.wording import LANGUAGES, band_description, say, words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")

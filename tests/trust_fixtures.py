@@ -9,9 +9,9 @@ from typing import Any
 
 from report_fixtures import atomic, rag
 from steelyard.cli import app, calibrate, compare, gate, labelling
-from steelyard.labels import HumanLabel, digest
 from steelyard.records import Atom, Sample, Verdict
 from steelyard.store import Store
+from steelyard.store.labels import HumanLabel, digest
 
 Judged = list[tuple[Sample, Verdict]]
 MANIFEST: dict[str, Any] = {

@@ -15,7 +15,7 @@ import httpx
 from command import DIALOGUE, EXAMPLES, RAG
 from steelyard.engine import runs
 from steelyard.engine.inputs import Input
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store

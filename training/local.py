@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from steelyard.judges.local.blend import Blend, Language, log_odds
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import FirstToken, Message, ModelServer
-from steelyard.models import Shelf
+from steelyard.judges.models import Shelf
 from training.opinions import SETS, Opinion, Part, asked_about, by_turns, dev_rows, opinions
 from training.sets import DATA
 

@@ -16,7 +16,7 @@ from agreement.planted import listing, pairs
 from agreement.run import SETS, Bench, Result
 from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import SteelyardError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.limiter import Limits
 from steelyard.settings import Settings
 from steelyard.store import Store

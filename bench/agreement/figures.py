@@ -1,4 +1,4 @@
-"""Results as src/steelyard/agreement.toml, which `steelyard judges` and reports read."""
+"""Results as src/steelyard/reports/agreement.toml, which `steelyard judges` and reports read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.agreement import AgreementFigure, read
+from steelyard.reports.agreement import AgreementFigure, read
 
 HEAD = "# How far judges agree with people. Written by `python bench/agreement JUDGE --write docs/agreement.md`.\n"
 KEPT = ("balanced accuracy", "accuracy", "macro-F1", "AUC", "abstained")

@@ -6,7 +6,7 @@ import urllib.request
 from meter import TOLD, URL, samples
 
 import steelyard
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.limiter import Limiter
 from steelyard.settings import Settings
 

@@ -11,7 +11,7 @@ import os
 import signal
 
 from steelyard.judges.local.server import ModelServer
-from steelyard.models import Shelf
+from steelyard.judges.models import Shelf
 from steelyard.tasks import TASKS
 
 LANGUAGES = 2

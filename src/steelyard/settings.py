@@ -108,8 +108,8 @@ class Settings:
     def protocol(self, name: str, template: str | None = None, *, fence: bool = False, paths: bool = True) -> Protocol:
         """The protocol, with the template of this file where one is named here or in the settings; an empty name
         stands for the shipped prompts."""
+        from steelyard.engine.templates import PromptTemplate, templated
         from steelyard.protocols import get_protocol
-        from steelyard.templates import PromptTemplate, templated
 
         chosen = get_protocol(name, paths=paths)
         if template:

@@ -407,7 +407,7 @@ class RubricCheckReply(ReplyData):
     criteria: list[CriterionReview]
 
 
-# --- template: a user's own prompt, sent as it is (`steelyard.templates`) ----------------------------
+# --- template: a user's own prompt, sent as it is (`steelyard.engine.templates`) ----------------------------
 
 
 class TemplateData(Data):

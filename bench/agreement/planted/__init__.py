@@ -15,8 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from steelyard.quantities import magnitude, same_magnitude
 from steelyard.text import language_of
+from steelyard.text.quantities import magnitude, same_magnitude
 
 HERE = Path(__file__).parent
 Kind = Literal["number", "date", "entity", "negation", "unit", "ordinal"]

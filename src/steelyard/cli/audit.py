@@ -35,11 +35,11 @@ from steelyard.cli.run import (
 )
 
 if TYPE_CHECKING:
-    from steelyard.audit import Auditor, Card
     from steelyard.cli.session import Session
-    from steelyard.gating import Bar
     from steelyard.judges.base import Judge
     from steelyard.prompts import Prompts
+    from steelyard.trust.audit import Auditor, Card
+    from steelyard.trust.gating import Bar
 
 
 def register(app: typer.Typer) -> None:
@@ -97,13 +97,13 @@ def audit(
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """
-    from steelyard.audit import auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
     from steelyard.cli.session import Session
     from steelyard.engine.runner import Budget
     from steelyard.errors import ConfigError, Surface
     from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
+    from steelyard.trust.audit import auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
 
     settings = Settings.load(config)
     scope = scope_of(protocol or (), [name.strip() for name in only.split(",")] if only else (), repeats)
@@ -181,10 +181,10 @@ def _judged(work: Auditor, session: Session, data: str | None) -> Card:
 def _emit(
     card: Card, others: list[Card], session: Session, out: Path | None, html: Path | None, markdown: Path | None
 ) -> None:
-    from steelyard.audit.html import render
-    from steelyard.audit.page import blocks
     from steelyard.reports.markdown import document
     from steelyard.reports.terminal import renderable
+    from steelyard.trust.audit.html import render
+    from steelyard.trust.audit.page import blocks
 
     console().print(renderable(blocks(card, others, brief=True)))
     if out is not None:
@@ -196,9 +196,9 @@ def _emit(
 
 
 def _bars(texts: list[str]) -> list[Bar]:
-    from steelyard.audit.card import Measure
     from steelyard.errors import ConfigError
-    from steelyard.gating import parse_bar
+    from steelyard.trust.audit.card import Measure
+    from steelyard.trust.gating import parse_bar
 
     bars = [parse_bar(text, lambda _: "ratio") for text in texts]
     if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
@@ -209,9 +209,9 @@ def _bars(texts: list[str]) -> list[Bar]:
 def _leave(card: Card, bars: list[Bar], only_significant: bool) -> None:
     """Hold the card against what was required of it, and leave with the right code."""
     from steelyard.cli.session import GAPS, INTERRUPTED
-    from steelyard.gating import outcome_of, state_of
     from steelyard.reports.blocks import number
     from steelyard.reports.model import Estimate
+    from steelyard.trust.gating import outcome_of, state_of
 
     outcomes = set[str]()
     for bar in bars:

@@ -136,7 +136,7 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
 
 
 def _chat(settings: Settings, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
-    from steelyard.factory import JudgeFactory
+    from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.panel import PanelJudge
     from steelyard.protocols import get_protocol

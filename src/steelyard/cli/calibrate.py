@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from steelyard.cli.results import ResultsSource
-    from steelyard.labels import HumanLabel
     from steelyard.records import Record
     from steelyard.reports.blocks import Block
+    from steelyard.store.labels import HumanLabel
 
 LabelsOption = Annotated[
     list[Path] | None,
@@ -58,9 +58,9 @@ def calibrate(
 
     Example:  steelyard calibrate last --labels human.jsonl
     """
-    from steelyard.calibration import calibrate as measure
-    from steelyard.calibration.page import blocks
     from steelyard.cli.results import ResultsSource
+    from steelyard.people.calibration import calibrate as measure
+    from steelyard.people.calibration.page import blocks
 
     found = ResultsSource(source, config, store)
     given = labels_for(found, labels)
@@ -75,11 +75,11 @@ def calibrate(
     )
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
     if html is not None:
-        from steelyard.calibration.html import render
+        from steelyard.people.calibration.html import render
 
         html.write_text(render(measured), encoding="utf-8")
     if write_thresholds is not None:
-        from steelyard.calibration.reliability import thresholds
+        from steelyard.people.calibration.reliability import thresholds
 
         if not measured.reliability:
             raise ConfigError("there are no thresholds to write: no label that people gave has a confidence")
@@ -88,7 +88,7 @@ def calibrate(
 
 def labels_for(found: ResultsSource, files: list[Path] | None) -> list[HumanLabel]:
     """The labels of these files, or those that the store has."""
-    from steelyard.labelling import labels_in
+    from steelyard.people.labelling import labels_in
 
     if files:
         return [label for file in files for label in labels_in(file)]

@@ -48,7 +48,7 @@ def complete_protocol(begun: str) -> list[str]:
 def complete_judge(begun: str) -> list[str]:
     """For the shell: the judges that can be named here and begin like this."""
     from steelyard.errors import SteelyardError
-    from steelyard.factory import BUILT_IN, judge_names
+    from steelyard.evaluation.factory import BUILT_IN, judge_names
     from steelyard.settings import Settings
 
     kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]

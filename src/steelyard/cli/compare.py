@@ -11,7 +11,7 @@ from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
 
 if TYPE_CHECKING:
     from steelyard.cli.results import ResultsSource
-    from steelyard.comparison import Judged
+    from steelyard.trust.comparison import Judged
 
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help="Compare runs of different protocols, judges, prompts, options or questions.")
@@ -41,8 +41,8 @@ def compare(
     Example:  steelyard compare 1 2
     """
     from steelyard.cli.results import ResultsSource
-    from steelyard.comparison import compare as measure
-    from steelyard.comparison.page import blocks
+    from steelyard.trust.comparison import compare as measure
+    from steelyard.trust.comparison.page import blocks
 
     sides = [judged(name, ResultsSource(name, config, store)) for name in (a, b)]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))
@@ -51,6 +51,6 @@ def compare(
 
 
 def judged(name: str, source: ResultsSource) -> Judged:
-    from steelyard.comparison import Judged
+    from steelyard.trust.comparison import Judged
 
     return Judged(name if source.file else source.run, source.verdicts, source.manifest)

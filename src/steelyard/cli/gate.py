@@ -66,11 +66,11 @@ def gate(
 
     Example:  steelyard gate last --require 'accuracy>=0.9' --baseline 1 --max-drop accuracy=0.02
     """
-    from steelyard import gating
     from steelyard.cli.results import ResultsSource
-    from steelyard.gating.page import blocks
-    from steelyard.gating.page import junit as as_junit
     from steelyard.reports import ReportBuilder
+    from steelyard.trust import gating
+    from steelyard.trust.gating.page import blocks
+    from steelyard.trust.gating.page import junit as as_junit
 
     found = ResultsSource(source, config, store)
     builder = ReportBuilder(found.protocol, language(lang))
@@ -82,14 +82,14 @@ def gate(
     bars = [gating.parse_bar(text, report.scale_of) for text in require or ()]
     comparison = calibration = None
     if baseline is not None:
-        from steelyard.comparison import compare
+        from steelyard.trust.comparison import compare
 
         before = judged(baseline, ResultsSource(baseline, config, store))
         comparison = compare(before, judged(source, found), anyway=anyway, language=report.language)
     # Runs on different scales are compared as shares of them.
     drops = gating.parse_drops(pairs(max_drop, "--max-drop"), comparison.scale_of if comparison else report.scale_of)
     if corrected or labels:
-        from steelyard.calibration import calibrate
+        from steelyard.people.calibration import calibrate
 
         given = labels_for(found, labels)
         calibration = calibrate(found.verdicts(), given, policy=policy, run=run_id(found), language=report.language)

@@ -66,9 +66,9 @@ def list_(config: ConfigOption = None) -> None:
     """
     from rich.table import Table
 
-    from steelyard.factory import judge_names
+    from steelyard.evaluation.factory import judge_names
     from steelyard.judges.masking import shown_url
-    from steelyard.models.catalogue import DEFAULT, known_models
+    from steelyard.judges.models.catalogue import DEFAULT, known_models
     from steelyard.settings import Settings
 
     settings = Settings.load(config)
@@ -112,7 +112,7 @@ def _key(settings: Settings, variable: str) -> str:
 
 
 def _measured(judge: str) -> str:
-    from steelyard.agreement import summary
+    from steelyard.reports.agreement import summary
 
     found = summary(judge)
     return f"{found.of_hundred} ({len(found.sets)} sets)" if found else "not measured"
@@ -129,7 +129,7 @@ def check(
 
     Example:  steelyard judges check openai:gpt-4o-mini
     """
-    from steelyard.factory import JudgeFactory
+    from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.check import check_each
     from steelyard.settings import Settings
 

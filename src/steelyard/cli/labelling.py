@@ -16,7 +16,7 @@ from steelyard.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from steelyard.labelling import Draw
+    from steelyard.people.labelling import Draw
     from steelyard.protocols.vocabulary import Vocabulary
     from steelyard.records import Language
     from steelyard.reports.blocks import Block
@@ -64,8 +64,8 @@ def sample(
 
     Example:  steelyard sample last --for-labelling 50 -o sheet.csv
     """
-    from steelyard import labelling
     from steelyard.cli.results import ResultsSource
+    from steelyard.people import labelling
     from steelyard.protocols import vocabulary
     from steelyard.reports import ReportBuilder
     from steelyard.reports.terminal import renderable
@@ -102,7 +102,7 @@ def _page(drawn: Draw, source: str, out: Path | None, language: Language, words:
     """What was drawn, and what that implies for the estimate."""
     from steelyard.reports.blocks import Lines, Table, number, one_line
     from steelyard.reports.model import named
-    from steelyard.wording import say
+    from steelyard.text.wording import say
 
     def told(key: str, **values: object) -> str:
         return say(language, f"labelling.{key}").format(**values)
@@ -150,7 +150,7 @@ def import_(
     Example:  steelyard labels import sheet.csv --annotator ana
     """
     from steelyard.engine.manifest import now
-    from steelyard.labelling import labels_in
+    from steelyard.people.labelling import labels_in
     from steelyard.settings import Settings
     from steelyard.store import Store
 
@@ -175,9 +175,9 @@ def export(
 
     Example:  steelyard labels export human.jsonl --run last
     """
-    from steelyard.labels import write_labels
     from steelyard.settings import Settings
     from steelyard.store import Store
+    from steelyard.store.labels import write_labels
 
     with Store.open(Settings.load(config).store_path(store), create=False) as opened:
         count = write_labels(out, opened.labels(opened.run(run).id if run else None))

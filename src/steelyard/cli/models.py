@@ -12,7 +12,7 @@ import typer
 from steelyard.cli.common import console
 
 if TYPE_CHECKING:
-    from steelyard.models.sources import Source, Told
+    from steelyard.judges.models.sources import Source, Told
 
 app = typer.Typer(
     help="List, fetch and remove the models of the local judge.", invoke_without_command=True, rich_markup_mode=None
@@ -39,8 +39,8 @@ def list_() -> None:
     """
     from rich.table import Column, Table
 
-    from steelyard.models import Shelf, known_models
-    from steelyard.models.shelf import in_words
+    from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models.shelf import in_words
 
     shelf = Shelf.of_user(os.environ)
     here = {record.name: record for record in shelf.records()}
@@ -71,9 +71,9 @@ def pull(
 
     Example:  steelyard models pull qwen2.5-coder-1.5b
     """
-    from steelyard.models import Shelf
-    from steelyard.models.pulling import pull as fetch
-    from steelyard.models.shelf import in_words
+    from steelyard.judges.models import Shelf
+    from steelyard.judges.models.pulling import pull as fetch
+    from steelyard.judges.models.shelf import in_words
 
     shelf = Shelf.of_user(os.environ)
     if record := shelf.record(name):
@@ -100,7 +100,7 @@ def remove(name: Annotated[str, typer.Argument(help="A model that is here.")]) -
     Example:  steelyard models remove smollm2
     """
     from steelyard.errors import ConfigError
-    from steelyard.models import Shelf
+    from steelyard.judges.models import Shelf
 
     shelf = Shelf.of_user(os.environ)
     removed = shelf.remove(name)
@@ -111,8 +111,8 @@ def remove(name: Annotated[str, typer.Argument(help="A model that is here.")]) -
 
 def _source(given: str | None, name: str) -> Source:
     """Where to fetch the model; what cannot be taken is said before anything is touched."""
-    from steelyard.models import known_models
-    from steelyard.models.sources import FromFile, source_of
+    from steelyard.judges.models import known_models
+    from steelyard.judges.models.sources import FromFile, source_of
 
     found = source_of(given, name, known_models().get(name), os.environ)
     if isinstance(found, FromFile):

@@ -123,9 +123,9 @@ def parse(
     Example:  steelyard parse replies.jsonl --column output -p atomic -o results.jsonl
     """
     from steelyard.errors import TranscriptError
+    from steelyard.protocols.transcripts import parse_all
     from steelyard.reports import ReportBuilder
     from steelyard.reports.terminal import render
-    from steelyard.transcripts import parse_all
 
     _check_sources(sources)
     check_out(out, sources)

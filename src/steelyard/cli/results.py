@@ -104,10 +104,10 @@ def show(
 
     Example:  steelyard show last sample-17
     """
+    from steelyard.protocols.transcripts import render as render_transcript
     from steelyard.reports.model import agreement_notes
     from steelyard.reports.sample import render_sample, sample_markdown
     from steelyard.text import language_of
-    from steelyard.transcripts import render as render_transcript
 
     found = ResultsSource(source, config, store)
     judged, verdict = found.one(sample)
@@ -259,7 +259,7 @@ def _forms(form: Form) -> Literal["text", "json", "markdown"]:
 
 
 def _check_form(form: Form, protocol: str) -> None:
-    from steelyard.transcripts import DIALOGUE
+    from steelyard.protocols.transcripts import DIALOGUE
 
     if form in (Form.report1, Form.report2) and protocol != DIALOGUE:
         raise ConfigError(f"--as {form.value} is for {DIALOGUE}; this was judged with {protocol}")
@@ -267,7 +267,7 @@ def _check_form(form: Form, protocol: str) -> None:
 
 def _transcripts(found: ResultsSource, form: Form, *, as_lines: bool) -> tuple[str, set[str]]:
     """All transcripts to read; or one line each, with its id, as `parse` takes them back. Also who judged."""
-    from steelyard.transcripts import render
+    from steelyard.protocols.transcripts import render
 
     _check_form(form, found.protocol)
     written, judges = dict[str, str](), set[str]()

@@ -151,7 +151,7 @@ def check(
     """
     from steelyard.engine.inputs import Input
     from steelyard.errors import InputError
-    from steelyard.factory import JudgeFactory
+    from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.limiter import Limits
     from steelyard.protocols.rubric import make_protocol
     from steelyard.protocols.rubric_check import check_rubric

@@ -173,9 +173,9 @@ def run(
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
+    from steelyard.engine.templates import check_judge
     from steelyard.settings import Settings
     from steelyard.store import Store
-    from steelyard.templates import check_judge
 
     settings = Settings.load(config)
     chosen = settings.protocol(protocol, template, fence=fence)

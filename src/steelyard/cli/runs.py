@@ -121,7 +121,7 @@ def export(
 
     Example:  steelyard runs export last results.csv --items
     """
-    from steelyard import exports
+    from steelyard.engine import exports
     from steelyard.settings import Settings
     from steelyard.store import Store
 
@@ -140,7 +140,7 @@ def import_(
 
     Example:  steelyard runs import run.jsonl
     """
-    from steelyard import exports
+    from steelyard.engine import exports
     from steelyard.settings import Settings
     from steelyard.store import Store
 
@@ -158,7 +158,7 @@ def rescue(
 
     Example:  steelyard runs rescue .steelyard/store.db -o rescued.db
     """
-    from steelyard.rescue import rescue as rescued_from
+    from steelyard.store.rescue import rescue as rescued_from
 
     found = rescued_from(damaged, out)
     print(f"{out}: {found.runs} runs, {found.verdicts} verdicts, {found.replies} replies, {found.labels} labels")

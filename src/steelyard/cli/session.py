@@ -18,7 +18,7 @@ from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
 from steelyard.engine.runs import Run, RunSettings, check_affordable
 from steelyard.errors import JudgeError, NoReadableRow, SteelyardError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limits
 from steelyard.prompts import Prompts

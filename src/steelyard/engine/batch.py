@@ -23,12 +23,12 @@ from steelyard.engine.inputs import Input
 from steelyard.engine.journal import JournalledJudge
 from steelyard.engine.manifest import now
 from steelyard.engine.runner import replay, run_to_end
+from steelyard.engine.templates import protocol_of_run
 from steelyard.errors import InputError
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.payload import one_line, parse_json
 from steelyard.records import Ask, Record, Reply, Unjudged, Usage
 from steelyard.store import RunRow, Store
-from steelyard.templates import protocol_of_run
 
 URL = "/v1/chat/completions"
 

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from steelyard.engine.templates import check_unchanged as check_template
 from steelyard.errors import ConfigError
 from steelyard.judges.base import Judge
 from steelyard.judges.masking import shown_body, shown_url
@@ -19,7 +20,6 @@ from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.store import RunRow
 from steelyard.tasks import PROBE
-from steelyard.templates import check_unchanged as check_template
 
 PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
 # What a judge says of itself that shapes its answers; time limits and prices do not.

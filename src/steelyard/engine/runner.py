@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from steelyard.errors import InputError, StoreError, Surface
-from steelyard.families import judges_itself
 from steelyard.judges.base import JudgeLike
 from steelyard.judges.composed import all_of
 from steelyard.judges.limiter import Limiter, Stopped
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Reply, Sample, Unjudged, Usage, Verdict
+from steelyard.reports.families import judges_itself
 
 Row = tuple[int, Sample | InputError]
 """The place in the input, and what stood there."""

@@ -17,6 +17,7 @@ from steelyard.engine.inputs import BAD_ROWS_KEPT, Input, input_of
 from steelyard.engine.journal import Memory, judge_of_run
 from steelyard.engine.manifest import check_unchanged, make_manifest, now
 from steelyard.engine.runner import Budget, Row, Runner, Tally
+from steelyard.engine.templates import check_judge, protocol_of_run
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, StoreError, Surface
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter
@@ -29,7 +30,6 @@ from steelyard.records import Sample, Verdict
 from steelyard.reports.build import main_reason
 from steelyard.reports.model import UNUSABLE, RunFailure, remedy
 from steelyard.store import RunRow, Store, Wording
-from steelyard.templates import check_judge, protocol_of_run
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]

@@ -14,7 +14,7 @@ from steelyard.judges.base import Judge
 from steelyard.judges.routed import RoutedJudge
 from steelyard.records import Ask, Language, Numbered, Record, Reply, Unjudged, Usage
 from steelyard.tasks import AtomicData, AtomicReply
-from steelyard.wording import say
+from steelyard.text.wording import say
 
 SEED = 7
 INFRASTRUCTURE = frozenset({"unreachable", "timeout", "rate_limited", "server_error", "rejected"})

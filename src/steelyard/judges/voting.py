@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from steelyard.records import Ask, Data, Mark, ReplyData, Tolerance
 from steelyard.text import find_quote
-from steelyard.tolerance import ruling
+from steelyard.text.tolerance import ruling
 
 # These belong to another label of the same item and are read together with it.
 BESIDE = frozenset({"source", "triggered"})

@@ -31,7 +31,7 @@ class Protocol(Vocabulary):
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt texts (source → Markdown) that the protocol brings along; ours are shipped as files."""
     template: Mapping[str, Any] | None = None
-    """What a manifest says of the user's own prompt, where one is sent instead (`steelyard.templates`)."""
+    """What a manifest says of the user's own prompt, where one is sent instead (`steelyard.engine.templates`)."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """What it was made from where that is no code, such as a rubric: a run's manifest keeps it."""
 

@@ -19,8 +19,8 @@ from steelyard.protocols.common import (
 from steelyard.protocols.counts import atomic_scores
 from steelyard.protocols.vocabulary import Aspect, Label, Metric, Words
 from steelyard.records import Ask, Atom, RagSample, Rounds, Tolerance, Unjudged, Verdict
-from steelyard.suspicion import suspected
 from steelyard.tasks import AtomicData, AtomicReply
+from steelyard.text.suspicion import suspected
 
 SCORES = ("accuracy", "accuracy_strict", "coverage", "fallback")
 

@@ -21,10 +21,10 @@ from steelyard.records import (
     Unjudged,
     ValueDifference,
 )
-from steelyard.suspicion import signs
 from steelyard.tasks import AtomVerdict, GradedAtomVerdict, SplitAtom, SplitData, SplitReply
-from steelyard.text import find_quote, normalise, sentences, wording
-from steelyard.tolerance import ruling
+from steelyard.text import find_quote, normalise, sentences, word_pieces
+from steelyard.text.suspicion import signs
+from steelyard.text.tolerance import ruling
 
 Splitting = Generator[list[Ask], list[Reply | Unjudged], "Split"]
 
@@ -80,13 +80,13 @@ def uncovered(answer: str, atoms: Iterable[SplitAtom]) -> list[str]:
     """The sentences of the answer that no atom speaks of; questions, courtesies and words to the judge hold none."""
     text = " ".join(atom.text for atom in atoms)
     reworded = [sentence for sentence in sentences(answer) if sentence[:-1] not in text]
-    said = wording(text) if reworded else set()
+    said = word_pieces(text) if reworded else set()
     return [
         sentence
         for sentence in reworded
         if len(normalise(sentence)) > SHORTEST_STATEMENT
         and not sentence.endswith(("?", "？"))
-        and (words := wording(sentence))
+        and (words := word_pieces(sentence))
         and len(words & said) < COVERED * len(words)
         and not signs(sentence)
     ]

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from steelyard.quantities import ENGLISH_NUMBERS, han_number
 from steelyard.text import HAN, KANA, LATIN_WORD, MINUS, fold, in_simplified, normalise, sentences
+from steelyard.text.quantities import ENGLISH_NUMBERS, han_number
 
 
 class Finding(NamedTuple):

@@ -11,8 +11,8 @@ from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
+from steelyard.protocols.scoring import Number, band_score, conjunction, plain, ratio
 from steelyard.records import AnyItem, Atom, Check, Criterion, KeyPoint, Sentence
-from steelyard.scoring import Number, band_score, conjunction, plain, ratio
 
 # --- atomic ----------------------------------------------------------------------------------------
 

@@ -31,7 +31,6 @@ from steelyard.records import (
     Rounds,
     Verdict,
 )
-from steelyard.suspicion import signs, suspected
 from steelyard.tasks import (
     ComplianceData,
     ComplianceReply,
@@ -42,6 +41,7 @@ from steelyard.tasks import (
     ValidityVerdict,
 )
 from steelyard.text import contains_quote
+from steelyard.text.suspicion import signs, suspected
 
 SCORES = ("csr", "isr", "ssr")
 RESULTS = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}

@@ -24,13 +24,13 @@ from steelyard.protocols.common import (
     why_open,
 )
 from steelyard.protocols.counts import grounded_scores
+from steelyard.protocols.scoring import conjunction
 from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
-from steelyard.scoring import conjunction
-from steelyard.suspicion import suspected
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
 from steelyard.text import language_of, sentences
-from steelyard.wording import say
+from steelyard.text.suspicion import suspected
+from steelyard.text.wording import say
 
 SCORES = ("relevance", "truthfulness", "accuracy")
 CheckLabel = Literal[0, 1, "unjudged"]

@@ -36,6 +36,7 @@ from steelyard.protocols.rubric_file import (
     inline_rubric,
     read_rubric_file,
 )
+from steelyard.protocols.scoring import Number, plain
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric, Tone, Words
 from steelyard.records import (
     AnyItem,
@@ -48,10 +49,9 @@ from steelyard.records import (
     Sample,
     Verdict,
 )
-from steelyard.scoring import Number, plain
-from steelyard.suspicion import signs, suspected
 from steelyard.tasks import Exchange, RubricData, RubricDialogueData, RubricReply, RubricVerdict, rubric_reply
 from steelyard.text import contains_quote
+from steelyard.text.suspicion import signs, suspected
 
 TOLD = {
     "en": {"when": "only if", "labels": "labels", "unmet": "the condition is not met", "colon": ": "},

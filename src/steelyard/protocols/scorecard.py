@@ -40,6 +40,7 @@ from steelyard.protocols.common import (
     why_open,
 )
 from steelyard.protocols.counts import scorecard_scores, shallow
+from steelyard.protocols.scoring import Number, composite
 from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import (
     AnyItem,
@@ -57,8 +58,6 @@ from steelyard.records import (
     Unjudged,
     Verdict,
 )
-from steelyard.scoring import Number, composite
-from steelyard.suspicion import suspected
 from steelyard.tasks import (
     AtomVerdict,
     KeyPointsData,
@@ -69,7 +68,8 @@ from steelyard.tasks import (
     SentenceVerdict,
 )
 from steelyard.text import language_of, sentences
-from steelyard.wording import say
+from steelyard.text.suspicion import suspected
+from steelyard.text.wording import say
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")

@@ -42,7 +42,7 @@ from steelyard.reports.tally import (
 from steelyard.reports.voices import RoutingTally, VotesTally
 from steelyard.stats import Cluster
 from steelyard.text import language_of
-from steelyard.wording import words
+from steelyard.text.wording import words
 
 MOST_BAD_ROWS = 100
 MOST_LOW_SAMPLES = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import Scale
 from steelyard.records import Language
 from steelyard.reports.blocks import (
@@ -34,8 +35,7 @@ from steelyard.reports.model import (
     tolerance_note,
     votes_notes,
 )
-from steelyard.scoring import band_of_score
-from steelyard.wording import band_description, say
+from steelyard.text.wording import band_description, say
 
 NUMBERS = "rrrrr"
 BRIEF_GROUPS = 20

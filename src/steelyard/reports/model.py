@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from steelyard.agreement import summary
-from steelyard.families import families
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Scale, Vocabulary
 from steelyard.records import Language, Record, Usage
+from steelyard.reports.agreement import summary
+from steelyard.reports.families import families
 from steelyard.stats import Interval
-from steelyard.wording import band_description, say, words
+from steelyard.text.wording import band_description, say, words
 
 WITHIN = "within_tolerance"
 UNUSABLE = "unusable"
@@ -256,7 +256,8 @@ class Report(Record):
     bad_rows: tuple[BadRow, ...]
     usage: Usage
     spending: dict[str, Spread] = Field(
-        default_factory=dict, description="per sample that the judge was called for: seconds, tokens, cost in US dollars"
+        default_factory=dict,
+        description="per sample that the judge was called for: seconds, tokens, cost in US dollars",
     )
     run: RunFacts | None = None
     failure: RunFailure | None = Field(default=None, description="where the judge labelled nothing: why, what to do")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from steelyard.errors import ConfigError, InputError, MissingExtra
 from steelyard.records import Language, Sample, Verdict
-from steelyard.wording import words
+from steelyard.text.wording import words
 
 if TYPE_CHECKING:
     from steelyard.reports.model import Report

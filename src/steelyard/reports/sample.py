@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.protocols import vocabulary
 from steelyard.protocols.counts import shallow
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import UNJUDGED, Kind, parts_of, turn_of
 from steelyard.records import (
     AnyItem,
@@ -28,8 +29,7 @@ from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Tabl
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import agreement_notes, bracketed, named, reason_in
-from steelyard.scoring import band_of_score
-from steelyard.wording import band_description, say
+from steelyard.text.wording import band_description, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from typing import Generic, TypeVar
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
 from steelyard.records import Atom, Criterion, Language, Verdict
 from steelyard.reports.model import (
@@ -26,7 +27,6 @@ from steelyard.reports.model import (
     TurnSummary,
     described,
 )
-from steelyard.scoring import band_of_score
 from steelyard.stats import GROUPS, Cluster, Interval, Mean, Ratio
 
 MOST_GROUPS = 100
@@ -294,9 +294,7 @@ class SpendingTally:
             at = min(len(bins) - 1, max(0, bisect_right(edges, self._amount(step + 0.5)) - 1))
             bins[at] = bins[at].model_copy(update={"n": bins[at].n + counts[step]})
         median, p95 = (self._quantile(ordered, counts, share * n, self._most[name]) for share in (0.5, 0.95))
-        return Spread(
-            n=n, mean=self._sums[name] / n, median=median, p95=p95, most=self._most[name], bins=tuple(bins)
-        )
+        return Spread(n=n, mean=self._sums[name] / n, median=median, p95=p95, most=self._most[name], bins=tuple(bins))
 
     def _quantile(self, ordered: list[int], counts: Counter[int], wanted: float, most: float) -> float:
         for step in ordered:
@@ -315,7 +313,7 @@ def _round_edges(low: float, high: float) -> list[float]:
     for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 2):
         edges += [float(f"{digit}e{power}") for digit in (1, 2, 5)]
     first = max(0, bisect_right(edges, low) - 1)
-    last = next(at for at, edge in enumerate(edges) if edge > high or at > first and edge >= high)
+    last = next(at for at, edge in enumerate(edges) if edge > high or (at > first and edge >= high))
     return edges[first : max(last, first + 1) + 1]
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from pydantic import Field
 
-from steelyard import factory
 from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
+from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
 from steelyard.errors import ConfigError, RunInUse
-from steelyard.evaluation import dated
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation import dated, factory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Limits
-from steelyard.models import Shelf
+from steelyard.judges.models import Shelf
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
@@ -27,7 +27,6 @@ from steelyard.records import Record
 from steelyard.samples import count_lines
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
-from steelyard.templates import PromptTemplate, protocol_of_run, templated
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer

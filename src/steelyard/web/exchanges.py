@@ -10,12 +10,12 @@ from typing import Any
 
 from steelyard.engine.journal import StoredJudge, judge_of_run, marks_in
 from steelyard.engine.runner import replay
+from steelyard.engine.templates import protocol_of_run
 from steelyard.errors import PromptError
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Record, Reply, Sample, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply
-from steelyard.templates import protocol_of_run
 
 
 class PromptVersion(Record):

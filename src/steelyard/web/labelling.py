@@ -9,14 +9,14 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 from starlette.datastructures import ImmutableMultiDict
 
-from steelyard.labelling import Stratify, asked_slots, candidates, draw
-from steelyard.labels import HumanLabel, digest
+from steelyard.people.label_targets import Slot
+from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, segments
 from steelyard.reports.model import named
-from steelyard.slots import Slot
+from steelyard.store.labels import HumanLabel, digest
 
 Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
 # Nobody labels against a text that takes an hour to read.

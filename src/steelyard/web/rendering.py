@@ -17,8 +17,8 @@ from steelyard import __version__
 from steelyard.protocols import vocabulary
 from steelyard.records import Language
 from steelyard.reports.html.environment import make_environment
+from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.viewer import viewer_of
-from steelyard.wording import LANGUAGES, say
 
 Handler = Callable[[Request], Any]
 COOKIE = "steelyard_lang"

@@ -10,8 +10,8 @@ from starlette.requests import HTTPConnection
 from steelyard.records import Language
 from steelyard.settings import Settings
 from steelyard.store import Store
+from steelyard.web.cache import Known
 from steelyard.web.jobs import Evaluations, Jobs
-from steelyard.web.known import Known
 
 MEGABYTE = 1 << 20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from steelyard.judges.embedded.meaning import plain, similarity, words
-from steelyard.quantities import ENGLISH_NUMBERS, han_number
 from steelyard.text import HAN, normalise
+from steelyard.text.quantities import ENGLISH_NUMBERS, han_number
 
 HEADING = re.compile(
     r"\s*(?:#{1,6}\s*(?P<hash>\S.*)|[*_]{2}(?P<bold>[^*_]{1,40})[*_]{2}\s*[:：]?|【(?P<frame>[^】]{1,30})】"

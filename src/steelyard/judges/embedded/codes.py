@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from steelyard.quantities import HAN_DIGIT, han_number
+from steelyard.text.quantities import HAN_DIGIT, han_number
 
 
 class Code(NamedTuple):

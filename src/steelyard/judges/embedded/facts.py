@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from steelyard.judges.embedded.codes import codes
 from steelyard.judges.embedded.lexicon import lexicon
 from steelyard.judges.embedded.meaning import STOP_WORDS, rarity, simplified, stem
-from steelyard.quantities import ENGLISH, ENGLISH_UNITS, HAN_DIGIT, LONGEST, han_number, in_words, read_numeral
+from steelyard.text.quantities import ENGLISH, ENGLISH_UNITS, HAN_DIGIT, LONGEST, han_number, in_words, read_numeral
 
 Kind = Literal["quantity", "date", "ordinal", "name"]
 

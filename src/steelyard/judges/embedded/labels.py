@@ -18,7 +18,7 @@ from steelyard.judges.embedded.voice import Voice
 from steelyard.records import Source, Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import contains_quote, sentences
-from steelyard.tolerance import Ruling, ruling
+from steelyard.text.tolerance import Ruling, ruling
 
 Label = Literal["correct", "wrong", "undetermined", "exempt"]
 

@@ -19,7 +19,6 @@ from steelyard.judges.embedded.statements import Remembering, Standing, Statemen
 from steelyard.judges.embedded.support import Read, Support
 from steelyard.judges.embedded.voice import PromptLanguage, Voice
 from steelyard.records import Numbered
-from steelyard.suspicion import signs
 from steelyard.tasks import (
     KeyPointsData,
     KeyPointsReply,
@@ -31,6 +30,7 @@ from steelyard.tasks import (
     Unsure,
 )
 from steelyard.text import CITATION, sentences
+from steelyard.text.suspicion import signs
 
 MOST_POINTS = 8
 MOST_FROM_PASSAGES = 5

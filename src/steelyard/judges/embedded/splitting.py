@@ -13,7 +13,7 @@ from steelyard.judges.embedded.lists import listed
 from steelyard.judges.embedded.names import Names
 from steelyard.judges.embedded.subjects import complete
 from steelyard.tasks import SplitAtom
-from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, wording
+from steelyard.text import HAN, LETTER_OR_DIGIT, THINKING, fold, normalise, sentences, word_pieces
 
 # A question or a courtesy this short holds no statement; longer ones are kept, so that nothing is passed over.
 SHORTEST_STATEMENT = 7
@@ -96,16 +96,16 @@ def _read(text: str, atoms: _Atoms, names: Names) -> list[str]:
 
 def _cover(answer: str, headings: Sequence[str], atoms: _Atoms) -> None:
     """Add what the atoms do not speak of: a heading that announces more than its items say, or a sentence whole."""
-    said = wording("\n".join(atoms.texts))
+    said = word_pieces("\n".join(atoms.texts))
     for sentence in sentences(answer):
-        wanted = wording(sentence)
+        wanted = word_pieces(sentence)
         if len(wanted & said) >= COVERED * len(wanted) or states_nothing(sentence):
             continue
         plain = unmarked(sentence)
         for added in (*(heading for heading in headings if heading in plain), plain):
             if len(wanted & said) < COVERED * len(wanted):
                 atoms.add(added.rstrip(":： "))
-                said |= wording(added)
+                said |= word_pieces(added)
         if len(wanted & said) < COVERED * len(wanted):
             atoms.add(sentence)
             said |= wanted

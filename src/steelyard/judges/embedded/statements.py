@@ -15,8 +15,8 @@ from steelyard.judges.embedded.questions import question_of
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Read, Reading, Support
 from steelyard.judges.embedded.value_kinds import quantity_kind
-from steelyard.quantities import quantity
-from steelyard.suspicion import signs
+from steelyard.text.quantities import quantity
+from steelyard.text.suspicion import signs
 
 Standing = Literal["supported", "partial", "unsupported", "no_claim"]
 

@@ -1,4 +1,4 @@
-"""What kind of value claim and passage differ in. That is the judge's part; `steelyard.tolerance` decides the rest."""
+"""What kind of value claim and passage differ in: the judge's part. `steelyard.text.tolerance` decides the rest."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 
 from steelyard.judges.embedded.differences import Clash
 from steelyard.judges.embedded.meaning import plain
-from steelyard.measures import measure
 from steelyard.tasks import Difference
+from steelyard.text.measures import measure
 
 POLITICAL = re.compile(
     r"总统|主席|总理|首相|选举|大选|条约|独立日|宣布独立|战争|战役|起义|革命|政变|宪法|建国|开国|回归|政府|议会"

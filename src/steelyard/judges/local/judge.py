@@ -18,7 +18,7 @@ from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reading import reader
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import CONTEXT, ModelServer, llama_cpp
-from steelyard.models import Model, Shelf
+from steelyard.judges.models import Model, Shelf
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.tasks import ComplianceData
 

@@ -243,7 +243,9 @@ def amounts(spread: Spread, told: Callable[[float], str], title: str, desc: str,
     for at, each in enumerate(bins):
         y = bottom - (bottom - top) * each.n / ticks[-1]
         if each.n:
-            parts.append(tag("rect", x=left + step * at + 1.5, y=y, width=step - 3, height=bottom - y, rx=2, class_="column"))
+            parts.append(
+                tag("rect", x=left + step * at + 1.5, y=y, width=step - 3, height=bottom - y, rx=2, class_="column")
+            )
     for value, kind in ((spread.median, "mean"), (spread.p95, "mean late")):
         at = min(len(bins) - 1, max(0, bisect_right(edges, value) - 1))
         share = math.log(value / bins[at].low) / math.log(bins[at].high / bins[at].low)

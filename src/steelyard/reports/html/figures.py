@@ -91,7 +91,11 @@ class Figures:
     def spending(self) -> list[Figure]:
         """What judging a sample took; tokens only where no price is known."""
         found = self.report.spending
-        names = [name for name in ("seconds", "cost", "tokens") if name in found and (name != "tokens" or "cost" not in found)]
+        names = [
+            name
+            for name in ("seconds", "cost", "tokens")
+            if name in found and (name != "tokens" or "cost" not in found)
+        ]
         return [self._spending(name, found[name]) for name in names]
 
     def _spending(self, name: str, spread: Spread) -> Figure:

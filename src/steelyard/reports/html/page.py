@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, one_line, score, share
 from steelyard.reports.build import most_telling, shown_flags
@@ -32,8 +33,7 @@ from steelyard.reports.model import (
     votes_notes,
     why,
 )
-from steelyard.scoring import band_of_score
-from steelyard.wording import band_description
+from steelyard.text.wording import band_description
 
 # A group of three says little, however low it is; one is named only where no larger one exists.
 ENOUGH_TO_NAME = 5

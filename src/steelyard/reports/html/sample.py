@@ -30,10 +30,11 @@ from steelyard.reports.html.views import (
     chip,
     tone_of,
 )
-from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, Span, segments, shortened, wording
+from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, Span, segments, shortened
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
+from steelyard.text.likeness import likeness, word_pieces
 
 Numbered = tuple[int, AnyItem]
 # The sign of a label that only a flag gives, such as one within a tolerance.
@@ -206,16 +207,15 @@ class _Maker:
         self, text: str, references: Sequence[str], searched: dict[int, Searched]
     ) -> tuple[int, tuple[Span, ...]] | None:
         """The passage, and the place in it, that shares most of a text's wording; none where no place is close."""
-        wanted = wording(text)
+        wanted = word_pieces(text)
         best: tuple[float, int, tuple[Span, ...]] | None = None
         for at, reference in enumerate(references[: self.limits.passages]):
             if at not in searched:
                 searched[at] = Searched(readable(reference))
             spans = searched[at].statement(clean(text))
-            said = set().union(*(wording(searched[at].text[slice(*span)]) for span in spans))
-            share = 2 * len(said & wanted) / (len(said) + len(wanted)) if said else 0.0
-            if spans and (best is None or share > best[0]):
-                best = share, at, spans
+            said = set().union(*(word_pieces(searched[at].text[slice(*span)]) for span in spans))
+            if spans and (best is None or likeness(said, wanted) > best[0]):
+                best = likeness(said, wanted), at, spans
         return best and best[1:]
 
     def _marked(self, title: str, text: str, marks: Sequence[Mark], place: Literal["t", "q"]) -> Passage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steelyard.records import Language
 from steelyard.reports.blocks import one_line
 from steelyard.reports.model import OTHERS, CheckRate, Estimate, Report, check_told, named
-from steelyard.wording import say
+from steelyard.text.wording import say
 
 LONGEST_NAME = 60
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from steelyard.engine.templates import form_names
 from steelyard.errors import SteelyardError
-from steelyard.factory import JudgeFactory
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol, protocol_names
 from steelyard.protocols.scorecard import METRICS
 from steelyard.samples import known_fields
-from steelyard.templates import form_names
 from steelyard.web.actions import judge_name, judge_names
 from steelyard.web.api.bodies import RunBody
 from steelyard.web.api.running import MULTIPART, UploadBody

@@ -8,10 +8,10 @@ from starlette.exceptions import HTTPException
 
 from steelyard.engine.manifest import now
 from steelyard.errors import InputError
-from steelyard.labels import HumanLabel, allowed, canonical, digest
+from steelyard.people.label_targets import slots_of
 from steelyard.records import Record
-from steelyard.slots import slots_of
 from steelyard.store import RunRow, Store
+from steelyard.store.labels import HumanLabel, allowed, canonical, digest
 from steelyard.web.api.bodies import Body
 from steelyard.web.viewer import viewer_of
 

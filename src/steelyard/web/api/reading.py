@@ -12,12 +12,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from steelyard import exports
-from steelyard.comparison import Comparison, compare
-from steelyard.labels import HumanLabel
-from steelyard.listing import Range, SampleQuery, SampleTable, table
+from steelyard.engine import exports
 from steelyard.records import Record, Sample, Status
 from steelyard.reports.files import BATCH, safe_cell
+from steelyard.store.labels import HumanLabel
+from steelyard.store.listing import Range, SampleQuery, SampleTable, table
+from steelyard.trust.comparison import Comparison, compare
 from steelyard.web.addresses import as_file
 from steelyard.web.pages.compare import sides_of
 from steelyard.web.viewer import Viewer, viewer_of

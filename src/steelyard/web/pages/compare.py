@@ -11,11 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
-from steelyard.comparison.labels import LabelChange, label_changes
-from steelyard.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.errors import NotComparable
-from steelyard.labels import digest
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record, Sample, Verdict
@@ -24,8 +20,12 @@ from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Limits, chip
 from steelyard.store import RunRow, Store
+from steelyard.store.labels import digest
+from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
+from steelyard.trust.comparison.labels import LabelChange, label_changes
+from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.web.addresses import sample_address, with_query
-from steelyard.web.known import PATIENCE
+from steelyard.web.cache import PATIENCE
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import is_json, language_of, page, page_routes

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.listing.failures import FailureGroup, Failures, failures, known_failures
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import number, one_line
 from steelyard.reports.html.views import Chip, chip
+from steelyard.store.listing.failures import FailureGroup, Failures, failures, known_failures
 from steelyard.web.addresses import run_address, sample_address
-from steelyard.web.known import patience_for
+from steelyard.web.cache import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import viewer_of

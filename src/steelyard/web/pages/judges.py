@@ -10,16 +10,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from steelyard.agreement import AgreementSummary, summary
 from steelyard.errors import SteelyardError
-from steelyard.factory import JudgeFactory, judge_names
+from steelyard.evaluation.factory import JudgeFactory, judge_names
 from steelyard.judges.check import Qualification, check_each
 from steelyard.judges.endpoint import Price
+from steelyard.judges.models import Shelf, known_models
+from steelyard.judges.models.catalogue import DEFAULT
+from steelyard.judges.models.shelf import in_words
 from steelyard.judges.prices import shipped
-from steelyard.models import Shelf, known_models
-from steelyard.models.catalogue import DEFAULT
-from steelyard.models.shelf import in_words
 from steelyard.records import Record
+from steelyard.reports.agreement import AgreementSummary, summary
 from steelyard.settings import Settings
 from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of

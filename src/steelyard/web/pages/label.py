@@ -19,13 +19,13 @@ from starlette.routing import Route
 from steelyard.engine.manifest import now
 from steelyard.engine.runs import state_of
 from steelyard.errors import InputError, RunInUse
-from steelyard.labelling import labels_in
-from steelyard.labels import HumanLabel, canonical, digest, label_line
+from steelyard.people.labelling import labels_in
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.store import RunRow, Store
+from steelyard.store.labels import HumanLabel, canonical, digest, label_line
 from steelyard.web.addresses import as_file, run_address
-from steelyard.web.known import PATIENCE
+from steelyard.web.cache import PATIENCE
 from steelyard.web.labelling import Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes

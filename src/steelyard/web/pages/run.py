@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steelyard import exports
+from steelyard.engine import exports
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import number, score
@@ -24,8 +24,8 @@ from steelyard.reports.model import Report, in_language
 from steelyard.store import RunRow, Store
 from steelyard.web.actions import progress_of
 from steelyard.web.addresses import as_file, run_address, sample_address
+from steelyard.web.cache import patience_for
 from steelyard.web.jobs import RunProgress
-from steelyard.web.known import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import viewer_of

@@ -18,13 +18,13 @@ from starlette.routing import Route
 
 from steelyard.engine.runs import failure_of, state_of
 from steelyard.errors import InputError
-from steelyard.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.protocols import protocol_names, vocabulary
 from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
 from steelyard.store import RunRow, Store
+from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
 from steelyard.web.addresses import run_address
 from steelyard.web.events import all_events

@@ -12,8 +12,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from steelyard.errors import SteelyardError
-from steelyard.labels import HumanLabel
-from steelyard.listing import WORST, SampleQuery, is_listed, neighbours
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record, Sample, Usage, Verdict
@@ -21,6 +19,8 @@ from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Chip, Limits, chip
 from steelyard.reports.sample import sample_markdown
 from steelyard.store import RunRow, Store
+from steelyard.store.labels import HumanLabel
+from steelyard.store.listing import WORST, SampleQuery, is_listed, neighbours
 from steelyard.web.addresses import run_address, sample_address, sample_of
 from steelyard.web.exchanges import JudgeCall, exchanges
 from steelyard.web.pages.runs import RunSummary

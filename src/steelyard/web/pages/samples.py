@@ -10,7 +10,16 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.listing import (
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Metric, Vocabulary
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import NOT_APPLICABLE, one_line, score
+from steelyard.reports.html.page import score_tone
+from steelyard.reports.html.richtext import plain
+from steelyard.reports.html.views import Chip, chip
+from steelyard.reports.model import named
+from steelyard.store import RunRow
+from steelyard.store.listing import (
     WORST,
     Range,
     SampleQuery,
@@ -21,21 +30,12 @@ from steelyard.listing import (
     summary,
     table,
 )
-from steelyard.protocols import vocabulary
-from steelyard.protocols.vocabulary import Metric, Vocabulary
-from steelyard.records import Language, Record
-from steelyard.reports.blocks import NOT_APPLICABLE, one_line, score
-from steelyard.reports.html.page import score_tone
-from steelyard.reports.html.richtext import plain
-from steelyard.reports.html.views import Chip, chip
-from steelyard.reports.model import named
-from steelyard.store import RunRow
+from steelyard.text.wording import say
 from steelyard.web.addresses import run_address, sample_address, with_query
-from steelyard.web.known import patience_for
+from steelyard.web.cache import patience_for
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
-from steelyard.wording import say
 
 MOST_PROBLEMS = 3
 MANY = ("status", "flag", "label", "tag")

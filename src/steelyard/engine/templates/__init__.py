@@ -1,0 +1,64 @@
+"""Runs with a user's own judge prompt: sent as it is, one call a sample, and the reply is read as a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steelyard.engine.templates.template import PromptTemplate, form_names
+from steelyard.errors import ConfigError
+from steelyard.judges.base import Judge
+from steelyard.judges.composed import ComposedJudge
+from steelyard.protocols import Protocol, get_protocol
+from steelyard.protocols.common import Options
+from steelyard.records import Rounds, Sample
+
+__all__ = ["PromptTemplate", "check_judge", "check_unchanged", "form_names", "protocol_of_run", "templated"]
+
+
+def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:
+    """The protocol as the user's own prompt judges by it: the same items, scores and checks, other words."""
+    if protocol.name not in form_names():
+        known = ", ".join(form_names())
+        raise ConfigError(f"protocol {protocol.name} has no transcript form; a template works with {known}")
+    template.check(protocol)
+
+    def rounds(sample: Sample, options: Options) -> Rounds:
+        # The readers of transcripts take longer to load than a short run takes; most runs need none.
+        from steelyard.engine.templates import rounds as body
+
+        return body.rounds(protocol, template, sample, options)
+
+    return replace(protocol, rounds=rounds, template=template.described())
+
+
+def protocol_of_run(name: str, manifest: Mapping[str, Any]) -> Protocol:
+    """The protocol that a run judged by: with its template, where it had one."""
+    told = manifest.get("template")
+    return templated(get_protocol(name), PromptTemplate.of_manifest(told)) if told else get_protocol(name)
+
+
+def check_unchanged(run: str, manifest: Mapping[str, Any]) -> None:
+    """A run is finished with the template it began with. The file may be gone, but it must not say something else."""
+    told = manifest.get("template")
+    if told and Path(told["source"]).is_file() and PromptTemplate.read(told["source"]).sha256 != told["sha256"]:
+        raise ConfigError(
+            f"the template {told['source']} has changed since run {run} began; put it back, or start a new run"
+        )
+
+
+def check_judge(protocol: Protocol, judge: Judge) -> None:
+    """A templated run needs one judge that follows a prompt; any other is refused before anything is sent."""
+    if not protocol.template or judge.follows_prompts:
+        return
+    if isinstance(judge, ComposedJudge):
+        raise ConfigError(
+            f"a template is answered by one judge: {judge.name} votes on, verifies or passes on single items, which "
+            "only the shipped prompts ask for"
+        )
+    raise ConfigError(
+        f"{judge.name} reads samples, not prompts, and cannot follow a template; choose a language model, "
+        "for example openai:MODEL"
+    )

@@ -1,0 +1,12 @@
+"""Models for the `local` judge: which are known, where they are kept, how they are fetched.
+
+catalogue.py   the known models with their hashes and licences (known_models.toml)
+shelf.py       the folder they are kept in: what is there, and that it is still what was pulled
+pulling.py     a pull: fetch, verify, put on the shelf
+sources.py     where the bytes come from: a file, an address, a model hub, data wheels
+"""
+
+from steelyard.judges.models.catalogue import DEFAULT, KnownModel, known_models
+from steelyard.judges.models.shelf import Model, Shelf
+
+__all__ = ["DEFAULT", "KnownModel", "Model", "Shelf", "known_models"]

@@ -1,0 +1,207 @@
+"""How far a judge's confidence can be relied on: reliability curves, and from where on its labels are right enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from steelyard.people.calibration.matching import Rated
+from steelyard.people.calibration.model import Calibration, ConfidenceBin, Reliability, SureFrom
+from steelyard.people.calibration.people import Majority
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
+from steelyard.records import ConfidenceKind, Language
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, interval, number, one_line
+from steelyard.stats.intervals import wilson
+from steelyard.text.wording import say
+
+BINS = 10
+PRECISION = 0.95
+# Fewer labels of one kind say nothing about where it is right in 95 of 100 cases.
+LEAST = 20
+
+
+class Point(NamedTuple):
+    """One label that people gave too: how sure the judge was, and whether it was right."""
+
+    confidence: float
+    is_right: bool
+    label: str
+    weight: float
+
+
+def curves(rated: Sequence[Rated], majority: Majority, precision: float) -> tuple[Reliability, ...]:
+    """A curve for each judge and kind of label that has confidences."""
+    found: dict[tuple[str, str, ConfidenceKind], list[Point]] = {}
+    for item in rated:
+        slot = item.slot
+        if slot.confidence is not None and slot.judge != UNJUDGED:
+            right = slot.judge == majority.label(item.people)
+            point = Point(slot.confidence, right, slot.judge, item.weight)
+            found.setdefault((slot.by, slot.task, slot.confidence_kind), []).append(point)
+    return tuple(_curve(*key, points, precision) for key, points in found.items())
+
+
+def _curve(judge: str, task: str, source: ConfidenceKind, points: Sequence[Point], precision: float) -> Reliability:
+    bins = [_bin(step, inside) for step in range(BINS) if (inside := [p for p in points if _step(p) == step])]
+    total = sum(p.weight for p in points)
+    weights = [sum(p.weight for p in points if _step(p) == round(b.low * BINS)) for b in bins]
+    labels = dict.fromkeys(p.label for p in points)
+    return Reliability(
+        judge=judge,
+        task=task,
+        source=source,
+        n=len(points),
+        confidence=_mean(points),
+        right=_right(points),
+        error=sum(w * abs(b.right - b.confidence) for w, b in zip(weights, bins, strict=True)) / total,
+        bins=tuple(bins),
+        sure_from=tuple(sure_from(label, [p for p in points if p.label == label], precision) for label in labels),
+    )
+
+
+def sure_from(label: str, points: Sequence[Point], precision: float) -> SureFrom:
+    """The lowest confidence from which on this label is right often enough; null where it is so nowhere."""
+    found = SureFrom(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
+    weight = right = 0.0
+    # From the surest down, each point once: there may be a hundred thousand.
+    ordered = sorted(points, key=lambda point: -point.confidence)
+    for n, (point, below) in enumerate(zip_longest(ordered, ordered[1:]), start=1):
+        weight, right = weight + point.weight, right + point.weight * point.is_right
+        is_last_of_its_confidence = below is None or below.confidence < point.confidence
+        if is_last_of_its_confidence and n >= LEAST and right / weight >= precision:
+            found = SureFrom(
+                label=label,
+                least=point.confidence,
+                n=n,
+                of=len(points),
+                precision=right / weight,
+                interval=wilson(right / weight * n, n),
+            )
+    return found
+
+
+def _bin(step: int, points: Sequence[Point]) -> ConfidenceBin:
+    right = _right(points)
+    return ConfidenceBin(
+        low=step / BINS,
+        high=(step + 1) / BINS,
+        n=len(points),
+        confidence=_mean(points),
+        right=right,
+        interval=wilson(right * len(points), len(points)),
+    )
+
+
+def _step(point: Point) -> int:
+    return min(BINS - 1, int(point.confidence * BINS + 1e-9))
+
+
+def _mean(points: Sequence[Point]) -> float:
+    return sum(p.confidence * p.weight for p in points) / sum(p.weight for p in points)
+
+
+def _right(points: Sequence[Point]) -> float:
+    return sum(p.weight for p in points if p.is_right) / sum(p.weight for p in points)
+
+
+def thresholds(found: Calibration) -> dict[str, object]:
+    """What a routed judge reads: by judge and label, from where on it is believed. Labels too few to tell are left out
+    and keep the default."""
+    judges: dict[str, dict[str, float | None]] = {}
+    for curve in found.reliability:
+        of_judge = judges.setdefault(curve.judge, {})
+        for label in curve.sure_from:
+            if label.of >= LEAST:
+                of_judge[f"{curve.task}.{label.label}"] = label.least
+    return {"precision": found.precision, "judges": judges}
+
+
+def task_told(told: Vocabulary, task: str, language: Language) -> str:
+    """What people labelled: an aspect, or one of the named items that have it."""
+    aspect, _, name = task.partition(".")
+    kind = told.kind_with(aspect)
+    named = told.name_told(kind.name, name, language) if kind and name else name
+    return named or name or told.kind_told(aspect, language)
+
+
+class ReliabilityPage:
+    """The curves of a calibration in words and tables."""
+
+    def __init__(self, found: Calibration) -> None:
+        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.language, f"calibrate.{key}").format(**values)
+
+    def task(self, task: str) -> str:
+        return task_told(self.told, task, self.language)
+
+    def title(self, curve: Reliability) -> str:
+        return f"{one_line(curve.judge, 60)} · {self.task(curve.task)}"
+
+    def said(self, curve: Reliability) -> str:
+        """The curve in a sentence."""
+        return self.say(
+            "curve",
+            confidence=number(curve.confidence, "ratio"),
+            right=number(curve.right, "ratio"),
+            n=curve.n,
+            error=f"{curve.error:.3f}",
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.found.reliability:
+            return
+        yield Heading(self.say("reliability"))
+        yield Lines((self.say("note_reliability"),))
+        for curve in self.found.reliability:
+            yield from self._curve(curve)
+
+    def _curve(self, curve: Reliability) -> Iterator[Block]:
+        yield Heading(self.title(curve), 3)
+        yield Lines((self.said(curve), *([self.say("from_votes")] if curve.source == "votes" else [])))
+        ends = say(self.language, "report.interval")
+        columns = (self.say("confidence"), "n", self.say("mean_confidence"), self.say("share_right"), ends)
+        yield Table(
+            columns,
+            "lrrrr",
+            tuple(
+                (
+                    f"{each.low:.1f}–{each.high:.1f}",
+                    str(each.n),
+                    number(each.confidence, "ratio"),
+                    number(each.right, "ratio"),
+                    interval(each.interval, "ratio"),
+                )
+                for each in curve.bins
+            ),
+        )
+        wanted = number(self.found.precision, "ratio")
+        kind = curve.task.partition(".")[0]
+        yield Table(
+            (
+                say(self.language, "report.label"),
+                self.say("sure_from", precision=wanted),
+                self.say("precision"),
+                ends,
+                self.say("kept"),
+            ),
+            "lrrrr",
+            tuple(
+                (
+                    self.told.label_told(kind, each.label, self.language),
+                    self._least(each),
+                    number(each.precision, "ratio"),
+                    interval(each.interval, "ratio"),
+                    f"{each.n} / {each.of}",
+                )
+                for each in curve.sure_from
+            ),
+        )
+
+    def _least(self, each: SureFrom) -> str:
+        if each.least is not None:
+            return f"{each.least:.2f}"
+        return self.say("never") if each.of >= LEAST else NOT_APPLICABLE

@@ -1,0 +1,227 @@
+"""What can still be read of a damaged store, copied into a new one (`steelyard runs rescue`).
+
+SQLite reads each table from both ends until it meets the damage. Where it meets any, the pages of the file are then
+read one by one, without SQLite: a row is found even if the way to it is gone. The damaged file is not changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from steelyard.errors import ConfigError, StoreError
+from steelyard.records import Sample, Usage, Verdict
+from steelyard.store import LABEL_COLUMNS, Store, label_of
+from steelyard.store.rescue.pages import PageCell, Pages
+
+SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
+TOGETHER = 500
+STATES = ("running", "stopped", "complete")
+WHY = "rescued from a damaged store"
+Row = Sequence[Any]
+
+
+class Rescue(NamedTuple):
+    """What was copied, and what is known to be lost: replies that a run used, rows of runs that are gone."""
+
+    runs: int
+    verdicts: int
+    replies: int
+    labels: int
+    lost_replies: int
+    orphans: int
+
+
+class RescuedTable(NamedTuple):
+    """A table worth rescuing: its key orders it, `is_sound` tells its rows from those of others and from rubbish."""
+
+    name: str
+    columns: int
+    key: str
+    is_sound: Callable[[Row], bool]
+    has_rowid: bool = False
+
+
+def _texts(row: Row, *places: int) -> bool:
+    return all(isinstance(row[place], str) for place in places)
+
+
+def _is_hash(value: Any, *lengths: int) -> bool:
+    return isinstance(value, str) and len(value) in lengths and not set(value) - set("0123456789abcdef")
+
+
+def _is_object(text: Any) -> bool:
+    return isinstance(text, str) and isinstance(from_json(text), dict)
+
+
+def _is_run(row: Row) -> bool:
+    number, state, finished, manifest = row[1], row[4], row[6], row[7]
+    is_typed = _texts(row, 0, 2, 3, 5) and type(number) is int and isinstance(finished, str | None)
+    return is_typed and state in STATES and _is_object(manifest)
+
+
+def _is_reply(row: Row) -> bool:
+    if not (_is_hash(row[0], 40) and _texts(row, 1, 2, 3, 5) and isinstance(row[7], str | None)):
+        return False
+    Usage.model_validate_json(row[6])
+    return _is_object(row[4])
+
+
+def _is_sample(row: Row) -> bool:
+    if not (_texts(row, 0, 2, 3, 4, 5) and type(row[1]) is int and row[1] >= 0):
+        return False
+    SAMPLE.validate_json(row[3])
+    return bool(Verdict.model_validate_json(row[5]).status == row[4])
+
+
+def _is_use(row: Row) -> bool:
+    return _texts(row, 0, 1) and type(row[2]) is int and _is_hash(row[3], 40)
+
+
+def _is_unusable(row: Row) -> bool:
+    return _texts(row, 0) and _is_hash(row[1], 40) and _is_object(row[2])
+
+
+def _is_bad_row(row: Row) -> bool:
+    is_typed = isinstance(row[1], str | None) and isinstance(row[2], int | None) and isinstance(row[3], str | None)
+    return is_typed and _texts(row, 0, 4)
+
+
+def _is_label(row: Row) -> bool:
+    return _texts(row, 0) and label_of(row) is not None
+
+
+def _is_wording(row: Row) -> bool:
+    return _is_hash(row[0], 64) and _texts(row, 1, 3) and type(row[2]) is int
+
+
+# Runs first: samples refer to them. What else a store holds is worked out from these.
+TABLES = (
+    RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
+    RescuedTable("replies", 8, "key", _is_reply, has_rowid=True),
+    RescuedTable("samples", 6, "run, seq", _is_sample),
+    RescuedTable("bad_rows", 5, "rowid", _is_bad_row, has_rowid=True),
+    RescuedTable("used", 4, "run, ask, repeat", _is_use),
+    RescuedTable("unusable", 3, "run, key", _is_unusable),
+    RescuedTable("labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy", _is_label),
+    RescuedTable("wordings", 4, "sha256", _is_wording),
+)
+
+
+def rescue(path: Path, out: Path) -> Rescue:
+    """Copy every row that can be read from the store at `path` into a new one at `out`."""
+    if not path.is_file():
+        raise StoreError(f"there is no store {path}")
+    if out.exists():
+        raise ConfigError(f"{out} exists already; name a new file with -o")
+    with tempfile.TemporaryDirectory(prefix="steelyard-rescue-") as folder, Store.open(out) as store:
+        copy = Path(folder) / "store.db"
+        for end in ("", "-wal"):
+            if (part := path.with_name(path.name + end)).is_file():
+                shutil.copyfile(part, copy.with_name(copy.name + end))
+        # Before SQLite opens it: it may throw away a log that does not fit a damaged file.
+        pages = Pages.of(copy)
+        orphans = _Orphans()
+        damaged = [table for table in TABLES if not _copy(store, table, _read_with_sqlite(copy, table), orphans)]
+        for table in damaged:
+            _copy(store, table, (cell.values for cell in pages.cells() if _may_be_of(table, cell)), orphans)
+        return _settled(store, orphans)
+
+
+class _Orphans:
+    """Rows whose run is gone; counted once, however often they are found."""
+
+    def __init__(self) -> None:
+        self.keys: set[tuple[str, Any, Any]] = set()
+
+
+def _may_be_of(table: RescuedTable, cell: PageCell) -> bool:
+    return len(cell.values) == table.columns and cell.has_rowid == table.has_rowid
+
+
+def _read_with_sqlite(copy: Path, table: RescuedTable) -> Iterator[Row]:
+    """All rows if the table is sound, else those before and those after the damage, and then the error."""
+    with closing(sqlite3.connect(copy)) as db:
+        db.text_factory = bytes
+        sql = f"SELECT * FROM {table.name} ORDER BY {table.key}"
+        try:
+            yield from map(_decoded, db.execute(sql))
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                yield from map(_decoded, db.execute(f"{sql.replace(', ', ' DESC, ')} DESC"))
+            raise
+
+
+def _decoded(row: Row) -> Row:
+    """The row with its texts; empty, which no table takes for sound, where one is none."""
+    try:
+        return [part.decode() if isinstance(part, bytes) else part for part in row]
+    except UnicodeDecodeError:
+        return ()
+
+
+def _copy(store: Store, table: RescuedTable, rows: Iterable[Row], orphans: _Orphans) -> bool:
+    """Keep the rows that are sound; says whether all were, as far as one can tell."""
+    is_whole, waiting = True, []
+    reading = iter(rows)
+    while True:
+        try:
+            row = next(reading)
+        except StopIteration:
+            break
+        except sqlite3.Error:
+            is_whole = False
+            break
+        if _is_sound(table, row):
+            waiting.append(row)
+            if len(waiting) >= TOGETHER:
+                _insert(store, table, waiting, orphans)
+                waiting = []
+        else:
+            is_whole = False
+    _insert(store, table, waiting, orphans)
+    return is_whole
+
+
+def _is_sound(table: RescuedTable, row: Row) -> bool:
+    try:
+        return len(row) == table.columns and table.is_sound(row)
+    except (ValueError, ValidationError, RecursionError):
+        return False
+
+
+def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Orphans) -> None:
+    if table.name in ("samples", "bad_rows", "used", "unusable"):
+        known = {run for (run,) in store.query("SELECT id FROM runs")}
+        orphans.keys |= {(table.name, row[0], row[1]) for row in rows if row[0] not in known}
+        rows = [row for row in rows if row[0] in known]
+    if table.name == "bad_rows":
+        # They have no key by which a second copy would be noticed.
+        there = set(store.query("SELECT * FROM bad_rows"))
+        rows = [row for row in rows if tuple(row) not in there]
+    if rows:
+        with store.all_or_nothing():
+            store.change(f"INSERT OR IGNORE INTO {table.name} VALUES ({', '.join('?' * table.columns)})", rows)
+
+
+def _settled(store: Store, orphans: _Orphans) -> Rescue:
+    """A run is only called complete where every row of its input is here; the others can be resumed."""
+    lost = "SELECT count(*) FROM used WHERE key NOT IN (SELECT key FROM replies)"
+    (lost_replies,) = next(store.query(lost))
+    store.change("DELETE FROM used WHERE key NOT IN (SELECT key FROM replies) AND ?", [(1,)])
+    for run in store.runs():
+        rows = run.manifest.get("rows")
+        if run.state != "complete" or rows is None or store.unaccounted(run.id, rows):
+            manifest = {**run.manifest, "stopped": WHY}
+            store.update_run(run.id, state="stopped", finished=run.finished, manifest=manifest)
+    counts = [next(store.query(f"SELECT count(*) FROM {name}"))[0] for name in ("runs", "samples", "replies", "labels")]
+    runs, verdicts, replies, labels = counts
+    return Rescue(runs, verdicts, replies, labels, lost_replies, len(orphans.keys))

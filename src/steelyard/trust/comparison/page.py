@@ -1,0 +1,251 @@
+"""A comparison as a page: better, worse or not decided in one sentence; then the figures and the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Scale
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, one_line, score
+from steelyard.reports.blocks import number as plain_number
+from steelyard.reports.model import bracketed
+from steelyard.stats import Interval
+from steelyard.text.wording import say
+from steelyard.trust.comparison.model import Change, Comparison, MetricChange
+
+LONGEST_WHY = 200
+BRIEF_LISTED = 10
+TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
+
+
+def blocks(found: Comparison, *, brief: bool = False) -> Iterator[Block]:
+    """The page, for a terminal (`brief`) or as Markdown."""
+    return (block for block in ComparisonPage(found, brief).blocks() if block != Lines((), listed=True))
+
+
+def signed(value: float, scale: Scale) -> str:
+    """A difference: +3.2, in percentage points where scores are percentages."""
+    if scale == "number":
+        return f"{value:+.4g}"
+    shown = f"{value * 100 if scale == 'ratio' else value:+.1f}"
+    # A difference that is there must not be shown as none.
+    return ("+<0.1" if value > 0 else "-<0.1") if value and shown in ("+0.0", "-0.0") else shown
+
+
+def ends(interval: Interval | None, scale: Scale) -> str:
+    return NOT_APPLICABLE if interval is None else f"{signed(interval[0], scale)} … {signed(interval[1], scale)}"
+
+
+class ComparisonPage:
+    """What is said about a comparison, in its language; every form of it asks here."""
+
+    def __init__(self, found: Comparison, brief: bool = False) -> None:
+        self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
+        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.language, f"compare.{key}").format(**values)
+
+    def report(self, key: str) -> str:
+        return say(self.language, f"report.{key}")
+
+    def metric(self, name: str) -> str:
+        return self.told.metric_told(name, self.language)
+
+    def within(self, change: MetricChange, *, size: bool = False) -> str:
+        """The interval in brackets; of the size of a fall, where it is told as one."""
+        found = change.interval
+        if found is None:
+            return ""
+        if size:
+            found = (-found[1], -found[0])
+        return bracketed(self.language, ends(found, change.scale))
+
+    @property
+    def has_shares(self) -> bool:
+        return any(change.scale == "ratio" for change in self.found.metrics)
+
+    def unit(self, change: MetricChange) -> str:
+        """Percentages differ by points; that must not be read as per cent of per cent."""
+        return self.say("pp") if change.scale == "ratio" else ""
+
+    def blocks(self) -> Iterator[Block]:
+        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
+        yield Lines((self.sentence(),))
+        yield Lines(tuple(self.to_decide()), listed=True)
+        yield Lines((*self.marks(), *self.unchanged()), listed=True)
+        yield Lines(tuple(self._facts()))
+        yield from self._metrics()
+        yield from self._effects()
+        yield from self._samples("regressed", self.found.regressed, self.found.n_regressed)
+        yield from self._samples("improved", self.found.improved, self.found.n_improved)
+
+    def sentence(self) -> str:
+        """The one sentence that most people will read."""
+        lead = self._vanished()
+        if not self.found.metrics:
+            return lead + self.say("nothing_measured")
+        if self.is_equal:
+            return self.say("equal", n=f"{sum(change.n for change in self.found.metrics):,}")
+        decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
+        told = self.report("comma").join(self._moved(change) for change in decided)
+        if told:
+            told = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + told
+        return lead + self.say(self.found.outcome) + told + self._stop
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every score that one run has is the same in the other."""
+        found = self.found
+        moved = any(change.n_rose or change.n_fell or change.n_only_a or change.n_only_b for change in found.metrics)
+        return bool(found.metrics) and not moved and not any(gap.n_a or gap.n_b for gap in found.missing)
+
+    @property
+    def _stop(self) -> str:
+        return "." if self.language == "en" else "。"
+
+    def _vanished(self) -> str:
+        """Which scores B lacks, before anything is said about the rest."""
+        lost = {change.metric: (change.n_only_a, change.n_of_a) for change in self.found.metrics}
+        lost |= {gap.metric: (gap.n_a, gap.n_a) for gap in self.found.missing}
+        told = [
+            self.say("vanished_one", metric=self.metric(name), n=f"{lost[name][0]:,}", of=f"{lost[name][1]:,}")
+            for name in self.found.vanished
+        ]
+        if not told:
+            return ""
+        space = " " if self.language == "en" else ""
+        return self.say("vanished") + self.report("colon") + self.report("comma").join(told) + self._stop + space
+
+    def decision(self, change: MetricChange) -> str:
+        is_same = not (change.n_rose or change.n_fell)
+        return self.say("outcome_equal" if is_same else f"outcome_{change.outcome}")
+
+    def _moved(self, change: MetricChange) -> str:
+        fell = change.difference < 0
+        by = signed(abs(change.difference), change.scale).lstrip("+") + self.unit(change)
+        told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change, size=fell)}
+        return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
+
+    def to_decide(self) -> Iterator[str]:
+        moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
+        shown = moved or [change for change in self.found.metrics if change.metric == self.found.main]
+        shown = [] if self.is_equal else shown
+        for change in shown:
+            if change.outcome != "undecided":
+                continue
+            if change.n_to_decide is None:
+                yield self.say("nothing_to_decide", metric=self.metric(change.metric))
+                continue
+            by = signed(change.difference, change.scale) + self.unit(change)
+            # Never fewer than there are: those did not decide it.
+            n = f"{max(change.n_to_decide, change.n + 1):,}"
+            told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
+            yield self.say("to_decide", **told, n=n, now=f"{change.n:,}")
+
+    def marks(self) -> Iterator[str]:
+        for code, detail in self.found.marks:
+            told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            told += self.say("as_shares") if code == "scale" else ""
+            yield self.say("beware") + self.report("colon") + told
+
+    def unchanged(self) -> Iterator[str]:
+        if self.found.n_same == self.found.n_pairs:
+            yield self.say("unchanged")
+
+    def _facts(self) -> Iterator[str]:
+        found, colon = self.found, self.report("colon")
+        yield self.say("a") + colon + one_line(found.a, 80)
+        yield self.say("b") + colon + one_line(found.b, 80)
+        alone = f"{self.say('only')} {found.n_only_a} / {found.n_only_b}"
+        yield self.say("pairs") + colon + str(found.n_pairs) + bracketed(self.language, alone)
+
+    def _metrics(self) -> Iterator[Block]:
+        yield Heading(self.say("metrics"))
+        columns = (self.report("score"), "n", self.say("a"), self.say("b"), self.say("difference"))
+        yield Table(
+            (*columns, self.report("interval"), self.say("p"), self.say("decision")),
+            "lrrrrrrl",
+            tuple(
+                (
+                    self.metric(change.metric),
+                    n_text(change.n, change.n_only_a, change.n_only_b),
+                    plain_number(change.a, change.scale),
+                    plain_number(change.b, change.scale),
+                    signed(change.difference, change.scale),
+                    ends(change.interval, change.scale),
+                    p_text(change.p_adjusted),
+                    Toned(self.decision(change), TONES.get(change.outcome, "plain")),
+                )
+                for change in self.found.metrics
+            )
+            + tuple(
+                (self.metric(gap.metric), n_text(0, gap.n_a, gap.n_b))
+                + (NOT_APPLICABLE,) * 5
+                + (Toned(self.say("outcome_missing"), "bad"),)
+                for gap in self.found.missing
+                if gap.n_a or gap.n_b
+            ),
+        )
+        is_lost = any(change.n_only_a or change.n_only_b for change in self.found.metrics)
+        is_lost = is_lost or any(gap.n_a or gap.n_b for gap in self.found.missing)
+        notes = ("note_p", "note_interval", *(("note_pp",) if self.has_shares else ()))
+        notes = (*(("note_lost",) if is_lost else ()), *notes)
+        yield Lines(tuple(map(self.say, notes)))
+
+    def _effects(self) -> Iterator[Block]:
+        yield Heading(self.say("effects"))
+        yield Table(
+            (
+                self.report("score"),
+                self.say("n_rose"),
+                self.say("n_fell"),
+                self.say("n_same"),
+                self.say("effect"),
+                self.say("lost"),
+            ),
+            "lrrrrr",
+            tuple(
+                (
+                    self.metric(change.metric),
+                    str(change.n_rose),
+                    str(change.n_fell),
+                    str(change.n - change.n_rose - change.n_fell),
+                    NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
+                    f"{change.n_only_a:,} / {change.n_only_b:,}",
+                )
+                for change in self.found.metrics
+            ),
+        )
+        yield Lines((self.say("note_effect"),))
+
+    def _samples(self, heading: str, changes: Sequence[Change], n: int) -> Iterator[Block]:
+        if not changes or self.found.main is None:
+            return
+        yield Heading(f"{self.say(heading)} ({n}){self.report('colon')}{self.metric(self.found.main)}")
+        yield Table(
+            (self.report("id"), self.say("a"), self.say("b"), self.report("why")),
+            "lrrl",
+            tuple(
+                (
+                    one_line(change.id, 60),
+                    score(change.a, self.found.scale_of(change.metric)),
+                    score(change.b, self.found.scale_of(change.metric)),
+                    one_line(change.why, LONGEST_WHY) or NOT_APPLICABLE,
+                )
+                for change in changes[: self.most]
+            ),
+        )
+        if (left := n - len(changes[: self.most])) > 0:
+            yield Lines((f"… +{left}",))
+
+
+def n_text(n: int, only_a: int, only_b: int) -> str:
+    """How many samples have a score in both runs; in brackets those that have it in A only and in B only."""
+    return f"{n:,} ({only_a:,}/{only_b:,})" if only_a or only_b else f"{n:,}"
+
+
+def p_text(p: float | None) -> str:
+    if p is None:
+        return NOT_APPLICABLE
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,175 @@
+"""A gate for people (terminal, Markdown for a pull request) and for build servers (JUnit XML)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from steelyard.protocols import vocabulary
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, clean, interval, number
+from steelyard.reports.blocks import one_line as short
+from steelyard.text.wording import say
+from steelyard.trust.comparison.model import MOST_VANISHED
+from steelyard.trust.gating import CHANGES, Gate, GateCheck, Outcome
+
+TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
+
+
+class _Words:
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.gate.language, f"gate.{key}").format(**values)
+
+    def report(self, key: str) -> str:
+        return say(self.gate.language, f"report.{key}")
+
+    def title(self, check: GateCheck) -> str:
+        limit = number(check.limit, check.scale)
+        metric = vocabulary(self.gate.protocol).metric_told(check.metric, self.gate.language)
+        return self.say(check.kind, metric=metric, sign=check.sign, limit=limit)
+
+    def value(self, check: GateCheck) -> str:
+        if check.kind in CHANGES and check.value is not None:
+            from steelyard.trust.comparison.page import signed
+
+            return signed(-check.value if check.direction == "up" else check.value, check.scale)
+        return number(check.value, check.scale)
+
+    def interval(self, check: GateCheck) -> str:
+        """A score that fell behind is told by its change, with its sign."""
+        if check.kind in CHANGES and check.interval is not None:
+            from steelyard.trust.comparison.page import ends
+
+            fell = (-check.interval[1], -check.interval[0])
+            return ends(fell if check.direction == "up" else check.interval, check.scale)
+        return interval(check.interval, check.scale)
+
+    def state(self, check: GateCheck) -> str:
+        """Which side of its limit it is on, by name: below a least value, above a greatest one, a fall. Then, where
+        the score is missing in many samples, in how many."""
+        side = "fell" if check.kind in CHANGES else "below" if check.sign.startswith(">") else "above"
+        return " · ".join((self.say(f"state.{check.state.replace('missed', side)}"), *self._gaps(check)))
+
+    def _gaps(self, check: GateCheck) -> Iterator[str]:
+        if check.reason:
+            return
+        n_before = check.n + check.n_lost
+        if check.kind in CHANGES and check.n_lost > MOST_VANISHED * n_before:
+            yield self.say("lost", n=f"{check.n_lost:,}", of=f"{n_before:,}")
+        elif check.n_all and 2 * check.n < check.n_all:
+            yield self.say("applies", n=f"{check.n:,}", of=f"{check.n_all:,}")
+
+    def n(self, check: GateCheck) -> str:
+        """How many samples have the score, of all."""
+        if check.n_all is None:
+            return f"{check.n:,}"
+        return self.say("n_of_all", n=f"{check.n:,}", of=f"{check.n_all:,}")
+
+    def outcome(self, check: GateCheck) -> Toned:
+        return Toned(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
+
+    def to_decide(self, check: GateCheck) -> str:
+        """How many samples would decide what is not significant, or why a difference was not measured; nothing where
+        it is significant, or where no limit is missed."""
+        if check.reason:
+            return self.say(f"reason.{check.reason}", n=f"{check.n_lost:,}")
+        if check.state != "missed_not_significant":
+            return ""
+        if check.n_to_decide is None:
+            return self.say("no_number" if check.interval else "too_few")
+        key = {"corrected": "to_decide_labelled", "regression": "to_decide_fall"}.get(check.kind, "to_decide")
+        return self.say(key, n=f"{check.n_to_decide:,}", now=f"{check.n:,}")
+
+    def summary(self) -> str:
+        counts = Counter(check.outcome for check in self.gate.checks)
+        outcome = self.say(self.gate.outcome)
+        told = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
+        return told + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
+
+    def notes(self) -> tuple[str, ...]:
+        """By which rule thresholds and differences from the baseline were decided."""
+        kinds = {check.kind for check in self.gate.checks}
+        rule = "note_only_significant" if self.gate.only_significant else "note_threshold"
+        keys = ((rule, ("require", "corrected")), ("note_baseline", CHANGES))
+        return tuple(self.say(key) for key, about in keys if not kinds.isdisjoint(about))
+
+
+def blocks(gate: Gate) -> Iterator[Block]:
+    """The page, for a terminal or as Markdown."""
+    words = _Words(gate)
+    colon = words.report("colon")
+    yield Heading(f"{words.say('title')}{colon}{words.say(gate.outcome)}", 1)
+    yield Lines((words.summary(),))
+    facts = [words.say("run") + colon + short(gate.run, 80)]
+    if gate.baseline is not None:
+        facts.append(words.say("baseline") + colon + short(gate.baseline, 80))
+    yield Lines(tuple(facts))
+    beware = say(gate.language, "compare.beware")
+    told = [say(gate.language, f"compare.mark.{code}") + colon + short(detail, 200) for code, detail in gate.marks]
+    if told:
+        yield Lines(tuple(beware + colon + mark for mark in told), listed=True)
+    yield Table(
+        (words.say("check"), words.say("value"), words.report("interval"), "n", words.say("outcome")),
+        "lrrrl",
+        tuple(
+            (
+                words.title(check),
+                words.value(check),
+                words.interval(check),
+                words.n(check),
+                words.outcome(check),
+            )
+            for check in gate.checks
+        ),
+    )
+    colon = words.report("colon")
+    told = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
+    if told:
+        yield Lines(tuple(told), listed=True)
+    yield Lines(words.notes())
+
+
+def junit(gate: Gate) -> str:
+    """One test case per check: a failure where a limit was missed, an error where nothing could be measured, skipped
+    where it is undecided."""
+    words = _Words(gate)
+    kinds = Counter(map(_element, gate.checks))
+    suite = ElementTree.Element(
+        "testsuite",
+        name="steelyard gate",
+        tests=str(len(gate.checks)),
+        failures=str(kinds["failure"]),
+        errors=str(kinds["error"]),
+        skipped=str(kinds["skipped"]),
+        time="0",
+    )
+    for check in gate.checks:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=_xml(words.title(check)), time="0"
+        )
+        told = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
+        told = "; ".join(filter(None, (told, words.to_decide(check))))
+        kind = _element(check)
+        if kind == "system-out":
+            ElementTree.SubElement(case, kind).text = _xml(told)
+            continue
+        found = ElementTree.SubElement(case, kind, message=_xml(told))
+        if kind != "skipped":
+            found.set("type", check.state)
+        found.text = _xml(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _element(check: GateCheck) -> str:
+    if check.outcome == "failed":
+        return "error" if check.state == "unmeasured" else "failure"
+    return "skipped" if check.outcome == "undecided" else "system-out"
+
+
+def _xml(text: str) -> str:
+    # XML has no way at all to write most control characters.
+    return clean(text).replace("\ufffe", "").replace("\uffff", "")
