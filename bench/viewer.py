@@ -48,7 +48,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "sorted by a score": {"sort": "accuracy"},
     "sorted by title": {"sort": "title"},
     "one label": {"label": "atom:wrong"},
-    "one label, by score": {"label": "atom:wrong", "sort": "accuracy", "dir": "desc"},
+    "one label, by score": {"label": "atom:wrong", "sort": "accuracy:desc"},
     "a range of scores": {"score": "accuracy", "low": "0.2", "high": "0.3"},
     "searched, a thousand hits": {"q": "编号99"},
     "searched, no hit": {"q": "没有这样的话"},

@@ -169,7 +169,7 @@ def test_the_table_by_keyboard(browser: Browser, site: Site) -> None:
     with tab(browser, site.at("atomic", "/samples?lang=en")) as opened:
         page = opened.page
         page.keyboard.press("?")
-        expect(page.locator("dialog")).to_be_visible()
+        expect(page.locator("#keys")).to_be_visible()
         page.keyboard.press("Escape")
         page.keyboard.press("/")
         page.keyboard.type("图书馆")
@@ -345,7 +345,7 @@ def test_a_hostile_sample_is_text(browser: Browser, site: Site) -> None:
     with tab(browser, f"{site.address}/runs/{run}/samples?lang=en") as opened:
         page = opened.page
         named(page, site, "Eve")
-        page.locator("tbody a").first.click()
+        page.locator("tbody th a", has_text="编号").click()
         expect(page).to_have_url(address)
         expect(page.locator("h1")).to_have_text(ODD_ID)
         expect(page.locator(".answer .text").first).to_contain_text("<script>window.hacked = 1</script>")

@@ -24,7 +24,7 @@ from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store, Wording
-from steelyard.store.listing import Range, SampleQuery
+from steelyard.store.listing import WORST, Range, SampleQuery
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.trust.comparison.labels import label_changes
 from steelyard.web.addresses import sample_address, sample_of, segment_of
@@ -274,7 +274,7 @@ def test_the_query_stands_in_the_address() -> None:
         for one in (value if isinstance(value, list) else [value])
     ]
     assert query_of(QueryParams([(name, str(value)) for name, value in listed])) == query
-    assert parameters(SampleQuery()) == {}
+    assert parameters(SampleQuery(sort=WORST)) == {}
 
 
 def test_the_table_as_json(client: httpx.Client, runs: dict[str, str]) -> None:

@@ -260,14 +260,14 @@ class DistributionTally:
 
 
 class SpendingTally:
-    """What judging a sample took: seconds, tokens, money. Amounts lie far apart, so they are counted by their logarithm."""
+    """What judging a sample took: seconds, tokens, money. Amounts lie far apart: their logarithms are counted."""
 
     STEPS = 100
     """To a factor of ten."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._sums: dict[str, float] = {}
         self._most: dict[str, float] = {}
 
     def add(self, verdict: Verdict) -> None:
@@ -279,7 +279,7 @@ class SpendingTally:
         for name, amount in amounts.items():
             if isinstance(amount, (int, float)) and 0 < amount < math.inf:
                 self._counts.setdefault(name, Counter())[math.floor(math.log10(amount) * self.STEPS)] += 1
-                self._sums[name] += amount
+                self._sums[name] = self._sums.get(name, 0.0) + amount
                 self._most[name] = max(amount, self._most.get(name, 0.0))
 
     def summary(self) -> dict[str, Spread]:

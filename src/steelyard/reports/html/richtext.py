@@ -1,7 +1,7 @@
 """Markdown of judged answers as safe markup: tables, lists, code, headings, emphasis. The text between keeps its place.
 
-Judged text is hostile. HTML in it is text; the only markup is what stands in this file; links lead nowhere and images are
-never loaded: both show their address. Where anything of a text would be lost, it is not rendered at all.
+Judged text is hostile. HTML in it is text; the only markup is what stands in this file; links lead nowhere and images
+are never loaded: both show their address. Where anything of a text would be lost, it is not rendered at all.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
     # Addresses are shown as they were written, and never followed.
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    parser.normalizeLinkText = lambda url: url  # type: ignore[method-assign]
+    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser.disable(LEFT_OUT)
 

@@ -81,9 +81,9 @@ def failures_page(request: Request) -> Response:
 
 def by_kind(found: Failures, run: str, told: Vocabulary, language: Language) -> Iterator[tuple[str, list[CountLine]]]:
     """The labels under the kind of item that they are about, those first that say most."""
-    pairs = [(*key.split(":", 1), n) for key, n in found.labels.items()]
-    pairs.sort(key=lambda pair: (told.gravity(pair[0], pair[1])[1], -pair[2]))
-    for aspect, several in groupby(pairs, key=lambda pair: pair[0]):
+    entries = [(aspect, label, n) for key, n in found.labels.items() for aspect, _, label in [key.partition(":")]]
+    entries.sort(key=lambda entry: (told.gravity(*entry[:2])[1], -entry[2]))
+    for aspect, several in groupby(entries, key=lambda entry: entry[0]):
         lines = [
             CountLine(
                 chip(language, told, aspect, label),

@@ -83,7 +83,7 @@ def samples(request: Request) -> Response:
         names=[(name, told.metric_told(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
         filters=list(active(query, told, language)),
-        sort=f"{shown.sort}:desc" if shown.descending else shown.sort,
+        sort=sort_of(shown),
         sorts=list(sorts(names, told, language)),
         label_name=partial(label_name, told=told, language=language),
     )
@@ -129,7 +129,7 @@ def query_of(given: QueryParams) -> SampleQuery:
         if of and (low or high)
         else {},
         "sort": sort.removesuffix(DESCENDING),
-        "descending": sort.endswith(DESCENDING) or given.get("dir") == "desc",
+        "descending": sort.endswith(DESCENDING),
         "page": given.get("page") or 1,
         "per_page": given.get("per") or 50,
     }
@@ -146,6 +146,10 @@ def sorts(names: list[str], told: Vocabulary, language: Language) -> Iterator[tu
             yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_told(name, language))
 
 
+def sort_of(query: SampleQuery) -> str:
+    return f"{query.sort}{DESCENDING}" if query.descending else query.sort
+
+
 def _several(given: QueryParams, name: str) -> tuple[str, ...]:
     return tuple(value for value in given.getlist(name) if value)
 
@@ -156,7 +160,8 @@ def parameters(query: SampleQuery) -> dict[str, Any]:
     found |= {"label": list(query.labels), "tag": list(query.tags)}
     for name, ends in query.scores.items():
         found |= {"score": name, "low": _short(ends.low), "high": _short(ends.high)}
-    found |= {"sort": query.sort if query.sort != WORST else None, "dir": "desc" if query.descending else None}
+    sort = sort_of(query)
+    found |= {"sort": sort if sort != WORST else None}
     found |= {"page": query.page if query.page > 1 else None, "per": query.per_page if query.per_page != 50 else None}
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
