@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from steelyard.protocols.vocabulary import BOUNDS, Scale
-from steelyard.reports.blocks import number
+from steelyard.reports.blocks import minus, number
 from steelyard.reports.model import Bin, Estimate, Spread
 from steelyard.stats import Interval
 
@@ -108,8 +108,8 @@ def nice_ticks(most: int) -> list[int]:
 def tick_text(value: float, scale: Scale) -> str:
     """A value on an axis: without decimals where it has none."""
     if scale == "ratio":
-        return f"{value * 100:.4g}%"
-    return f"{value:.4g}"
+        return minus(f"{value * 100:.4g}%")
+    return minus(f"{value:.4g}")
 
 
 # --- one estimate ----------------------------------------------------------------------------------
