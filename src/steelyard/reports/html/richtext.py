@@ -21,6 +21,7 @@ from steelyard.reports.marking import Segment
 # What takes a parser longer than a page may take is shown as it is.
 LONGEST_RENDERED = 12_000
 MOST_TOKENS = 20_000
+MOST_CELLS = 20_000
 # Rules that hide what was written (definitions of links), or take an indented line of plain text for code.
 LEFT_OUT = ["code", "html_block", "html_inline", "reference", "text_join"]
 
@@ -59,7 +60,9 @@ class RichText(NamedTuple):
 
 def rendered(text: str) -> RichText | None:
     """The text as Markdown; None where it has no markup, is too long, or would lose something."""
-    if len(text) > LONGEST_RENDERED:
+    lines = text.split("\n")
+    # A parser fills the rows of a table up to the width of its heading, however short they are written.
+    if len(text) > LONGEST_RENDERED or len(lines) * max(line.count("|") for line in lines) > MOST_CELLS:
         return None
     tokens = _parser().parse(text)
     if sum(1 + len(token.children or ()) for token in tokens) > MOST_TOKENS:
