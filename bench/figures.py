@@ -93,6 +93,7 @@ def calls(lab: Lab, sizes: Sizes) -> Iterator[Row]:
                 "calls": run.calls / run.load.samples,
                 "embedding_calls": embeddings / run.load.samples,
                 "prompt_tokens": run.prompt_tokens / run.load.samples,
+                "uncached_tokens": run.uncached_tokens / run.load.samples,
             }
             yield _about(run) | per_sample | {"metrics": CLIENTS[name].metrics}
 

@@ -84,6 +84,11 @@ class Measured:
         return self.stub.get("prompt_chars", 0) // 4
 
     @property
+    def uncached_tokens(self) -> int:
+        """Those that no provider's prompt cache holds: what a sample really costs."""
+        return self.stub.get("uncached_chars", 0) // 4
+
+    @property
     def cpu_ms_per_call(self) -> float:
         return 1000 * self.cpu_s / max(1, self.all_calls)
 

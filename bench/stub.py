@@ -33,6 +33,8 @@ KNOBS = {"latency_ms": 200.0, "p429": 0.0, "p500": 0.0, "p_broken": 0.0, "hang_a
 # An answer this fresh may not have been read yet by the client that is killed.
 UNREAD_S = 0.1
 VECTOR = [0.125] * 64
+# Providers cache the beginning of a prompt in blocks of 128 tokens.
+CACHED_BLOCK = 4 * 128
 
 
 class Planned(NamedTuple):
@@ -61,6 +63,7 @@ class State:
         self.settled: frozenset[bytes] = frozenset()
         self.rounds: Counter[str] = Counter()
         self.open_calls: Counter[str] = Counter()
+        self.beginnings: set[bytes] = set()
         self.in_flight = self.peak = 0
 
     def control(self, change: dict[str, Any]) -> dict[str, Any]:
@@ -95,6 +98,7 @@ class State:
         self.tries[key] += 1
         self.counts["requests"] += 1
         self.counts["prompt_chars"] += len(text) + len(schema)
+        self.counts["uncached_chars"] += self._uncached(schema + text)
         self.counts["settled_asked_again"] += key in self.settled
         unit = self._record(body, text) if self.recording else ""
         seconds = self.knobs["latency_ms"] / 1000
@@ -111,6 +115,16 @@ class State:
             case "broken":
                 return Planned(seconds, 200, self._said(request, text, broken=True), unit=unit)
         return Planned(seconds, 200, self._said(request, text), "", key, unit)
+
+    def _uncached(self, prompt: str) -> int:
+        """How many characters come after the longest beginning, in whole blocks, that an earlier call had too."""
+        cached, so_far = 0, hashlib.blake2b(digest_size=8)
+        for end in range(CACHED_BLOCK, len(prompt) + 1, CACHED_BLOCK):
+            so_far.update(prompt[end - CACHED_BLOCK : end].encode())
+            if so_far.digest() in self.beginnings:
+                cached = end
+            self.beginnings.add(so_far.digest())
+        return len(prompt) - cached
 
     def fault(self, key: bytes) -> str | None:
         """What befalls this try of this call; counted."""

@@ -39,12 +39,14 @@ SHOWN: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "calls": (
         "Calls and tokens per sample",
-        "Prompt tokens are characters ÷ 4, schemas and tools included.",
+        "Prompt tokens are characters ÷ 4, schemas and tools included. *Uncached* are those after the longest "
+        "beginning that an earlier call had too, in blocks of 128 tokens: a provider's prompt cache holds the rest.",
         {
             "metrics": "metrics:s",
             "calls": "calls:.2f",
             "embedding calls": "embedding_calls:.2f",
             "prompt tokens": "prompt_tokens:,.0f",
+            "uncached": "uncached_tokens:,.0f",
             "ended": "ended:s",
         },
     ),

@@ -2,7 +2,7 @@
 
     python examples/make_replies.py          # or: make examples
 
-All four protocols are run over the example samples; whatever they ask is answered from the labels and recorded. Then
+All five protocols are run over the example samples; whatever they ask is answered from the labels and recorded. Then
 `atomic` is run once more with judge-prompt.txt as its template, which is answered with transcripts.
 An item that has no label stops the script, so that the recording is always whole.
 """
@@ -25,7 +25,7 @@ from steelyard.text import find_quote
 
 HERE = Path(__file__).parent
 PROMPT = HERE / "judge-prompt.txt"
-FILES = {"atomic": "rag", "grounded": "rag", "scorecard": "rag", "dialogue": "dialogue"}
+FILES = {"atomic": "rag", "grounded": "rag", "scorecard": "rag", "dialogue": "dialogue", "retrieval": "rag"}
 
 Labels = Mapping[str, Any]
 
@@ -81,6 +81,12 @@ def scorecard(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
     return {name: _labelled(ask, name, labels[name], sample) for name in lists} | {"summary": labels["summary"]}
 
 
+def retrieval(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
+    said = labels["retrieval"]
+    lists = {name: _labelled(ask, name, said[name], sample) for name in ("retrieved", "key_points")}
+    return lists | {"refuses": labels["fallback"]}
+
+
 def validity(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
     said = [{"text": text, "valid": "quote" in label} | label for text, label in labels["validity"].items()]
     return {"criteria": _labelled(ask, "criteria", said, sample)}
@@ -99,6 +105,7 @@ ANSWERS: dict[str, Callable[[Ask, Any, Labels], dict[str, Any]]] = {
     "scorecard.judge": scorecard,
     "dialogue.validity": validity,
     "dialogue.compliance": compliance,
+    "retrieval.judge": retrieval,
 }
 
 

@@ -137,6 +137,9 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    target: str = ""
+    """Path and query as they were sent."""
+    content: bytes = b""
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -265,7 +268,8 @@ class Loopback:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             content = await raw.read()
-            request = Request(raw.path, dict(raw.headers), json.loads(content) if content else {})
+            body = json.loads(content) if content else {}
+            request = Request(raw.path, dict(raw.headers), body, str(raw.rel_url), content)
             self.requests.append(request)
             return await self._behave(self._behaviour(request), request, raw)
         finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steelyard.protocols import get_protocol
+from steelyard.protocols.common import has_text
 from steelyard.records import Ask, DialogueSample, RagSample, Reply, Rounds, Turn, Unjudged, Usage, Verdict
 from steelyard.text import sentences
 
@@ -77,6 +78,15 @@ def _replies() -> dict[str, Callable[[Any], dict[str, Any]]]:
             "key_points": [_labelled(item.id, "covered") | {"depth": "adequate"} for item in data.key_points],
             "atoms": [_atom(data, item.id) for item in data.atoms],
             "summary": "答得不错。",
+        },
+        "retrieval.judge": lambda data: {
+            "retrieved": [_labelled(item.id, "answers") | {"use": "used"} for item in data.retrieved],
+            "key_points": [
+                _labelled(item.id, "found" if has_text(data.passages) else "not_found")
+                | {"passages": [len(data.passages)], "quote": "".join(data.passages[-1:]), "in_answer": "stated"}
+                for item in data.key_points
+            ],
+            "refuses": False,
         },
         "dialogue.validity": lambda data: {
             "criteria": [

@@ -1,4 +1,4 @@
-"""Invented verdicts of all four protocols, for the tests of reports."""
+"""Invented verdicts of the shipped protocols, for the tests of reports."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.protocols.grounded import CHECK
+from steelyard.protocols.retrieval_counts import retrieval_scores
 from steelyard.records import (
     Atom,
     Check,
     Criterion,
+    CustomItem,
     DialogueSample,
     Evidence,
     KeyPoint,
@@ -116,6 +118,19 @@ def scorecard(
     return Verdict(id=id, protocol="scorecard", items=items, **{**given, **fields})
 
 
+def retrieval(id: str = "s1", cause: str = "misread", **fields: Any) -> Verdict:
+    items = (
+        CustomItem(
+            kind="cause", id=1, text="大灯能贴膜吗？", label=cause, reason="说的与资料不符", shown_by=["point 1"]
+        ),
+        CustomItem(kind="point", id=1, text="不建议贴膜", label="found", in_answer="contradicted", passages=[1]),
+        CustomItem(kind="passage", id=1, text=PASSAGE, label="answers", use="used", size=len(PASSAGE)),
+        CustomItem(kind="passage", id=2, text="雨刮", label="irrelevant", use="unused", size=2),
+    )
+    given: dict[str, Any] = {"status": "judged", "scores": retrieval_scores(items, 3)}
+    return Verdict(id=id, protocol="retrieval", items=items, **{**given, **fields})
+
+
 def dialogue(id: str = "d1", turns: Sequence[str] = ("ss", "sv"), **fields: Any) -> Verdict:
     """Each turn is a word of s(atisfied), v(iolated), u(ndetermined) and x (unjudged)."""
     labels = {"s": "satisfied", "v": "violated", "u": "undetermined", "x": "unjudged"}
@@ -156,6 +171,9 @@ def some_of(protocol: str) -> list[tuple[Verdict, Sample]]:
         verdicts[1] = verdicts[1].model_copy(update={"flags": ("injection_suspected",)})
     elif protocol == "grounded":
         verdicts = [grounded("s0"), grounded("s1", [1]), grounded("s2", [2, 6]), grounded("s3", [], [4])]
+    elif protocol == "retrieval":
+        causes = ("misread", "retriever_miss", "no_failure", "right_refusal", "unjudged")
+        verdicts = [retrieval(f"s{n}", cause) for n, cause in enumerate(causes)]
     else:
         verdicts = [scorecard("s0"), scorecard("s1", [("covered", "bare")]), scorecard("s2", [("missing", None)])]
     return [

@@ -385,4 +385,4 @@ def test_a_changed_judge_is_refused_before_anything_is_written(steelyard: Steely
 def test_only_chat_judges_have_batches(steelyard: Steelyard) -> None:
     """Recorded replies need no provider."""
     done = steelyard("batch", "start", RAG, "-p", "atomic", "-j", f"recorded:{EXAMPLES / 'replies.jsonl'}", "-o", "x")
-    assert (done.code, "judges of kind openai" in done.err) == (2, True)
+    assert (done.code, "judges in OpenAI's chat form" in done.err) == (2, True)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import DESKTOP, PHONE, chromium, tab
-from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, retrieval, scorecard
 from steelyard.records import Language, Sample, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.html import Lowest, render
@@ -18,7 +18,7 @@ ATTACK = (
     "<script>window.hacked = 1</script></p></div></script><img src=x onerror='window.hacked = 2'>"
     '<a href="javascript:window.hacked=3">[x](javascript:window.hacked=4)</a></section></details><svg onload=hacked=5>'
 )
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
 
 
 def judged(protocol: str) -> list[tuple[Verdict, Sample]]:
@@ -32,6 +32,9 @@ def judged(protocol: str) -> list[tuple[Verdict, Sample]]:
         return [(grounded(s.id, failed), s) for s, failed in zip(samples, ([1, 4], [6], [], [2]), strict=True)]
     if protocol == "scorecard":
         return [(scorecard(s.id), s) for s in samples]
+    if protocol == "retrieval":
+        causes = ("misread", "ignored", "no_failure", "unjudged")
+        return [(retrieval(s.id, cause), s) for s, cause in zip(samples, causes, strict=True)]
     turns = (("ss", "sv"), ("vv", "u"), ("ss",), ("sx", "v"))
     return [(dialogue(f"d{n}", words), dialogue_sample(f"d{n}")) for n, words in enumerate(turns)]
 

@@ -37,14 +37,16 @@ SCORES = {
     "grounded": ["relevance", "truthfulness", "accuracy"],
     "scorecard": ["relevance", "completeness", "accuracy", "faithfulness", "faithfulness_soft"],
     "dialogue": ["csr", "isr", "ssr"],
+    "retrieval": ["recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use"],
 }
 KINDS = {
     "atomic": {"atom"},
     "grounded": {"check"},
     "scorecard": {"sentence", "key_point", "atom"},
     "dialogue": {"criterion"},
+    "retrieval": {"cause", "point", "passage"},
 }
-FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE}
+FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE, "retrieval": RAG}
 
 
 def judge_examples(steelyard: Steelyard, protocol: str = "atomic", *words: object) -> None:

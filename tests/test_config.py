@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from command import EXAMPLES
 from endpoint import Loopback
 from steelyard.errors import ConfigError, PromptError
-from steelyard.evaluation.factory import DEFAULT_BASE_URL, JudgeFactory, judge_names, proxy_for
+from steelyard.evaluation.factory import JudgeFactory, judge_names, proxy_for
 from steelyard.judges import RecordedJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.prices import shipped
@@ -24,6 +24,7 @@ from steelyard.settings import Settings
 from steelyard.tasks import SplitData, SplitReply
 
 PROMPTS = Prompts.shipped()
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
 KEY, OTHER_KEY = "sk-usual-0123456789", "sk-other-9876543210"
 HELD = {"atoms": [{"id": 1, "text": "Fact 1 holds."}]}
 

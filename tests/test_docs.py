@@ -23,8 +23,8 @@ import typer
 
 from steelyard import records, tasks
 from steelyard.cli import app
-from steelyard.evaluation.factory import DEFAULT_BASE_URL
 from steelyard.judges.endpoint import Endpoint
+from steelyard.judges.providers import providers
 from steelyard.protocols import get_protocol
 from steelyard.protocols.rubric_file import read_rubric
 from steelyard.settings import RunDefaults, SettingsFile
@@ -33,7 +33,7 @@ from steelyard.text.wording import words
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
@@ -205,9 +205,9 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
                 continue
             settings = SettingsFile.model_validate(given)
             for name, judge in settings.judges.items():
-                if judge.get("kind", "openai") == "openai":
-                    table = {key: value for key, value in judge.items() if key != "kind"}
-                    Endpoint.model_validate({"name": name, "base_url": DEFAULT_BASE_URL, **table})
+                if (kind := judge.get("kind", "openai")) in providers():
+                    table = {key: value for key, value in judge.items() if key != "kind"} | {"provider": kind}
+                    Endpoint.model_validate({"name": name, "base_url": "https://api.openai.com/v1", **table})
             for name, options in settings.options.items():
                 get_protocol(name).parse_options(options)
 

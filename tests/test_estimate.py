@@ -27,7 +27,7 @@ from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Data, RagSample, Reply, Unjudged
 from steelyard.tasks import TASKS
 
-PROTOCOLS = [("atomic", RAG), ("grounded", RAG), ("scorecard", RAG), ("dialogue", DIALOGUE)]
+PROTOCOLS = [("atomic", RAG), ("grounded", RAG), ("scorecard", RAG), ("dialogue", DIALOGUE), ("retrieval", RAG)]
 
 
 def recorded_server(protocol_name: str, file: str) -> Loopback:

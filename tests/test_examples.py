@@ -14,7 +14,7 @@ from steelyard.judges import RecordedJudge
 from steelyard.records import Atom, Check, Criterion, RagSample
 from steelyard.text import language_of
 
-FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE}
+FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE, "retrieval": RAG}
 
 
 def judged(protocol: str, **options: object) -> Results:
@@ -87,6 +87,22 @@ def test_what_grounded_shows() -> None:
     assert "correct_abstention" not in found["clinic-hours"].flags
     seat = {item.name: item.label for item in found["car-seat"].items if isinstance(item, Check)}
     assert (seat["from_background"], seat["conclusion_correct"], seat["answers_question"]) == (0, 0, 1)
+
+
+def test_what_retrieval_shows() -> None:
+    """Four causes and three samples without a failure; recall is null where the right answer is that there is none."""
+    found = {verdict.id: verdict for verdict in judged("retrieval")}
+    assert {id: getattr(verdict.items[0], "label", None) for id, verdict in found.items()} == {
+        "car-tyre": "no_failure",
+        "car-seat": "misread",
+        "library-overdue": "no_failure",
+        "clinic-hours": "wrong_refusal",
+        "museum-visitors": "no_failure",
+        "bank-card": "right_refusal",
+        "library-friday": "misread",
+        "museum-stroller": "ignored",
+    }
+    assert (found["bank-card"].scores["recall"], found["bank-card"].scores["precision"]) == (None, 0)
 
 
 def test_grounded_strictly() -> None:

@@ -11,6 +11,7 @@ from endpoint import Close, Hang, Loopback, Raw, Request, Say, Status
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.chat import ChatJudge
+from steelyard.judges.dialects.chat import ChatDialect
 from steelyard.judges.endpoint import Endpoint, Price
 from steelyard.judges.limiter import Limiter
 from steelyard.prompts import nonce
@@ -598,7 +599,7 @@ async def test_the_reply_can_be_computed_from_the_request() -> None:
 )
 def test_base_urls_are_understood_as_people_paste_them(given: str, url: str) -> None:
     """With or without a trailing slash, path or query."""
-    assert Endpoint(base_url=given, model="m").url == url
+    assert ChatDialect(Endpoint(base_url=given, model="m")).url == url
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,13 @@ BUDGETS = {
     "atomic.judge": 4000,
     "grounded.judge": 3200,
     "scorecard.key_points": 1100,
-    "scorecard.judge": 3400,
+    "scorecard.judge": 4900,
     "dialogue.validity": 2200,
     "dialogue.compliance": 2200,
     "rubric.judge": 3100,
     "rubric.dialogue": 3000,
     "rubric.check": 3300,
+    "retrieval.judge": 4000,
 }
 CHINESE_SHARE = 0.6
 # What the example needs to show that the code is sent back.

@@ -18,7 +18,7 @@ from steelyard.protocols.common import Options, has_text, in_parts, same_words, 
 from steelyard.records import Ask, Atom, Check, DialogueSample, Numbered, RagSample, Sentence, Turn, Unjudged
 from steelyard.tasks import TASKS, AtomicData, AtomicReply, GroundedData, GroundedReply
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
 DOWN = Unjudged(reason="timeout", detail="no answer in 60 s")
 
 
@@ -322,6 +322,7 @@ def test_scores_have_the_promised_keys(name: str) -> None:
         "grounded": ["relevance", "truthfulness", "accuracy"],
         "scorecard": ["relevance", "completeness", "accuracy", "faithfulness", "faithfulness_soft"],
         "dialogue": ["csr", "isr", "ssr"],
+        "retrieval": ["recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use"],
     }[name]
     for otherwise in (respond, DOWN):
         assert list(judge(name, sample_for(name), otherwise=otherwise).verdict.scores) == promised
@@ -336,7 +337,7 @@ def test_result_line_shape(name: str) -> None:
     assert (line["id"], line["protocol"], line["status"]) == (sample_for(name).id, name, "judged")
     kinds = {
         "atomic": {"atom"}, "grounded": {"check"}, "scorecard": {"sentence", "key_point", "atom"},
-        "dialogue": {"criterion"},
+        "dialogue": {"criterion"}, "retrieval": {"cause", "point", "passage"},
     }  # fmt: skip
     assert {item["kind"] for item in line["items"]} == kinds[name]
     assert all(next(iter(item)) == "kind" for item in line["items"])
@@ -375,7 +376,7 @@ def test_blank_passages_are_no_passages(references: tuple[str, ...], found: bool
     assert has_text(references) is found
 
 
-@pytest.mark.parametrize("name", ["atomic", "grounded", "scorecard"])
+@pytest.mark.parametrize("name", ["atomic", "grounded", "scorecard", "retrieval"])
 def test_blank_passages_count_as_none_everywhere(name: str) -> None:
     """Judged against blank passages, a sample gets what it gets without any."""
     blank = judge(name, RAG.model_copy(update={"references": ("", "  ")})).verdict
@@ -403,14 +404,14 @@ def test_options_name_what_is_wrong() -> None:
 
 
 def test_protocols_by_name() -> None:
-    """The four are there by name, a Protocol stands for itself, and an unknown name lists the known ones."""
-    assert protocol_names()[:4] == list(PROTOCOLS)
+    """The five are there by name, a Protocol stands for itself, and an unknown name lists the known ones."""
+    assert protocol_names()[:5] == list(PROTOCOLS)
     for name in PROTOCOLS:
         protocol = get_protocol(name)
         assert protocol.name == name
         assert get_protocol(protocol) is protocol
         assert protocol.main in protocol.scores
-    with pytest.raises(ConfigError, match=r"'atomics'; there are atomic, grounded, scorecard, dialogue"):
+    with pytest.raises(ConfigError, match=r"'atomics'; there are atomic, grounded, scorecard, dialogue, retrieval"):
         get_protocol("atomics")
 
 
@@ -421,7 +422,7 @@ def test_feeding_uses_every_reply() -> None:
         feed(protocol.rounds(RAG, protocol.parse_options({})), respond, respond)
 
 
-@pytest.mark.parametrize("name", ["atomic", "grounded", "scorecard"])
+@pytest.mark.parametrize("name", ["atomic", "grounded", "scorecard", "retrieval"])
 @pytest.mark.parametrize("references", [RAG.references, ()])
 @pytest.mark.parametrize("thorough", [False, True])
 def test_an_empty_list_may_be_left_out(name: str, references: tuple[str, ...], thorough: bool) -> None:

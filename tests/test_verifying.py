@@ -69,6 +69,8 @@ def test_calibrate_shows_what_the_second_look_did(steelyard: Steelyard, samples:
         ("scorecard", {"sentences": {1: {"support": "unsupported"}}}, {"support": "unsupported"}, "support"),
         ("scorecard", {"sentences": {1: {"on_topic": False}}}, {"on_topic": "off_topic"}, "on_topic"),
         ("scorecard", {"key_points": {1: {"label": "missing"}}}, {"label": "missing"}, "label"),
+        ("retrieval", {"retrieved": {2: {"label": "irrelevant"}}}, {"label": "irrelevant"}, "label"),
+        ("retrieval", {"key_points": {1: {"in_answer": "absent"}}}, {"in_answer": "absent"}, "in_answer"),
         ("dialogue", {"criteria": {1: {"complies": "no"}}}, {"label": "violated"}, "label"),
     ],
 )

@@ -66,6 +66,11 @@ HOMONYMS = {
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
+    # A place in a sample; what one is called in the wording.
+    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/values.py", "web/labelling.py"),
+    "used": ("store/rescue/",),  # a table of the store
+    "point": ("text/",),  # a group of a pattern
+    "not_found": ("web/errors.py",),  # the code of an error
     "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer
 }
 NUMBERS = {"0", "1"}

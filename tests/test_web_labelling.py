@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from reading_store import SECRET, add_run, filled, secret
-from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, retrieval, scorecard
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.store import Store
 from viewer import answer, viewing
@@ -41,6 +41,7 @@ def test_labelling_is_blind(tmp_path: Path) -> None:
         "grounded": (rag("s1"), grounded("s1", [1, 4])),
         "scorecard": (rag("s1"), scorecard("s1")),
         "dialogue": (dialogue_sample("s1"), dialogue("s1")),
+        "retrieval": (rag("s1"), retrieval("s1")),
     }
     with Store.open(path) as store:
         for protocol, (sample, verdict) in found.items():

@@ -173,7 +173,7 @@ def flags_in_source() -> set[str]:
 
     Either it stands where flags are made, or it is written as only flags are: two_words that name nothing else.
     """
-    found = trees("protocols/*.py", "transcripts/*.py", "templates/fitting.py")
+    found = trees("protocols/*.py", "protocols/transcripts/*.py", "engine/templates/fitting.py")
     values = [value for module in (records, tasks) for value in vars(module).values() if isinstance(value, type)]
     models = [value for value in values if hasattr(value, "model_fields")]
     others = {name for model in models for name in model.model_fields}

@@ -11,7 +11,7 @@ from meter import CONCURRENCY, DOING, TOLD, measured, report, scores_of
 from steelyard.cli import main
 
 # Loaded before the clock starts, as the peers' imports are.
-LOADED = "cli.session evaluation factory judges.chat judges.prices protocols.scorecard engine.runs store".split()
+LOADED = "cli.session evaluation judges.chat judges.prices protocols.scorecard engine.runs store".split()
 for name in LOADED:
     import_module(f"steelyard.{name}")
 

@@ -9,7 +9,7 @@ import steelyard
 from steelyard.samples import read_samples
 
 # Loaded before the clock starts, as the peers' imports are.
-LOADED = "evaluation factory judges.chat judges.prices protocols.scorecard".split()
+LOADED = "evaluation judges.chat judges.prices protocols.scorecard".split()
 for name in LOADED:
     import_module(f"steelyard.{name}")
 

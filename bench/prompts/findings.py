@@ -49,6 +49,10 @@ def _evidence(ask: Ask, reply: Any) -> Iterator[str]:
         for sentence in reply.sentences:
             if sentence.support in ("supported", "partial") and not is_quoted(sentence.quote, None, data.references):
                 yield "quote not found" if sentence.quote else "no quote"
+    if ask.task == "retrieval.judge":
+        for point in reply.key_points:
+            if point.label == "found" and not is_quoted(point.quote, None, data.passages):
+                yield "quote not found" if point.quote else "no quote"
     if ask.task == "dialogue.validity":
         for criterion in reply.criteria:
             if criterion.valid and not contains_quote(data.system_prompt, criterion.quote or ""):

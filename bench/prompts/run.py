@@ -27,7 +27,7 @@ from steelyard.store import Store
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent.parent / "shared" / "data"
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
 LANGUAGES = ("zh", "en")
 MODES = ("json_schema", "text")
 DATE = "2026-11-16"

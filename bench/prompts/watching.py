@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from steelyard.judges import ChatJudge, Judge
 from steelyard.prompts import Prompts
+from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged
 
 FENCED = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
@@ -57,10 +58,11 @@ class WatchedJudge(Judge):
 
     def prompts_of(self, protocol: str, language: str) -> list[str]:
         """The hashes of what a protocol may ask with; `scorecard` splits as `atomic` does."""
+        families, tasks = (protocol, "again", "atomic", "reply"), get_protocol(protocol).tasks
         return sorted(
             prompt.sha256
             for prompt in self._prompts
-            if prompt.language == language and prompt.task.split(".")[0] in (protocol, "again", "atomic", "reply")
+            if prompt.language == language and (prompt.task.split(".")[0] in families or prompt.task in tasks)
         )
 
     def fingerprint(self, ask: Ask) -> str:

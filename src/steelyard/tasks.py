@@ -407,6 +407,58 @@ class RubricCheckReply(ReplyData):
     criteria: list[CriterionReview]
 
 
+# --- retrieval.judge: what each passage is worth, and where each key point went ---------------------
+
+
+class RetrievalData(Data):
+    """Every ask holds all passages: a key point is looked for in each of them. `retrieved` are the passages to label,
+    by number."""
+
+    question: str
+    passages: tuple[str, ...]
+    answer: str
+    retrieved: tuple[Numbered, ...]
+    key_points: tuple[Numbered, ...]
+
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        return self.passages
+
+
+class PassageVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "passage", "use": "passage_use"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {"label": ("irrelevant",)}
+
+    id: int
+    reason: str = ""
+    label: Literal["answers", "helps", "irrelevant"]
+    use: Literal["used", "unused"]
+
+
+class PointVerdict(LabelledReply):
+    """`passages` are the numbers of those that hold the point; `quote` is from one of them."""
+
+    aspects: ClassVar[Mapping[str, str]] = {"label": "point", "in_answer": "in_answer"}
+    amiss: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "label": ("not_found",),
+        "in_answer": ("contradicted", "absent"),
+    }
+
+    id: int
+    passages: list[int] = Field(default_factory=list)
+    quote: str | None = None
+    reason: str = ""
+    label: Literal["found", "not_found"]
+    in_answer: Literal["stated", "contradicted", "absent"]
+
+
+class RetrievalReply(ReplyData):
+    retrieved: list[PassageVerdict] = Field(default_factory=list)
+    key_points: list[PointVerdict] = Field(default_factory=list)
+    refuses: bool
+    unsure: Unlabelled = Field(default_factory=list)
+
+
 # --- template: a user's own prompt, sent as it is (`steelyard.engine.templates`) ----------------------------
 
 
@@ -428,6 +480,7 @@ TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "rubric.judge": (RubricData, RubricReply),
     "rubric.dialogue": (RubricDialogueData, RubricReply),
     "rubric.check": (RubricCheckData, RubricCheckReply),
+    "retrieval.judge": (RetrievalData, RetrievalReply),
 }
 
 # Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
@@ -453,6 +506,16 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "fully": ("符合", "完全符合", "full", "yes", "true"),
     "partly": ("部分", "部分符合", "partially", "partial"),
     "no": ("不符合", "false"),
+    "answers": ("能回答", "回答问题", "回答問題", "直接回答", "relevant"),
+    "helps": ("有帮助", "有幫助", "有用", "部分相关", "部分相關", "partial"),
+    "irrelevant": ("无关", "無關", "不相关", "不相關", "not_relevant"),
+    "used": ("用到", "已使用", "使用", "yes", "true"),
+    "unused": ("未用到", "未使用", "没用到", "沒用到", "not_used", "no", "false"),
+    "found": ("找到", "有"),
+    "not_found": ("未找到", "没找到", "沒找到", "没有", "沒有", "none"),
+    "stated": ("说到", "說到", "已说", "已說"),
+    "contradicted": ("说错", "說錯", "矛盾", "相反", "wrong"),
+    "absent": ("没说到", "沒說到", "未提", "not_stated"),
     "reference": ("参考资料", "參考資料", "资料", "資料"),
     "inference": ("推断", "推斷", "推理", "推论", "推論"),
     "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),

@@ -143,10 +143,10 @@ def _chat(settings: Settings, spec: str | None, protocol: str, store: Path | Non
 
     prompts = settings.prompts.with_texts(get_protocol(protocol).prompts)
     made = JudgeFactory(settings, prompts, store=store).judge(spec)
-    if not isinstance(made, ChatJudge):
+    if not isinstance(made, ChatJudge) or made.endpoint.row.wire != "chat":
         several = isinstance(made, PanelJudge)
         hint = "; run a batch for each member, then -j recorded:RUN+recorded:RUN votes on them" if several else ""
-        raise ConfigError(f"batch files are for judges of kind openai; {made.name} is none{hint}")
+        raise ConfigError(f"batch files are for judges in OpenAI's chat form; {made.name} is none{hint}")
     return made
 
 

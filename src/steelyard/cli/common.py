@@ -42,16 +42,18 @@ def complete_protocol(begun: str) -> list[str]:
     """For the shell: the protocols that begin like this."""
     from steelyard.protocols import protocol_names
 
-    return [name for name in protocol_names() if name.startswith(begun)]
+    # After a comma the next of several is begun.
+    before, comma, last = begun.rpartition(",")
+    return [before + comma + name for name in protocol_names() if name.startswith(last)]
 
 
 def complete_judge(begun: str) -> list[str]:
     """For the shell: the judges that can be named here and begin like this."""
     from steelyard.errors import SteelyardError
-    from steelyard.evaluation.factory import BUILT_IN, judge_names
+    from steelyard.evaluation.factory import built_in, judge_names
     from steelyard.settings import Settings
 
-    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in BUILT_IN]
+    kinds = [f"{name.partition(':')[0]}{':' * (':' in name)}" for name in built_in()]
     try:
         own = judge_names(Settings.load())
     except SteelyardError:  # a slip in the settings is told when a command runs
@@ -64,7 +66,16 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, rubric:FILE, or one you installed.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed.",
+        autocompletion=complete_protocol,
+    ),
+]
+ProtocolNames = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        "-p",
+        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed; several: A,B.",
         autocompletion=complete_protocol,
     ),
 ]
@@ -112,6 +123,12 @@ def check_out(out: Path | None, inputs: list[str]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8"):
         pass
+
+
+def out_of(out: Path, protocol: str) -> Path:
+    """Where the lines of one of several protocols go: `results.jsonl` becomes `results.scorecard.jsonl`. Each file has
+    a sample once, as every command that reads one expects."""
+    return out.with_name(f"{out.stem}.{protocol.replace(':', '-').replace('/', '-')}{out.suffix}")
 
 
 def note(said: str) -> None:

@@ -12,6 +12,8 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from steelyard.judges.check import Qualification
     from steelyard.settings import Settings
 
@@ -69,6 +71,7 @@ def list_(config: ConfigOption = None) -> None:
     from steelyard.evaluation.factory import judge_names
     from steelyard.judges.masking import shown_url
     from steelyard.judges.models.catalogue import DEFAULT, known_models
+    from steelyard.judges.providers import providers
     from steelyard.settings import Settings
 
     settings = Settings.load(config)
@@ -84,14 +87,15 @@ def list_(config: ConfigOption = None) -> None:
             what = _panel(given)
         elif kind == "routed":
             what = f"routed: {given.get('first')} > {given.get('then')}"
-        key = _key(settings, str(given.get("key_env", "OPENAI_API_KEY"))) if kind == "openai" else ""
+        provider = providers().get(kind)
+        usual = provider.key_choice(settings.environment).variable if provider else ""
+        key = _key(settings, str(given.get("key_env", usual))) if provider else ""
         table.add_row(name, what, key, _measured(f"{name}:{given.get('model')}"))
-    key = _key(settings, "OPENAI_API_KEY")
-    table.add_row("openai:MODEL", "any OpenAI-compatible endpoint (OPENAI_BASE_URL)", key, _measured("openai:*"))
     table.add_row("recorded:FILE", "replies recorded earlier (run --record), or recorded:RUN", "", "")
     for name in judge_names(settings)[len(settings.judges) :]:
         table.add_row(name, "installed", "", _measured(name))
     console().print(table)
+    console().print(_providers(settings))
     choice = settings.choose(None)
     print(f"by default: {choice.name} ({choice.why})")
     print("right in 100: mean balanced accuracy against people's labels on public sets, where 50 is chance")
@@ -105,6 +109,20 @@ def _panel(given: Mapping[str, Any]) -> str:
         f"{name} {given[key]}" for key, name in (("escalate", "ties to"), ("verify", "verified by")) if key in given
     ]
     return f"panel: {', '.join(parts)}"
+
+
+def _providers(settings: Settings) -> Table:
+    """Providers by name, with the variable of each one's key."""
+    from rich.table import Column, Table
+
+    from steelyard.judges.providers import providers
+
+    table = Table("judge", "provider", Column("key", no_wrap=True, overflow="fold"), "set")
+    for provider in providers().values():
+        variable, is_set = provider.key_choice(settings.environment)
+        given = "yes" if is_set else "no" if provider.needs_key else "optional"
+        table.add_row(f"{provider.name}:MODEL", provider.title, variable, given)
+    return table
 
 
 def _key(settings: Settings, variable: str) -> str:

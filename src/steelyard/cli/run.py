@@ -17,7 +17,7 @@ from steelyard.cli.common import (
     LangOption,
     MapOption,
     ProgressStyle,
-    ProtocolName,
+    ProtocolNames,
     StoreOption,
     check_files,
     check_out,
@@ -25,9 +25,10 @@ from steelyard.cli.common import (
     console,
     language,
     note,
+    out_of,
     pairs,
 )
-from steelyard.errors import Surface
+from steelyard.errors import ConfigError, Surface
 
 if TYPE_CHECKING:
     from steelyard.engine.estimate import RunEstimate
@@ -48,7 +49,7 @@ JudgeOption = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="embedded, local, openai:MODEL, recorded:FILE, a judge of steelyard.toml, A+B (panel), or 'A>B' (routed).",
+        help="embedded, local, PROVIDER:MODEL, recorded:FILE, one of steelyard.toml, A+B (panel), or 'A>B' (routed).",
         autocompletion=complete_judge,
     ),
 ]
@@ -111,7 +112,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
-    protocol: ProtocolName,
+    protocol: ProtocolNames,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
     escalate: EscalateOption = None,
@@ -174,13 +175,17 @@ def run(
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
     from steelyard.engine.templates import check_judge
+    from steelyard.protocols import shared_out
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     settings = Settings.load(config)
-    chosen = settings.protocol(protocol, template, fence=fence)
+    chosen = chosen_protocols(settings, protocol, template, fence)
     check_files(files)
-    check_out(out, files)
+    if "-" in files and len(chosen) > 1:
+        raise ConfigError("standard input can be read only once; several protocols need a file")
+    for one in chosen:
+        check_out(out_of(out, one.name) if out and len(chosen) > 1 else out, files)
     switches: dict[str, Any] = {
         "strict": strict,
         "thorough": thorough,
@@ -190,10 +195,12 @@ def run(
         "tolerance.dates": tolerance_dates,
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
-    options = chosen_options(chosen, settings, given)
+    options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
     data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
-    data.check(chosen)
-    known_prompts = settings.prompts.with_texts(chosen.prompts).with_files(prompts or [])
+    for one in chosen:
+        data.check(one)
+    texts = {source: text for one in chosen for source, text in one.prompts.items()}
+    known_prompts = settings.prompts.with_texts(texts).with_files(prompts or [])
     session = Session(
         settings,
         concurrency=concurrency,
@@ -208,18 +215,31 @@ def run(
     flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
     together = {name: value for name, value in flags.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
-    check_judge(chosen, made)
+    for one in chosen:
+        check_judge(one, made)
     if dry_run:
         from steelyard.samples import count_lines
 
-        print_estimate(made, data.rows(chosen), chosen, options, known_prompts, count_lines(files, format))
+        for one, own in zip(chosen, options, strict=True):
+            if len(chosen) > 1:
+                print(f"{one.name} (alone)")
+            print_estimate(made, data.rows(one), one, own, known_prompts, count_lines(files, format))
         return
     with Store.open(settings.store_path(store)) as opened:
-        if not fresh:
-            options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
-        session.finish(runs.start(opened, chosen, options, made, spec, known_prompts, data, settled, together))
+        for one in chosen:
+            # Before any run is made: none is left behind where another one cannot begin.
+            data.check_readable(one)
+        group = runs.new_run_id() if len(chosen) > 1 else None
+        started = []
+        for one, own in zip(chosen, options, strict=True):
+            if not fresh:
+                own = with_earlier_date(opened, one, settings, given, own, made, data)
+            started.append(
+                runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, group=group)
+            )
+        session.finish(*started)
 
 
 RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
@@ -272,11 +292,17 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
         )
         with Store.open(settings.store_path(store), create=False) as opened:
             row = opened.run(name)
-            check_out(out, [data["path"] for data in row.manifest["data"]])
-            known = settings.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts or [])
+            # Runs that were started together go on together; each has its own gaps, and is asked again by itself.
+            rows = [row] if retrying else runs.open_runs(opened, row)
+            for one in rows:
+                written = out_of(out, one.protocol) if out and "group" in one.manifest else out
+                check_out(written, [data["path"] for data in one.manifest["data"]])
+            texts = {source: text for one in rows for source, text in get_protocol(one.protocol).prompts.items()}
+            known = settings.prompts.with_texts(texts).with_files(prompts or [])
             spec = judge or row.manifest.get("judge_spec") or None
             made = session.judge(spec, known, row.manifest.get("together", {}))
-            session.finish(runs.continue_(opened, row.id, made, known, session.run_settings()), retrying=retrying)
+            settled = session.run_settings()
+            session.finish(*(runs.continue_(opened, one.id, made, known, settled) for one in rows), retrying=retrying)
 
     command.__doc__ = help
     return command
@@ -322,6 +348,18 @@ def as_sure(given: str | None) -> float | str | None:
         return float(given) if given is not None else None
     except ValueError:
         return given
+
+
+def chosen_protocols(settings: Settings, names: str, template: str | None, fence: bool) -> list[Protocol]:
+    """The protocols of `-p A,B`."""
+    from steelyard.protocols import check_together
+
+    named = [name.strip() for name in names.split(",") if name.strip()]
+    if template and len(named) > 1:
+        raise ConfigError("--template is for one protocol; run the others by themselves")
+    chosen = [settings.protocol(name, template, fence=fence) for name in named or [names]]
+    check_together(chosen)
+    return chosen
 
 
 def chosen_options(

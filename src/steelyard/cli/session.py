@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from steelyard.cli.common import Lang, ProgressStyle, console, language
+from steelyard.cli.common import Lang, ProgressStyle, console, language, out_of
 from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
 from steelyard.engine.runs import Run, RunSettings, check_affordable
@@ -22,7 +23,7 @@ from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limits
 from steelyard.prompts import Prompts
-from steelyard.records import Verdict
+from steelyard.records import Usage, Verdict
 from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.blocks import one_line
 from steelyard.reports.model import RunFacts, self_judged_note
@@ -75,8 +76,29 @@ class Session:
     def run_settings(self, *, fresh: bool = False, record: Path | None = None) -> RunSettings:
         return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.limiter, record)
 
-    def finish(self, run: Run, *, retrying: bool = False) -> None:
-        """Drive the run, write its lines, print its report, and leave with the right code."""
+    def finish(self, *runs: Run, retrying: bool = False) -> None:
+        """Drive the runs one after the other, write their lines, print their reports, and leave with the right code.
+
+        What one was answered is in the store when the next one asks. All of them share one budget.
+        """
+        if len(runs) > 1:
+            names = ", ".join(run.protocol.name for run in runs)
+            print(
+                f"{len(runs)} runs over the same samples: {names}; what they both ask is paid for once", file=sys.stderr
+            )
+        began, code = time.monotonic(), 0
+        for at, run in enumerate(runs):
+            spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
+            run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
+            goes_on, found = self._finish(run, retrying=retrying)
+            code = max(code, found)
+            if not goes_on:
+                break
+        if code:
+            raise typer.Exit(code)
+
+    def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
+        """Whether the next run may begin, and the exit code of this one."""
         run.tally.total = count_lines(run.data.sources, run.data.format)
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
@@ -100,17 +122,18 @@ class Session:
             print(f"warning: {note}", file=sys.stderr)
         if tally.stopped:
             print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED if tally.stopped == "interrupted" else GAPS)
+            return False, INTERRUPTED if tally.stopped == "interrupted" else GAPS
         if report.failure:
             print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
-            raise typer.Exit(JudgeError.exit_code)
-        if report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed"):
-            raise typer.Exit(GAPS)
+            return False, JudgeError.exit_code
+        gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
+        return True, GAPS if gaps else 0
 
     def _write_lines(self, run: Run) -> None:
-        """All result lines, in the order of the input."""
+        """All result lines, in the order of the input; each run of a group has a file of its own."""
         if self.out:
-            with self.out.open("w", encoding="utf-8") as file:
+            path = out_of(self.out, run.protocol.name) if "group" in run.row.manifest else self.out
+            with path.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
 
     def _report(self, run: Run, builder: ReportBuilder) -> Report:

@@ -36,7 +36,8 @@ class JournalledJudge(Judge):
     """Answers from the store where it can, else from the judge, and keeps the answer.
 
     `repeat` counts how often the same judge is asked the same, `place` the voices of the run: a panel has several.
-    `fresh` trusts only what this very run was answered; `retrying` only replies that left nothing out.
+    `fresh` trusts only what this very run was answered, or another of its `group`; `retrying` only replies that left
+    nothing out.
     `continued` says that this run was at work before: what it paid then is counted with the samples it finishes now.
     `spent` is what the judge was paid since this object was made, `unwritten` how many replies the store did not take.
     """
@@ -49,12 +50,14 @@ class JournalledJudge(Judge):
         repeat: int = 0,
         *,
         fresh: bool = False,
+        group: str | None = None,
         continued: bool = False,
         place: int | None = None,
     ) -> None:
         self.judge, self.name, self.store, self.run, self.repeat = judge, judge.name, store, run, repeat
         self.place = repeat if place is None else place
-        self.fresh, self.continued = fresh, continued
+        self.fresh_in = (group or run) if fresh else None
+        self.continued = continued
         self.retrying = False
         self.spent = Usage()
         self.unwritten = 0
@@ -63,7 +66,7 @@ class JournalledJudge(Judge):
         self._arrived: list[asyncio.Future[None]] = []
 
     def key(self, ask: Ask) -> str:
-        return reply_key(self.judge, ask, self.repeat, self.run if self.fresh else None)
+        return reply_key(self.judge, ask, self.repeat, self.fresh_in)
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         key = self.key(ask)
@@ -171,6 +174,7 @@ class Memory:
         *,
         time: int = 0,
         fresh: bool = False,
+        group: str | None = None,
         continued: bool = False,
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
@@ -182,7 +186,9 @@ class Memory:
             place = len(self.voices)
             repeat = before + repeats[place]
             self.voices.append(
-                JournalledJudge(voice.judge, store, run, repeat, fresh=fresh, continued=continued, place=place)
+                JournalledJudge(
+                    voice.judge, store, run, repeat, fresh=fresh, group=group, continued=continued, place=place
+                )
             )
             return self.voices[-1]
 

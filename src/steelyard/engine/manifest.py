@@ -23,7 +23,7 @@ from steelyard.tasks import PROBE
 
 PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
 # What a judge says of itself that shapes its answers; time limits and prices do not.
-SHAPING = ("base_url", "model", "body", "structured", "logprobs")
+SHAPING = ("provider", "base_url", "model", "body", "structured", "logprobs")
 SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
 TOGETHER = ("kind", "weight", "repeat", "min_agreement", "quorum", "ties", "unconfirmed", "sure", "sample", "lists")
 PARTS = ("members", "escalate", "judge", "verifier", "first", "then")

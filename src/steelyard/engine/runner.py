@@ -7,7 +7,7 @@ import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from steelyard.errors import InputError, StoreError, Surface
@@ -101,6 +101,13 @@ class Budget:
     max_tokens: int | None = None
     max_seconds: float | None = None
     surface: Surface = Surface.flags
+    used: Usage = field(default_factory=Usage)
+    """What was spent before, by runs that share this budget, and for how long they were at work."""
+    passed: float = 0.0
+
+    def after(self, usage: Usage, seconds: float) -> Budget:
+        """The same budget for the next of several runs."""
+        return replace(self, used=self.used + usage, passed=self.passed + seconds)
 
     @property
     def is_unlimited(self) -> bool:
@@ -108,6 +115,7 @@ class Budget:
 
     def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0, silent: str = "") -> str | None:
         """Why to stop now, if at all. `silent` names a judge of several that was called and reports no tokens."""
+        usage, seconds = self.used + usage, self.passed + seconds
         ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
         if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
             return f"{self.surface.setting('max_cost', f'{self.max_cost:g}')} reached"
@@ -267,7 +275,7 @@ class Runner:
         if seconds is None:
             return None
         reason = self.budget.exceeded(Usage(), seconds) or ""
-        return asyncio.get_running_loop().call_later(seconds, self.stop, reason)
+        return asyncio.get_running_loop().call_later(max(0.0, seconds - self.budget.passed), self.stop, reason)
 
 
 class _AsTheyCome:

@@ -73,7 +73,8 @@ class Run:
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
         self._keeps_unreadable = continued or settings.keeps_unreadable
-        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, continued=continued)
+        group = row.manifest.get("group")
+        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued)
         self.judge = self.memory.judge
         self.runner = Runner(
             protocol,
@@ -277,9 +278,11 @@ def start(
     settings: RunSettings,
     together: Mapping[str, Any] | None = None,
     name: str | None = None,
+    group: str | None = None,
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
-    same judge again when it is resumed; `name` is what the user calls the run."""
+    same judge again when it is resumed; `name` is what the user calls the run; runs of one `group` judge the same
+    samples by several protocols."""
     check_judge(protocol, judge)
     if not settings.keeps_unreadable:
         data.check_readable(protocol)
@@ -289,6 +292,8 @@ def start(
         manifest["name"] = name
     if together:
         manifest["together"] = dict(together)
+    if group:
+        manifest["group"] = group
     row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
     store.keep_wordings(
         Wording(prompt.sha256, prompt.id, prompt.version, prompt.text)
@@ -296,6 +301,14 @@ def start(
         if prompt.id in manifest["prompts"]
     )
     return Run(row, store, protocol, options, judge, data, settings)
+
+
+def open_runs(store: Store, row: RunRow) -> list[RunRow]:
+    """This run, with those of its group that are not finished, in the order in which they were started."""
+    group = row.manifest.get("group")
+    members = [one for one in store.runs() if group and one.manifest.get("group") == group]
+    waiting = [one for one in members if one.id != row.id and state_of(one, store) in ("stopped", "failed")]
+    return sorted([row, *waiting], key=lambda one: one.number)
 
 
 def earlier_date(store: Store, protocol: Protocol, judge: str, data: Input) -> tuple[str, str] | None:

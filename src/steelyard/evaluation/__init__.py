@@ -12,16 +12,17 @@ from datetime import date
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from steelyard.engine.runner import Budget, Row, Runner, Tally, run_to_end
 from steelyard.engine.templates import PromptTemplate, check_judge, templated
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, Surface
+from steelyard.evaluation.plans import Plan, own_options, sharing
 from steelyard.judges.base import Judge, JudgeLike, as_judge
 from steelyard.judges.limiter import Limiter, Limits
-from steelyard.protocols import DEFAULT, Protocol, get_protocol
+from steelyard.protocols import DEFAULT, Protocol, check_together, get_protocol
 from steelyard.protocols.common import Options
-from steelyard.records import Sample, Verdict
+from steelyard.records import Sample, Usage, Verdict
 from steelyard.reports.results import AnyPath, Results
 
 if TYPE_CHECKING:
@@ -31,26 +32,47 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Samples = AnyPath | Mapping[str, Any] | Iterable[Any]
 """A path; a table (pandas, polars, pyarrow, Hugging Face); or dicts, records, dataclasses and models."""
+Several = list[str] | list[Protocol] | list[str | Protocol] | tuple[str | Protocol, ...]
+"""Protocols that judge the same samples."""
 OnProgress = Callable[[dict[str, Any]], None]
 
 
+class EvaluationSettings(TypedDict, total=False):
+    """What `evaluate` can be told beyond samples, protocol and judge."""
+
+    options: Mapping[str, Any] | Options | None
+    fields: Mapping[str, str] | None
+    encoding: str
+    format: str | None
+    prompts: AnyPath | Sequence[AnyPath]
+    template: AnyPath | PromptTemplate | None
+    store: AnyPath | None
+    name: str | None
+    max_cost: float | None
+    progress: bool | OnProgress
+    concurrency: int
+
+
+@overload
 def evaluate(
     samples: Samples,
     protocol: str | Protocol = DEFAULT,
     judge: JudgeLike | str | None = None,
-    *,
-    options: Mapping[str, Any] | Options | None = None,
-    fields: Mapping[str, str] | None = None,
-    encoding: str = "utf-8",
-    format: str | None = None,
-    prompts: AnyPath | Sequence[AnyPath] = (),
-    template: AnyPath | PromptTemplate | None = None,
-    store: AnyPath | None = None,
-    name: str | None = None,
-    max_cost: float | None = None,
-    progress: bool | OnProgress = False,
-    concurrency: int = 32,
-) -> Results:
+    **settings: Unpack[EvaluationSettings],
+) -> Results: ...
+@overload
+def evaluate(
+    samples: Samples,
+    protocol: Several,
+    judge: JudgeLike | str | None = None,
+    **settings: Unpack[EvaluationSettings],
+) -> dict[str, Results]: ...
+def evaluate(
+    samples: Samples,
+    protocol: str | Protocol | Several = DEFAULT,
+    judge: JudgeLike | str | None = None,
+    **settings: Unpack[EvaluationSettings],
+) -> Results | dict[str, Results]:
     """Judge samples and return the verdicts.
 
     Samples are a path, a table (pandas, polars, pyarrow, Hugging Face), or an iterable of dicts, records, dataclasses
@@ -63,36 +85,44 @@ def evaluate(
     no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
     state after every sample.
 
+    Several protocols in a list judge the same samples one after the other; what more than one of them asks is asked
+    once. Then the results come by protocol.
+
     A judge that becomes unusable is a `JudgeError`, which has the `results` until then.
 
     Works inside a notebook too, where an event loop is running already.
     """
-
-    def work() -> Coroutine[Any, Any, Results]:
-        return evaluate_async(
-            samples,
-            protocol,
-            judge,
-            options=options,
-            fields=fields,
-            encoding=encoding,
-            format=format,
-            prompts=prompts,
-            template=template,
-            store=store,
-            name=name,
-            max_cost=max_cost,
-            progress=progress,
-            concurrency=concurrency,
-        )
-
-    return in_own_loop(work, judge)
+    return in_own_loop(lambda: _evaluated(samples, protocol, judge, **settings), judge)
 
 
+@overload
 async def evaluate_async(
     samples: Samples,
     protocol: str | Protocol = DEFAULT,
     judge: JudgeLike | str | None = None,
+    **settings: Unpack[EvaluationSettings],
+) -> Results: ...
+@overload
+async def evaluate_async(
+    samples: Samples,
+    protocol: Several,
+    judge: JudgeLike | str | None = None,
+    **settings: Unpack[EvaluationSettings],
+) -> dict[str, Results]: ...
+async def evaluate_async(
+    samples: Samples,
+    protocol: str | Protocol | Several = DEFAULT,
+    judge: JudgeLike | str | None = None,
+    **settings: Unpack[EvaluationSettings],
+) -> Results | dict[str, Results]:
+    """The same, inside your own event loop."""
+    return await _evaluated(samples, protocol, judge, **settings)
+
+
+async def _evaluated(
+    samples: Samples,
+    protocol: str | Protocol | Several,
+    judge: JudgeLike | str | None,
     *,
     options: Mapping[str, Any] | Options | None = None,
     fields: Mapping[str, str] | None = None,
@@ -105,37 +135,71 @@ async def evaluate_async(
     max_cost: float | None = None,
     progress: bool | OnProgress = False,
     concurrency: int = 32,
-) -> Results:
-    """The same, inside your own event loop."""
-    from steelyard.engine.runs import check_affordable
+) -> Results | dict[str, Results]:
+    from steelyard.engine.runs import check_affordable, new_run_id
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
     if name and store is None:
         raise ConfigError("name= is what a run is called in a store; give store= too")
-    protocol = get_protocol(protocol)
+    is_one = isinstance(protocol, str | Protocol)
+    protocols = [get_protocol(one) for one in ([protocol] if isinstance(protocol, str | Protocol) else protocol)]
+    if not protocols:
+        raise ConfigError("protocol= is an empty list; name at least one")
+    check_together(protocols)
+    if not is_one and (template is not None or isinstance(options, Options)):
+        raise ConfigError("template= and Options are those of one protocol, not of several in a list")
     if template is not None:
-        protocol = templated(
-            protocol, template if isinstance(template, PromptTemplate) else PromptTemplate.read(template)
-        )
-    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options or {}))
-    is_dated = isinstance(options, Options) or bool((options or {}).get("date"))
+        given = template if isinstance(template, PromptTemplate) else PromptTemplate.read(template)
+        protocols = [templated(protocols[0], given)]
+    if isinstance(samples, Iterator) and len(protocols) > 1:
+        samples = list(samples)
     notes: list[str] = []
-    data = input_of(samples, protocol, fields or {}, encoding, format, notes.append)
-    if store is not None and data.given is not None:
+    plans = [
+        _plan(one, own, samples, fields or {}, encoding, format, notes.append)
+        for one, own in zip(protocols, own_options(protocols, options), strict=True)
+    ]
+    if store is not None:
         # A run is told apart from others by its data, so all of it has to be there first.
-        data = replace(data, given=tuple(data.given))
-    asked = chosen_judge(judge, concurrency, protocol.prompts, prompts)
+        plans = [plan.in_memory() for plan in plans]
+    texts = {source: text for one in protocols for source, text in one.prompts.items()}
+    asked = chosen_judge(judge, concurrency, texts, prompts)
     budget = Budget(max_cost, surface=Surface.python)
+    found: dict[str, Results] = {}
     try:
-        check_judge(protocol, asked.judge)
+        for one in protocols:
+            check_judge(one, asked.judge)
         check_affordable(asked.judge, budget)
         if store is None:
-            return await _judged(data, protocol, chosen, asked, budget, progress, notes)
-        return await _kept(Path(store), name, data, protocol, chosen, is_dated, asked, budget, progress, notes)
+            asked = replace(asked, judge=sharing(asked.judge, protocols))
+        group = None if is_one else new_run_id()
+        for plan in plans:
+            if store is None:
+                results = await _judged(plan, asked, budget, progress, notes)
+            else:
+                results = await _kept(Path(store), name, group, plan, asked, budget, progress, notes)
+            found[plan.protocol.name] = results
+            budget = budget.after(sum((verdict.usage for verdict in results), start=Usage()), 0.0)
+            if results.stopped:
+                break
     finally:
         if not isinstance(judge, JudgeLike):
             await asked.judge.aclose()
+    return next(iter(found.values())) if is_one else found
+
+
+def _plan(
+    protocol: Protocol,
+    options: Mapping[str, Any] | Options,
+    samples: Samples,
+    fields: Mapping[str, str],
+    encoding: str,
+    format: str | None,
+    on_note: Callable[[str], None],
+) -> Plan:
+    chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options))
+    is_dated = isinstance(options, Options) or bool(options.get("date"))
+    return Plan(protocol, chosen, is_dated, input_of(samples, protocol, fields, encoding, format, on_note))
 
 
 @dataclass(frozen=True)
@@ -177,18 +241,13 @@ def chosen_judge(
 
 
 async def _judged(
-    data: Input,
-    protocol: Protocol,
-    options: Options,
-    asked: ChosenJudge,
-    budget: Budget,
-    progress: bool | OnProgress,
-    notes: list[str],
+    plan: Plan, asked: ChosenJudge, budget: Budget, progress: bool | OnProgress, notes: list[str]
 ) -> Results:
     """Judge without keeping anything."""
+    protocol, data = plan.protocol, plan.data
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
-    runner = Runner(protocol, options, asked.judge, workers=asked.workers, budget=budget, limiter=asked.limiter)
+    runner = Runner(protocol, plan.options, asked.judge, workers=asked.workers, budget=budget, limiter=asked.limiter)
     runner.tally.total = _count(data)
     with _shown(progress, runner.tally, asked.limiter) as tick:
 
@@ -210,10 +269,8 @@ async def _judged(
 async def _kept(
     path: Path,
     name: str | None,
-    data: Input,
-    protocol: Protocol,
-    options: Options,
-    is_dated: bool,
+    group: str | None,
+    plan: Plan,
     asked: ChosenJudge,
     budget: Budget,
     progress: bool | OnProgress,
@@ -223,14 +280,15 @@ async def _kept(
     from steelyard.engine import runs
     from steelyard.store import Store
 
+    protocol, options, data = plan.protocol, plan.options, plan.data
     with Store.open(path) as store:
-        if not is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
+        if not plan.is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
         settings = runs.RunSettings(asked.workers, budget, limiter=asked.limiter)
         try:
             run = runs.start(
-                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name
+                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name, group=group
             )
         except NoReadableRow as error:
             if error.bad_rows:

@@ -4,6 +4,7 @@
     embedded             the judge in the box: rules and a small model, offline
     local[:MODEL|FILE]   a language model in this process, offline
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
+    PROVIDER:MODEL       a provider of judges/providers.toml: deepseek, qwen, anthropic, gemini, ...
     recorded:FILE|RUN    replies of an earlier run
     NAME[:REST]          an entry point of the group steelyard.judges
     ONE+TWO+THREE        a panel of these
@@ -24,18 +25,29 @@ from pydantic import SecretStr, ValidationError
 
 from steelyard.errors import ConfigError, invalid_field
 from steelyard.judges.base import Judge, JudgeLike, as_judge
+from steelyard.judges.providers import Provider, providers
 from steelyard.prompts import Prompts
-from steelyard.settings import DEFAULT_MODEL, Settings
+from steelyard.settings import Settings
 
 if TYPE_CHECKING:
     from steelyard.judges.endpoint import Endpoint
     from steelyard.judges.jury import Jury, Route
     from steelyard.judges.limiter import Limiter
+    from steelyard.judges.sigv4 import Signer
 
 GROUP = "steelyard.judges"
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-# Kinds of judges that come with the package.
-BUILT_IN = ("embedded", "local", "openai:MODEL", "recorded:FILE")
+DEFAULT_REGION = "us-east-1"
+
+
+def built_in() -> list[str]:
+    """Kinds of judges that come with the package."""
+    return ["embedded", "local", *(f"{name}:MODEL" for name in providers()), "recorded:FILE"]
+
+
+def is_provider(name: str) -> bool:
+    """Whether a judge is named by its provider, as `deepseek:deepseek-chat` is."""
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind in providers()
 
 
 def judge_names(settings: Settings) -> list[str]:
@@ -79,9 +91,10 @@ class JudgeFactory:
         """Where a judge is asked; None for one that is not asked over HTTP."""
         table = dict(self._settings.judges.get(name, {}))
         kind, _, model = name.partition(":")
-        if not table and kind == "openai" and not self._is_route(name):
-            table = {"model": model or None}
-        return self._endpoint(name, table) if table and table.pop("kind", "openai") == "openai" else None
+        if not table and kind in providers() and not self._is_route(name):
+            table = {"kind": kind, "model": model or None}
+        provider = providers().get(str(table.pop("kind", "openai"))) if table else None
+        return self._endpoint(name, provider, table) if provider else None
 
     def _is_route(self, name: str) -> bool:
         if name in self._settings.judges:
@@ -140,16 +153,17 @@ class JudgeFactory:
         if self._is_route(name):
             return self.judge(name)
         kind, _, rest = name.partition(":")
-        if kind == "openai":
-            return self._from_table("openai", {"kind": "openai", "model": rest or None}, temperature)
+        if kind in providers():
+            return self._from_table(kind, {"kind": kind, "model": rest or None}, temperature)
         if kind == "recorded":
             return self._recorded(rest)
         if kind in ("embedded", "local"):
             return self._offline(kind, {"model": rest} if rest else {}, name)
         if maker := _installed(kind):
             return _made(name, maker, rest)
-        known = ", ".join([*BUILT_IN, *judge_names(self._settings)])
-        hint = "" if ":" in name else f"; a model of that name is {self._surface.judge(f'openai:{name}')}"
+        known = ", ".join([*built_in(), *judge_names(self._settings)])
+        provider = next((one for one in providers() if name.startswith(one)), "openai")
+        hint = "" if ":" in name else f"; a model of that name is {self._surface.judge(f'{provider}:{name}')}"
         raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
 
     def _from_table(self, name: str, table: dict[str, Any], temperature: float | None) -> Judge:
@@ -160,45 +174,70 @@ class JudgeFactory:
             return self._recorded(str(beside) if beside.is_file() else file)
         if kind in ("embedded", "local"):
             return self._offline(kind, table, where)
-        if kind != "openai":
+        provider = providers().get(str(kind))
+        if provider is None:
             maker = _installed(str(kind))
             if maker is None:
-                known = ", ".join([*(judge.partition(":")[0] for judge in BUILT_IN), *_installed_names()])
+                known = ", ".join([*(judge.partition(":")[0] for judge in built_in()), *_installed_names()])
                 raise ConfigError(f"{where}.kind: there is no kind {kind!r}; known are {known}")
             return _made(where, maker, **table)
         from steelyard.judges.chat import ChatJudge
 
-        endpoint = self._endpoint(name, table, temperature)
-        key = self._settings.environment.get(endpoint.key_env) if endpoint.key_env else None
-        return ChatJudge(endpoint, self._prompts, key=SecretStr(key) if key else None, limiter=self._limiter)
+        endpoint = self._endpoint(name, provider, table, temperature)
+        return ChatJudge(endpoint, self._prompts, key=self._key(endpoint), limiter=self._limiter)
 
-    def _endpoint(self, name: str, table: dict[str, Any], temperature: float | None = None) -> Endpoint:
+    def _key(self, endpoint: Endpoint) -> SecretStr | Signer | None:
+        """What a call is authenticated with, from the environment."""
+        environment = self._settings.environment
+        key = environment.get(endpoint.key_env) if endpoint.key_env else None
+        if endpoint.row.signing and endpoint.key_env == "AWS_ACCESS_KEY_ID":
+            from steelyard.judges.sigv4 import Signer
+
+            token = environment.get("AWS_SESSION_TOKEN")
+            return Signer(
+                access_key=key or "",
+                secret=SecretStr(environment.get("AWS_SECRET_ACCESS_KEY") or ""),
+                region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
+                service=endpoint.row.signing,
+                session_token=SecretStr(token) if token else None,
+            )
+        return SecretStr(key) if key else None
+
+    def _endpoint(
+        self, name: str, provider: Provider, table: dict[str, Any], temperature: float | None = None
+    ) -> Endpoint:
         from steelyard.judges.endpoint import Endpoint
         from steelyard.judges.prices import price_of
 
         settings, where = self._settings, f"{self._settings.source}: judges.{name}"
-        usual_url = settings.environment.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+        if "provider" in table:
+            raise ConfigError(f"{where}.provider: a provider is named by kind")
+        if not table.get("model"):
+            named, example = (self._surface.judge(f"{provider.name}:{model}") for model in ("MODEL", provider.example))
+            raise ConfigError(f"the {provider.name} judge needs a model: {named}, e.g. {example}")
+        usual_url = provider.address(str(table["model"]), settings.environment)
+        if usual_url is None and "base_url" not in table:
+            variable = provider.missing(settings.environment)
+            raise ConfigError(f"{name}: set {variable}, of which the address of {provider.name} is made")
         table.setdefault("base_url", usual_url)
         # One service's key is never sent to another: elsewhere, the user names the variable.
         try:
-            is_usual = urlsplit(str(table["base_url"]))[:2] == urlsplit(usual_url)[:2]
+            is_usual = urlsplit(str(table["base_url"]))[:2] == urlsplit(usual_url or "")[:2]
             table.setdefault("proxy", proxy_for(str(table["base_url"]), settings.environment))
         except ValueError:
             # Not in its own words: they may quote a password.
             raise ConfigError(f"{where}.base_url: is not a URL") from None
-        key_env = table.get("key_env") or ("OPENAI_API_KEY" if is_usual else None)
+        usual_key = provider.key_choice(settings.environment).variable if is_usual else None
         try:
             table.setdefault("price", price_of(str(table.get("model")), settings.prices))
         except ConfigError as error:
             raise ConfigError(f"{settings.source}: {error}") from None
-        if not table.get("model"):
-            example = self._surface.judge(f"openai:{DEFAULT_MODEL}")
-            raise ConfigError(f"the openai judge needs a model: {self._surface.judge('openai:MODEL')}, e.g. {example}")
         body = table.get("body", {})
         if temperature is not None and isinstance(body, Mapping) and not body.get("temperature"):
             table["body"] = {**body, "temperature": temperature}
+        given = {"name": name, "provider": provider.name, **table, "key_env": table.get("key_env") or usual_key}
         try:
-            return Endpoint.model_validate({"name": name, **table, "key_env": key_env})
+            return Endpoint.model_validate(given)
         except ValidationError as error:
             raise ConfigError(f"{where}.{invalid_field(error)}") from error
 

@@ -1,4 +1,4 @@
-"""The judge of kind `openai`: any endpoint that speaks OpenAI's chat completions."""
+"""The judge over HTTP: a language model behind any API of `dialects`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.copying import shown_texts
 from steelyard.judges.diagnosis import diagnose
-from steelyard.judges.endpoint import Endpoint, Mode, Price
+from steelyard.judges.dialects import dialect_of
+from steelyard.judges.dialects.base import Dialect
+from steelyard.judges.endpoint import Endpoint, Price
 from steelyard.judges.limiter import Limiter
-from steelyard.judges.logprobs import SpelledToken, tokens_of, with_confidence
+from steelyard.judges.logprobs import SpelledToken, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
-from steelyard.judges.payload import one_line, token_count
+from steelyard.judges.payload import one_line
+from steelyard.judges.providers import Mode
 from steelyard.judges.schema import strict_schema
-from steelyard.judges.terms import Terms, opening_terms, other_terms, request_body, settings
+from steelyard.judges.sigv4 import Signer
+from steelyard.judges.terms import Terms, opening_terms, other_terms
 from steelyard.judges.wire import Answered, Failed, Outcome, Wire
 from steelyard.prompts import nonce
 from steelyard.records import Ask, Reply, ReplyData, TextReply, Unjudged, Usage
@@ -33,8 +37,6 @@ DEFAULT_CALLS_IN_FLIGHT = 16
 PROBE_SECONDS = 1.0
 QUOTED_BACK = 8000
 LONGEST_REPLY = 2_000_000
-CUT_OFF = frozenset({"length", "max_tokens"})
-FILTERED = frozenset({"content_filter", "sensitive"})
 
 CORRECTION = {
     "zh": "你的上一条回复无法使用。{problem}。请重新完整作答，带上编码 {code}：只输出一个 JSON 对象，不要其他文字。",
@@ -65,9 +67,8 @@ class Completion(NamedTuple):
 class ChatJudge(Judge):
     """Asks an LLM over HTTP. An unusable reply is asked for again, with what was wrong.
 
-    A reply that was cut off (`finish_reason` "length") is not asked for again: the limit on tokens is the
-    user's, and the same question under the same limit ends the same way. It is `truncated`, even if what
-    there is of it parses.
+    A reply that was cut off by the limit on tokens is not asked for again: the limit is the user's, and the same
+    question under the same limit ends the same way. It is `truncated`, even if what there is of it parses.
     """
 
     def __init__(
@@ -75,16 +76,17 @@ class ChatJudge(Judge):
         endpoint: Endpoint,
         prompts: Wordings,
         *,
-        key: SecretStr | None = None,
+        key: SecretStr | Signer | None = None,
         limiter: Limiter | None = None,
     ) -> None:
         self.endpoint, self.name = endpoint, f"{endpoint.name}:{endpoint.model}"
         self._prompts = prompts
-        self._wire = Wire(endpoint, limiter or Limiter(DEFAULT_CALLS_IN_FLIGHT), key)
-        shaping = {"base_url", "model", "body", "structured"}
-        # Only where they are asked for: the keys of all other replies are in stores already.
-        shaping |= {"logprobs"} if endpoint.logprobs else set()
-        self._identity = endpoint.model_dump_json(include=shaping).encode()
+        self._dialect = dialect_of(endpoint)
+        limiter = limiter or Limiter(DEFAULT_CALLS_IN_FLIGHT)
+        self._wire = Wire(endpoint, limiter, self._dialect.url, self._dialect.headers, key)
+        self._identity = endpoint.model_dump_json(include=_shaping(endpoint)).encode()
+        if endpoint.row.body:
+            self._identity += json.dumps(endpoint.row.body, sort_keys=True).encode()
         self._terms = opening_terms(endpoint)
         self._proven = False
         self._probe: asyncio.Event | None = None
@@ -111,8 +113,7 @@ class ChatJudge(Judge):
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
-        shown = {"base_url", "model", "body", "structured", "timeout", "retries", "price"}
-        shown |= {"logprobs"} if self.endpoint.logprobs else set()
+        shown = _shaping(self.endpoint) | {"timeout", "retries", "price"}
         told = self.endpoint.model_dump(mode="json", include=shown)
         return told | {
             "base_url": self.endpoint.shown_url,
@@ -144,12 +145,12 @@ class ChatJudge(Judge):
 
     def request(self, ask: Ask) -> dict[str, Any]:
         """The body that would be posted for this ask: what a batch file holds."""
-        body: dict[str, Any] = json.loads(request_body(self._prompts.messages(ask), self._tail(ask, self._terms)))
+        body: dict[str, Any] = json.loads(self._request(ask, self._prompts.messages(ask), self._terms))
         return body
 
     def read_completion(self, ask: Ask, payload: Mapping[str, Any]) -> Reply | Unjudged:
         """The reply in a completion that came some other way than over this wire."""
-        said = _completion(self._wire.cleaned(payload), self.endpoint)
+        said = _completion(self._wire.cleaned(payload), self._dialect)
         if isinstance(said, Unjudged):
             return said
         data = _read(said, ask)
@@ -163,7 +164,7 @@ class ChatJudge(Judge):
     async def _said(self, ask: Ask, messages: Messages) -> Completion | Unjudged:
         outcome = await self._called(ask, messages)
         if isinstance(outcome, Answered):
-            return _completion(outcome.payload, self.endpoint)
+            return _completion(outcome.payload, self._dialect)
         if isinstance(outcome, Failed):
             return Unjudged(reason=outcome.reason, detail=outcome.detail)
         try:
@@ -193,7 +194,7 @@ class ChatJudge(Judge):
     async def _negotiated(self, ask: Ask, messages: Messages) -> Outcome:
         began = terms = self._terms
         while True:
-            outcome = await self._wire.post(request_body(messages, self._tail(ask, terms)))
+            outcome = await self._wire.post(self._request(ask, messages, terms))
             if isinstance(outcome, Answered):
                 # Only what helped is remembered, and never over what another call has learnt meanwhile.
                 if terms != began and self._terms == began:
@@ -202,20 +203,20 @@ class ChatJudge(Judge):
                 return outcome
             if isinstance(outcome, Failed):
                 return outcome
-            other = other_terms(terms, outcome, self.endpoint, proven=self._proven)
+            other = other_terms(terms, outcome, self._dialect, proven=self._proven)
             if other is None:
                 return outcome
             terms = other
 
-    def _tail(self, ask: Ask, terms: Terms) -> bytes:
+    def _request(self, ask: Ask, messages: Messages, terms: Terms) -> bytes:
         key = (ask.task, ask.reply, terms)
         if key not in self._settings:
-            self._settings[key] = settings(self.endpoint, terms, ask)
-        return self._settings[key]
+            self._settings[key] = self._dialect.tail(ask, terms)
+        return self._dialect.conversation(messages) + self._settings[key]
 
     def _correction(self, ask: Ask, said: str, problem: Problem) -> Messages:
         correction = CORRECTION[ask.language].format(problem=problem.text, code=nonce(ask))
-        if self._terms.mode != "json_schema":
+        if self._terms.mode not in ("json_schema", "tool"):
             correction += SHAPE[ask.language] + json.dumps(strict_schema(ask.reply), separators=(",", ":"))
         asked_again = [{"role": "user", "content": correction}]
         shown = without_thoughts(said, nonce(ask))[:QUOTED_BACK]
@@ -230,49 +231,29 @@ def _read(said: Completion, ask: Ask) -> ReplyData | Problem:
     return data if isinstance(data, Problem) else with_confidence(data, said.text, said.tokens, nonce(ask))
 
 
-def _completion(payload: Mapping[str, Any], endpoint: Endpoint) -> Completion | Unjudged:
-    """The message in a chat completion, unless it is cut off, refused or not there."""
-    usage = _usage(payload.get("usage"), endpoint)
-    try:
-        choice = payload["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason")
-        content, refusal = message.get("content"), message.get("refusal")
-    except (LookupError, TypeError, AttributeError):
-        return Unjudged(reason="server_error", detail="a completion without choices[0].message", usage=usage)
-    if refusal:
-        return Unjudged(reason="refused", detail=one_line(str(refusal)), usage=usage)
-    if isinstance(finish, list) and len(finish) == 1:
-        (finish,) = finish
-    finish = finish if isinstance(finish, str) else None
-    if finish in FILTERED:
-        return Unjudged(reason="refused", detail=f"finish_reason is {finish}", usage=usage)
-    if finish in CUT_OFF:
-        tokens = f" after {usage.completion_tokens} tokens" if usage.completion_tokens else ""
-        detail = f"the reply was cut off{tokens}; raise max_tokens in the body of judge {endpoint.name}"
-        return Unjudged(reason="truncated", detail=detail, usage=usage)
-    text = _text(content)
-    if len(text) > LONGEST_REPLY:
-        return Unjudged(reason="invalid_reply", detail=f"a reply of {len(text)} characters", usage=usage)
-    return Completion(text, usage, tokens_of(choice) if endpoint.logprobs else ())
+def _completion(payload: Mapping[str, Any], dialect: Dialect) -> Completion | Unjudged:
+    """The message in an answer, unless it is cut off, refused or not there."""
+    endpoint, answer = dialect.endpoint, dialect.read(payload)
+    usage = answer.usage
+    if endpoint.price:
+        usage = usage.model_copy(update={"cost": endpoint.price.of(usage, answer.written)})
+    match answer.ending:
+        case "absent" | "interrupted":
+            return Unjudged(reason="server_error", detail=one_line(answer.detail), usage=usage)
+        case "refused":
+            return Unjudged(reason="refused", detail=one_line(answer.detail), usage=usage)
+        case "cut_off":
+            tokens = f" after {usage.completion_tokens} tokens" if usage.completion_tokens else ""
+            detail = f"the reply was cut off{tokens}; raise max_tokens in the body of judge {endpoint.name}"
+            return Unjudged(reason="truncated", detail=detail, usage=usage)
+    if len(answer.text) > LONGEST_REPLY:
+        return Unjudged(reason="invalid_reply", detail=f"a reply of {len(answer.text)} characters", usage=usage)
+    return Completion(answer.text, usage, answer.tokens)
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, list):  # a message in parts
-        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
-
-
-def _usage(reported: Any, endpoint: Endpoint) -> Usage:
-    """One call, with the tokens the server reports in whichever of the usual places."""
-    if not isinstance(reported, dict):
-        return Usage(calls=1)
-    details = reported.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    prompt = token_count(reported.get("prompt_tokens"))
-    usage = Usage(
-        calls=1,
-        prompt_tokens=prompt,
-        completion_tokens=token_count(reported.get("completion_tokens")),
-        cached_tokens=min(prompt, token_count(cached or reported.get("prompt_cache_hit_tokens"))),
-    )
-    return usage.model_copy(update={"cost": endpoint.price.of(usage)}) if endpoint.price else usage
+def _shaping(endpoint: Endpoint) -> set[str]:
+    """The settings that shape an answer. Those of later versions only where they say something: the keys of all other
+    replies are in stores already."""
+    shaping = {"base_url", "model", "body", "structured"}
+    shaping |= {"logprobs"} if endpoint.logprobs else set()
+    return shaping | ({"provider"} if endpoint.provider != "openai" else set())

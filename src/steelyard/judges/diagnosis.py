@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
-import re
-
 from steelyard.errors import JudgeError
 from steelyard.judges.endpoint import Endpoint
+from steelyard.judges.providers import Meaning
 from steelyard.judges.wire import Declined
 from steelyard.records import Unjudged
 
-NO_MODEL = re.compile(
-    r"model\W{1,9}(?:\S{1,200}\W{1,9})?(?:does )?not (?:exist|found)|(?:unknown|invalid|no such) model|模型不存在",
-    re.IGNORECASE,
-)
-BAD_KEY = re.compile(r"(?:api[ _-]?key|token)\W.{0,20}(?:not valid|invalid|incorrect|expired)", re.IGNORECASE)
-# How the vendors say that their moderation stopped the text: OpenAI and Azure, Qwen, DeepSeek, GLM.
-MODERATED = re.compile(
-    r"content[_ ](?:filter|policy)|data_?inspection_?failed|content exists risk|不安全或敏感|\[1301\]",
-    re.IGNORECASE,
-)
+BY_STATUS: dict[int, Meaning] = {401: "key", 402: "balance", 403: "key", 404: "model", 413: "too_long", 429: "balance"}
 
 
 def diagnose(refusal: Declined, endpoint: Endpoint) -> Unjudged:
     """Why this ask has no answer; raises `JudgeError` where no ask to this endpoint can have one."""
-    status, message = refusal
-    if status == 400 and MODERATED.search(message):
-        return Unjudged(reason="refused", detail=message)
-    if advice := _unusable(refusal, endpoint):
-        raise JudgeError(f"{endpoint.name}: {advice} (HTTP {status}: {message})")
-    return Unjudged(reason="rejected", detail=f"HTTP {status}: {message}")
+    said = f"HTTP {refusal.status}: {refusal.message}"
+    meaning = refusal.meaning or BY_STATUS.get(refusal.status)
+    if meaning == "filtered":
+        return Unjudged(reason="refused", detail=refusal.message)
+    if meaning == "too_long":
+        return Unjudged(reason="rejected", detail=f"{said} (more than {endpoint.model} reads at once)")
+    if advice := _unusable(refusal.status, meaning, endpoint):
+        raise JudgeError(f"{endpoint.name}: {advice} ({said})")
+    return Unjudged(reason="rejected", detail=said)
 
 
-def is_about_key_or_model(refusal: Declined) -> bool:
-    """Whether a 400 means what others say with 401 or 404."""
-    return bool(refusal.status == 400 and (BAD_KEY.search(refusal.message) or NO_MODEL.search(refusal.message)))
-
-
-def _unusable(refusal: Declined, endpoint: Endpoint) -> str:
-    status, message = refusal
-    if status in (401, 403) or (status == 400 and BAD_KEY.search(message)):
-        return _about_the_key(endpoint)
-    if status == 402 or status == 429:
-        return "the account has no balance left; top it up, or name another endpoint"
-    if status == 404 or (status == 400 and NO_MODEL.search(message)):
-        return (
-            f"no model {endpoint.model!r} at {endpoint.shown_url}; check the model's name, "
-            "and that base_url ends where /chat/completions begins (often in /v1)"
-        )
+def _unusable(status: int, meaning: Meaning | None, endpoint: Endpoint) -> str:
+    hint = endpoint.row.hints.get(meaning, "") if meaning else ""
+    added = f"; {hint}" if hint else ""
+    if meaning == "key":
+        return _about_the_key(endpoint) + added
+    if meaning == "balance":
+        return "the account has no balance or quota left, or billing is not set up; top it up, or name another endpoint"
+    if meaning == "model":
+        place = added or "; check the model's name"
+        if endpoint.row.wire == "chat" and not hint:
+            place += ", and that base_url ends where /chat/completions begins (often in /v1)"
+        return f"no model {endpoint.model!r} at {endpoint.shown_url}{place}"
     if status == 405 or 300 <= status < 400:
-        return f"{endpoint.shown_url} is not the root of an OpenAI-compatible API; check base_url"
+        form = "an OpenAI-compatible API" if endpoint.row.wire == "chat" else f"the API of {endpoint.provider}"
+        return f"{endpoint.shown_url} is not the root of {form}; check base_url"
     return ""
 
 

@@ -1,42 +1,53 @@
-"""What a user says about an OpenAI-compatible endpoint: where it is, which model, how to ask it."""
+"""What a user says about an endpoint: where it is, which model, how to ask it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from steelyard.errors import ConfigError
 from steelyard.judges.masking import body_secrets, header_secrets, named_secrets, shown_body, shown_url, url_secrets
+from steelyard.judges.providers import Provider, WireForm, known_provider, providers
 from steelyard.records import Record, Usage
 
-Mode = Literal["json_schema", "json_object", "text"]
-Structured = Literal["auto", "json_schema", "json_object", "text"]
+Structured = Literal["auto", "json_schema", "json_object", "tool", "text"]
 
 # Steelyard sets these itself; a second opinion in the user's body would contradict it.
-RESERVED = frozenset({"messages", "model", "n", "response_format", "stream", "stream_options"})
+RESERVED: Mapping[WireForm, frozenset[str]] = {
+    "chat": frozenset({"messages", "model", "n", "response_format", "stream", "stream_options"}),
+    "messages": frozenset({"messages", "model", "stream", "system", "tool_choice", "tools"}),
+    "generate": frozenset({"contents", "systemInstruction", "toolConfig", "tools"}),
+    "converse": frozenset({"messages", "outputConfig", "system", "toolConfig"}),
+    "ollama": frozenset({"format", "messages", "model", "stream", "tools"}),
+}
+# What people paste along with the address.
+ENDINGS = ("/chat/completions", "/v1/messages", "/api/chat")
 MILLION = 1_000_000
 
 
 class Price(Record):
-    """US dollars for a million tokens. Cached prompt tokens cost as much as others unless said otherwise."""
+    """US dollars for a million tokens. Prompt tokens that are read from the provider's cache (`cached`) or written
+    to it (`written`) cost as much as others unless said otherwise."""
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)
     cached: float | None = Field(default=None, ge=0)
+    written: float | None = Field(default=None, ge=0)
 
-    def of(self, usage: Usage) -> float:
-        """What these tokens cost."""
-        cached = self.prompt if self.cached is None else self.cached
-        fresh = usage.prompt_tokens - usage.cached_tokens
-        return (
-            fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion
-        ) / MILLION
+    def of(self, usage: Usage, written: int = 0) -> float:
+        """What these tokens cost; `written` of the prompt's went into the cache."""
+        read_at = self.prompt if self.cached is None else self.cached
+        written_at = self.prompt if self.written is None else self.written
+        fresh = usage.prompt_tokens - usage.cached_tokens - written
+        prompt = fresh * self.prompt + usage.cached_tokens * read_at + written * written_at
+        return (prompt + usage.completion_tokens * self.completion) / MILLION
 
 
 class Endpoint(Record):
-    """An OpenAI-compatible endpoint. Holds the name of the key's variable, never the key.
+    """An endpoint of a provider (`providers.toml`). Holds the name of the key's variable, never the key.
 
     `timeout` bounds one HTTP call, from connecting to the last byte; waiting for a free slot is not
     counted. `retries` come on top of the first try; `backoff` is the longest first pause between two, in
@@ -49,6 +60,7 @@ class Endpoint(Record):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     name: str = "openai"
+    provider: str = "openai"
     base_url: str
     model: str = Field(min_length=1)
     key_env: str | None = None
@@ -65,6 +77,14 @@ class Endpoint(Record):
     proxy: str | None = Field(default=None, repr=False)
     price: Price | None = None
 
+    @field_validator("provider")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            return known_provider(name).name
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
     @field_validator("base_url")
     @classmethod
     def _bare_url(cls, url: str) -> str:
@@ -74,7 +94,9 @@ class Endpoint(Record):
         parts = _http_url(url)
         if parts is None:
             raise ValueError("must be an http(s) URL such as https://api.openai.com/v1")
-        path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+        path = parts.path.rstrip("/")
+        for ending in ENDINGS:
+            path = path.removesuffix(ending).rstrip("/")
         return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
     @field_validator("proxy")
@@ -98,16 +120,28 @@ class Endpoint(Record):
 
     @field_validator("body")
     @classmethod
-    def _free_of_reserved(cls, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        if taken := sorted(RESERVED & body.keys()):
+    def _free_of_reserved(cls, body: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+        provider = providers().get(info.data.get("provider", ""))
+        if provider and (taken := sorted(RESERVED[provider.wire] & body.keys())):
             raise ValueError(f"{', '.join(taken)}: set by Steelyard itself; leave it out")
         return body
 
+    @model_validator(mode="after")
+    def _has_mode(self) -> Self:
+        modes = {*self.row.structured, *(("json_schema", "json_object", "text") if self.row.wire == "chat" else ())}
+        if self.structured != "auto" and self.structured not in modes:
+            raise ValueError(f"structured: {self.provider} has {', '.join(sorted(modes))}, not {self.structured}")
+        return self
+
     @property
-    def url(self) -> str:
-        """Where asks are posted; a query such as Azure's api-version stays at the end."""
+    def row(self) -> Provider:
+        """What the table says of its provider."""
+        return known_provider(self.provider)
+
+    def at(self, path: str) -> str:
+        """An address below this one; a query such as Azure's api-version stays at the end."""
         parts = urlsplit(self.base_url)
-        return urlunsplit(parts._replace(path=f"{parts.path}/chat/completions"))
+        return urlunsplit(parts._replace(path=f"{parts.path}{path}"))
 
     @property
     def shown_url(self) -> str:

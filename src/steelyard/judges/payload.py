@@ -27,6 +27,7 @@ GZIP, ZLIB, RAW_DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 GZIP_NAMES, GZIP_MAGIC = ("gzip", "x-gzip"), b"\x1f"
 MOST_MEMBERS = 1000
 ACCEPTED_ENCODINGS = "gzip, deflate"
+SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
 class AnswerBody(NamedTuple):
@@ -144,14 +145,48 @@ def error_code(payload: Mapping[str, Any]) -> int:
     return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
-def error_message(payload: Mapping[str, Any] | None) -> str:
-    """What the server says was wrong, with its code, in whichever of the usual shapes it says it."""
+class ReportedError(NamedTuple):
+    """What the server says was wrong: in words with a code, all codes it gives, and how long it asks to wait."""
+
+    message: str
+    codes: tuple[str, ...] = ()
+    retry_after: float | None = None
+
+
+def reported_error(payload: Mapping[str, Any] | None, error_type: str = "") -> ReportedError:
+    """An error in whichever of the usual shapes it is told; `error_type` is what a header says of it (Amazon's)."""
+    # A type of Amazon's may have an address behind it.
+    typed = (error_type.partition(":")[0],) if error_type else ()
     if payload is None:
-        return ""
+        return ReportedError("", typed)
     error = payload.get("error")
-    if isinstance(error, dict):
-        said = error.get("message") or json.dumps(error, ensure_ascii=False)
-        code = error.get("code") or error.get("type")
-        return f"{said} [{code}]" if code and str(code) not in str(said) else str(said)
-    said = error or payload.get("message") or payload.get("detail") or payload
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    if not isinstance(error, dict):
+        said = error or payload.get("message") or payload.get("detail") or payload
+        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        codes = (*typed, *_codes(payload))
+        return ReportedError(_with_code(text, codes), codes)
+    details = error.get("details")
+    parts = [details] if isinstance(details, dict) else details if isinstance(details, list) else []
+    further = [part for part in (*parts, error.get("innererror")) if isinstance(part, dict)]
+    codes = (*_codes(error), *(code for part in further for code in _codes(part)))
+    said = error.get("message") or json.dumps(error, ensure_ascii=False)
+    delays = (part.get("retryDelay") for part in further)
+    return ReportedError(_with_code(str(said), codes), codes, next((d for d in map(_seconds, delays) if d), None))
+
+
+def _codes(error: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names for what went wrong; Google gives the HTTP status as a code, which says nothing new."""
+    given = (error.get(name) for name in ("code", "type", "status", "error_code", "reason"))
+    return tuple(
+        str(code) for code in given if isinstance(code, str | int) and code and not (type(code) is int and code < 600)
+    )
+
+
+def _with_code(said: str, codes: tuple[str, ...]) -> str:
+    return f"{said} [{codes[0]}]" if codes and codes[0] not in said else said
+
+
+def _seconds(duration: Any) -> float | None:
+    """Google's durations: `34.07s`."""
+    found = SECONDS.fullmatch(duration) if isinstance(duration, str) else None
+    return float(found[1]) if found else None

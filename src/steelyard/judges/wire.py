@@ -27,13 +27,16 @@ from steelyard.judges.payload import (
     BrokenBody,
     cleaned,
     error_code,
-    error_message,
     has_too_many_parts,
     one_line,
     parse_json,
     read_body,
     readable,
+    reported_error,
 )
+from steelyard.judges.providers import BEARER, Meaning
+from steelyard.judges.refusals import meaning_of
+from steelyard.judges.sigv4 import Signer
 
 CONNECT_TIMEOUT = 15.0
 LONGEST_PAUSE = 60.0
@@ -43,7 +46,6 @@ ONE_WRITE = 2**20
 PERMANENT_5XX = frozenset({501, 505})
 OVERLOAD = frozenset({429, 503, 529})
 TRANSIENT_4XX = frozenset({408, 409, 425, 429})
-SPENT = ("insufficient_quota", "insufficient balance", "余额不足", "欠费", "exceeded your current quota")
 # Where nothing accepts a connection, no sample is at fault: a call is tried at least so often, more where there was
 # somebody before, and then the run stops instead of failing sample after sample.
 NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
@@ -52,8 +54,6 @@ NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
 UNANSWERED_TRIES = 25
 # A pause of this length that the endpoint asks for uses up no retry: it is bounded by `patience` instead.
 ASKED_PAUSE = 1.0
-# Nothing is sent there without one: the refusal is known.
-NEED_A_KEY = frozenset({"api.openai.com"})
 
 
 class Answered(NamedTuple):
@@ -67,6 +67,7 @@ class Declined(NamedTuple):
 
     status: int
     message: str
+    meaning: Meaning | None = None
 
 
 class Failed(NamedTuple):
@@ -88,12 +89,25 @@ class Wire:
     longer pause than the user has patience for.
     """
 
-    def __init__(self, endpoint: Endpoint, limiter: Limiter, key: SecretStr | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        limiter: Limiter,
+        url: str,
+        headers: Mapping[str, str],
+        key: SecretStr | Signer | None = None,
+    ) -> None:
         self._endpoint = endpoint
         self._limiter = limiter
-        self._url = URL(endpoint.url, encoded=True)
-        self._headers = _headers(endpoint, key)
-        self._mask = Mask(endpoint.secrets(), key.get_secret_value() if key else "", endpoint.certain_secrets())
+        self._url = URL(url, encoded=True)
+        self._signer = key if isinstance(key, Signer) else None
+        secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
+        self._headers = _headers(endpoint, headers, secret)
+        given = {name.lower() for name in self._headers}
+        has_key = self._signer or not given.isdisjoint({BEARER.lower(), endpoint.row.key_header.lower()})
+        self._lacks_key = not has_key and endpoint.row.asks_for_key(self._url.host or "")
+        signing = self._signer.secrets() if self._signer else set()
+        self._mask = Mask(endpoint.secrets(), secret, endpoint.certain_secrets() | signing)
         # Sooner than the whole call: no connection is told apart from no answer.
         self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
         self._session: aiohttp.ClientSession | None = None
@@ -104,8 +118,11 @@ class Wire:
 
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
-        if "Authorization" not in self._headers and self._url.host in NEED_A_KEY:
-            raise JudgeError(f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}")
+        if self._lacks_key:
+            source = f" (get one at {self._endpoint.row.key_url})" if self._endpoint.key_env else ""
+            raise JudgeError(
+                f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}{source}"
+            )
         answers = self._answers
         outcome, tries = await self._attempt(body), 1
         # A call that goes well never meets tenacity: entering it costs more than the rest of this module.
@@ -190,8 +207,9 @@ class Wire:
         try:
             async with self._limiter:
                 session = await self._current_session()
+                signed = self._signer.headers(self._url, body) if self._signer else None
                 async with session.post(
-                    self._url, data=data, allow_redirects=False, proxy=self._endpoint.proxy
+                    self._url, data=data, headers=signed, allow_redirects=False, proxy=self._endpoint.proxy
                 ) as response:
                     self._note_answer()
                     encoding = response.headers.get("Content-Encoding", "").strip().lower()
@@ -265,10 +283,13 @@ class Wire:
             status = error_code(payload)  # some gateways wrap an error in a 200
         if 300 <= status < 400:
             return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('Location', 'elsewhere'))}"))
-        message = self._hidden(error_message(payload) or readable(body.content))
-        if _is_transient(status) and not _is_spent(status, message):
-            return Failed(_reason(status), f"HTTP {status}: {message}", retry_after(headers))
-        return Declined(status, message)
+        error = reported_error(payload, headers.get("x-amzn-ErrorType", ""))
+        message = self._hidden(error.message or readable(body.content))
+        meaning = meaning_of(status, message, error.codes, self._endpoint.row)
+        if meaning == "busy" or (_is_transient(status) and meaning is None):
+            pause = retry_after(headers)
+            return Failed(_reason(status), f"HTTP {status}: {message}", error.retry_after if pause is None else pause)
+        return Declined(status, message, meaning)
 
     def _payload(self, body: AnswerBody) -> dict[str, Any] | None:
         try:
@@ -308,20 +329,22 @@ class _Allowance:
         return self._retries < 0 and (failed.has_connected or state.attempt_number >= self._unconnected_tries)
 
 
-def _headers(endpoint: Endpoint, key: SecretStr | None) -> dict[str, str]:
+def _headers(endpoint: Endpoint, own: Mapping[str, str], secret: str) -> dict[str, str]:
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",
         "Accept-Encoding": ACCEPTED_ENCODINGS,
         "User-Agent": "steelyard",
+        **own,
     }
-    if key is not None and (secret := key.get_secret_value().strip()):
+    if secret := secret.strip():
         if not is_header_text(secret):
             raise JudgeError(
                 f"{endpoint.name}: the key{_in_variable(endpoint)} holds a line break or non-ASCII characters; "
                 "copy it again"
             )
-        headers["Authorization"] = f"Bearer {secret}"
+        name = endpoint.row.key_header
+        headers[name] = f"Bearer {secret}" if name == BEARER else secret
     return headers | dict(endpoint.headers)
 
 
@@ -336,11 +359,6 @@ def _outcome(state: RetryCallState) -> Failed:
 
 def _is_transient(status: int) -> bool:
     return status in TRANSIENT_4XX or (status >= 500 and status not in PERMANENT_5XX)
-
-
-def _is_spent(status: int, message: str) -> bool:
-    # An empty account answers 429 as well, and waiting does not fill it.
-    return status == 429 and any(sign in message.lower() for sign in SPENT)
 
 
 def _reason(status: int) -> Literal["timeout", "rate_limited", "server_error"]:

@@ -30,6 +30,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 SYNONYMS = {"pos": "place", "background": "references"}
 # Short facts about the sample that read naturally inside a sentence; everything else is fenced.
 INLINE = frozenset({"date", "place", "turn"})
+# Texts that are items too, whose ids count from 1; references are counted from 0, as in the source documents.
+COUNTED_FROM_ONE = frozenset({"passages"})
 # A place is a few words; a paragraph of them, outside the fences, would be somebody talking to the judge.
 LONGEST_INLINE = 80
 # The prompt that asks once more for a reply to a user's own prompt.
@@ -270,8 +272,8 @@ def _shown(name: str, value: object, language: str, code: str) -> str:
             return fence(name, lines, code)
         if isinstance(value[0], Data):
             return "\n".join(_exchange(index, entry, code) for index, entry in enumerate(value, start=1))
-        singular = name.removesuffix("s")
-        return "\n".join(fence(f"{singular} {index}", str(text), code) for index, text in enumerate(value))
+        singular, first = name.removesuffix("s"), 1 if name in COUNTED_FROM_ONE else 0
+        return "\n".join(fence(f"{singular} {index}", str(text), code) for index, text in enumerate(value, first))
     return fence(name, str(value), code)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -71,7 +71,9 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-BUILT_IN = ("atomic", "grounded", "scorecard", "dialogue")
+# Those that judge what is said; the samples and attacks of an audit are made for them.
+OF_ANSWERS = ("atomic", "grounded", "scorecard", "dialogue")
+BUILT_IN = (*OF_ANSWERS, "retrieval")
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 MOST_RUBRICS = 500
@@ -115,6 +117,30 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
                 raise ConfigError(f"the entry point {name!r} ({point.value}) does not name a Protocol")
             return loaded
     raise ConfigError(f"there is no protocol {name!r}; there are {', '.join(protocol_names())}")
+
+
+def check_together(protocols: Sequence[Protocol]) -> None:
+    """Several protocols can judge the same samples where each is another one and all take samples of one kind."""
+    first, names = protocols[0], [protocol.name for protocol in protocols]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"the protocol {doubled} is named twice")
+    if other := next((one for one in protocols if one.takes_dialogues != first.takes_dialogues), None):
+        raise ConfigError(f"{first.name} and {other.name} judge different kinds of samples; run them one by one")
+
+
+def shared_out(protocols: Sequence[Protocol], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The options for each of several protocols: those that it has. One alone gets all, and says what it lacks."""
+    if len(protocols) == 1:
+        return [dict(given)]
+    for name in given:
+        if not any(_takes(protocol, name) for protocol in protocols):
+            none = ", ".join(protocol.family for protocol in protocols)
+            raise ConfigError(f"none of the protocols {none} has an option {name!r}")
+    return [{name: value for name, value in given.items() if _takes(one, name)} for one in protocols]
+
+
+def _takes(protocol: Protocol, option: str) -> bool:
+    return option.partition(".")[0] in protocol.options.model_fields
 
 
 def restore(name: str, manifest: Mapping[str, Any]) -> None:

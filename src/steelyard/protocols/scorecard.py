@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import field_validator
 
@@ -24,7 +24,6 @@ from steelyard.protocols.atoms import (
 from steelyard.protocols.common import (
     Collected,
     Options,
-    PromptLanguage,
     collect,
     confident,
     has_question,
@@ -34,12 +33,18 @@ from steelyard.protocols.common import (
     numbered,
     prompt_language,
     rag_size,
-    same_words,
     status_of,
     too_long,
     why_open,
 )
 from steelyard.protocols.counts import scorecard_scores, shallow
+from steelyard.protocols.key_points import (
+    KeyPointsSource,
+    can_derive,
+    distinct_points,
+    key_points_ask,
+    wants_key_points,
+)
 from steelyard.protocols.scoring import Number, composite
 from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
 from steelyard.records import (
@@ -60,8 +65,6 @@ from steelyard.records import (
 )
 from steelyard.tasks import (
     AtomVerdict,
-    KeyPointsData,
-    KeyPointsReply,
     KeyPointVerdict,
     ScorecardData,
     ScorecardReply,
@@ -74,7 +77,6 @@ from steelyard.text.wording import say
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")
 CLAIMS = ("supported", "partial", "unsupported")
-KeyPointsSource = Literal["given", "derived"]
 
 
 class ScorecardOptions(Options):
@@ -114,12 +116,12 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     language = prompt_language(sample.question, sample.answer)
 
     # First round: what is to be labelled.
-    derives = _derives(sample, options) and (checkable or bool(sample.reference_answer))
+    derives = can_derive(sample, options.derive_key_points)
     first: dict[str, Ask] = {}
     if checkable:
         first["atoms"] = split_ask(sample, language)
     if derives:
-        first["key_points"] = _key_points_ask(sample, language)
+        first["key_points"] = key_points_ask(sample, language)
     replies = dict(zip(first, (yield list(first.values())), strict=True)) if first else {}
     failures = {name: reply for name, reply in replies.items() if isinstance(reply, Unjudged)}
     flags += [f"unjudged:{name}:{failure.reason}" for name, failure in failures.items()]
@@ -138,7 +140,7 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
         date=sample.date or options.date or NOT_GIVEN[language],
         place=sample.place or options.place or NOT_GIVEN[language],
         sentences=numbered(sentences(sample.answer)),
-        key_points=_distinct(points),
+        key_points=distinct_points(points),
         atoms=split.atoms,
     )
     collected = Collected()
@@ -176,44 +178,19 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     return _verdict(sample, options, items, flags, notes, scorecard_scores(items), failures)
 
 
-def _derives(sample: RagSample, options: ScorecardOptions) -> bool:
-    """Without a question nobody can tell which of all that the passages say had to be said."""
-    known = has_question(sample) or bool(sample.reference_answer)
-    return sample.key_points is None and options.derive_key_points and known
-
-
 def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Verdict:
     """Nothing was said: off topic, every key point missing, nothing to check; no judge is needed for that."""
     reason = say(language_of(sample.question, *(sample.key_points or ())), "flag.empty_answer")
     items = tuple(
         KeyPoint(id=point.id, text=point.text, label="missing", reason=reason)
-        for point in _distinct(sample.key_points or ())
+        for point in distinct_points(sample.key_points or ())
     )
     scores = scorecard_scores(items, empty_answer=True, asked=has_question(sample))
-    if not items and not _derives(sample, options):
+    if not items and not wants_key_points(sample, options.derive_key_points):
         scores["completeness"] = None
     if not has_question(sample):
         flags.append("no_question")
     return _verdict(sample, options, items, flags, {}, scores)
-
-
-def _key_points_ask(sample: RagSample, language: PromptLanguage) -> Ask:
-    """Key points are drawn without sight of the answer, or it would set its own standard."""
-    data = KeyPointsData(
-        question=sample.question,
-        # The reference answer alone is enough, and far shorter than the passages.
-        references=() if sample.reference_answer else sample.references,
-        reference_answer=sample.reference_answer,
-    )
-    return Ask(task="scorecard.key_points", language=language, data=data, reply=KeyPointsReply)
-
-
-def _distinct(points: Iterable[str]) -> tuple[Numbered, ...]:
-    kept: dict[str, str] = {}
-    for point in points:
-        if point.strip():
-            kept.setdefault(same_words(point), point.strip())
-    return numbered(kept.values())
 
 
 def _unproven(label: AtomVerdict | SentenceVerdict | KeyPointVerdict, references: Sequence[str]) -> bool:

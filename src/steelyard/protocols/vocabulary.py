@@ -169,10 +169,14 @@ class Kind:
         for flag, shown in self.flagged.items():
             if flag in item.flags:
                 return shown
-        leading = self.leading
-        for aspect, name in self.labels(item):
+        leading, labels = self.leading, self.labels(item)
+        for aspect, name in labels:
             if aspect is not leading and (label := aspect.label(name)).tone == "bad":
                 return aspect.name, label
+        if labels and all(aspect is not leading for aspect, _ in labels):
+            # The leading one does not apply here: what does colours it.
+            aspect, name = labels[-1]
+            return aspect.name, aspect.label(name)
         return leading.name, leading.label(getattr(item, leading.field, UNJUDGED))
 
 
@@ -239,6 +243,9 @@ class Vocabulary:
     """Of several main metrics, the one that stands for them where only one can."""
     gravest: tuple[str, ...] = ()
     """Names of aspects, those first whose bad labels say most; others follow in their order."""
+    outcome: str = ""
+    """The aspect that says in one label what became of a sample, of a kind with one item a sample. Reports begin with
+    how many samples have which label."""
     sections: tuple[str, ...] = ()
     """Extra sections of a report: `levels`, `turns`, `reasoning`."""
     transcript: str = ""

@@ -36,6 +36,7 @@ from steelyard.reports.tally import (
     DialogueTally,
     DistributionTally,
     GroupTally,
+    OutcomesTally,
     SpendingTally,
     count_bounded,
 )
@@ -112,6 +113,7 @@ class ReportBuilder:
         self._flags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
         self._atoms = AtomsTally() if "levels" in told.sections else None
         self._checks = ChecksTally(told)
+        self._outcomes = OutcomesTally(told) if told.outcome else None
         self._votes = VotesTally(told)
         self._routing = RoutingTally(told)
         self._bands = BandsTally(told.metrics)
@@ -147,6 +149,8 @@ class ReportBuilder:
             for kind, label in self._words.labels_of(item):
                 self._labels[kind][label] += 1
         self._checks.add(verdict, cluster)
+        if self._outcomes:
+            self._outcomes.add(verdict, cluster)
         self._votes.add(verdict)
         self._routing.add(verdict)
         if self._atoms:
@@ -180,6 +184,7 @@ class ReportBuilder:
             labels={kind: in_declared_order(self._words, kind, counts) for kind, counts in self._labels.items()},
             atoms=self._atoms.summary() if self._atoms else None,
             checks=self._checks.summary(),
+            outcomes=self._outcomes.summary() if self._outcomes else (),
             bands=self._bands.summary(language),
             dialogue=self._dialogue.summary() if self._dialogue else None,
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},

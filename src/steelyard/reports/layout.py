@@ -68,6 +68,7 @@ class Page:
             yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
         yield self._summary()
         if self.report.n and not self.report.failure:
+            yield from self._outcomes()
             yield from self._scores()
             # A document is read from the top; in a terminal the end is what one sees.
             yield from () if self.brief else self._worst()
@@ -118,6 +119,18 @@ class Page:
 
     def _metric(self, name: str) -> str:
         return self.words.metric_told(name, self.language)
+
+    def _outcomes(self) -> Iterator[Block]:
+        if not self.report.outcomes:
+            return
+        aspect, lang = self.words.outcome, self.language
+        yield Heading(self.words.kind_told(aspect, lang))
+        rows = tuple(
+            (self.words.label_told(aspect, one.label, lang), str(one.n), *self._cells(one.share)[:2])
+            for one in self.report.outcomes
+        )
+        columns = (self.say("label"), self.say("count"), self.say("share"), self.say("interval"))
+        yield Table(columns, "lrrr", rows)
 
     def _scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
@@ -228,8 +241,12 @@ class Page:
             )
 
     def _labels(self) -> Iterator[Block]:
-        # The tables of levels and checks have said these already.
-        labels = {aspect: n for aspect, n in self.report.labels.items() if not is_broken_down(self.report, aspect)}
+        # The tables of outcomes, levels and checks have said these already.
+        labels = {
+            aspect: counts
+            for aspect, counts in self.report.labels.items()
+            if aspect != self.words.outcome and not is_broken_down(self.report, aspect)
+        }
         if not labels:
             return
         yield Heading(self.say("labels"))

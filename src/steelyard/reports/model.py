@@ -71,6 +71,14 @@ class CheckRate(Record):
     passed: Estimate
 
 
+class Outcome(Record):
+    """How many samples have one of the labels that say what became of a sample."""
+
+    label: str
+    n: int
+    share: Estimate = Field(description="of the samples that have such a label")
+
+
 class BandCount(Record):
     """How many samples scored in one band of a scorecard metric."""
 
@@ -243,6 +251,7 @@ class Report(Record):
     labels: dict[str, dict[str, int]]
     atoms: AtomSummary | None
     checks: tuple[CheckRate, ...]
+    outcomes: tuple[Outcome, ...] = Field(default=(), description="empty where the protocol declares none")
     bands: dict[str, tuple[BandCount, ...]]
     dialogue: DialogueSummary | None
     tags: dict[str, Group]

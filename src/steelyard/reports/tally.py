@@ -23,6 +23,7 @@ from steelyard.reports.model import (
     DialogueSummary,
     Estimate,
     Group,
+    Outcome,
     Spread,
     TurnSummary,
     described,
@@ -206,6 +207,35 @@ class ChecksTally:
         return tuple(
             CheckRate(group=group, name=name, passed=rate.estimate()) for (group, name), rate in self._rates.items()
         )
+
+
+class OutcomesTally:
+    """What became of the samples, by the one label that says so."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._aspect, self._kind = words.aspect(words.outcome), words.kind_with(words.outcome)
+        self._counts = Counter[str]()
+        self._shares = {label: ScoreTally() for label in self._aspect.names}
+
+    def add(self, verdict: Verdict, cluster: Cluster | None) -> None:
+        items = (item for item in verdict.items if self._kind and item.kind == self._kind.name)
+        label = next((getattr(item, self._aspect.field, None) for item in items), None)
+        if label in self._shares:
+            self._counts[label] += 1
+        for name, share in self._shares.items():
+            if label in self._shares:
+                share.mean.add(name == label, cluster)
+            elif label == UNJUDGED or verdict.status == "failed":
+                share.n_unjudged += 1
+            else:
+                share.n_null += 1
+
+    def summary(self) -> tuple[Outcome, ...]:
+        """Those that occur most come first; those that say that all is well come last."""
+        found = [
+            Outcome(label=name, n=self._counts[name], share=share.estimate()) for name, share in self._shares.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (self._aspect.label(one.label).tone == "good", -one.n)))
 
 
 class BandsTally:

@@ -157,7 +157,7 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
 def _judge_of(config: Settings, row: RunRow) -> str:
     """The judge that a run began with. A run may come from another machine, so what it names is not taken on trust."""
     name = str(row.manifest.get("judge_spec") or "")
-    if name.startswith("openai:") or name in judge_names(config):
+    if factory.is_provider(name) or name in judge_names(config):
         return name
     raise ConfigError(
         f"run {row.id} was judged by {name or row.judge}, which can only be named on the command line: "

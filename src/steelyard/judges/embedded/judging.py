@@ -25,6 +25,7 @@ HOMES = {
     "dialogue.compliance": ("dialogue", "compliance"),
     "rubric.judge": ("rubric", "judge"),
     "rubric.dialogue": ("rubric", "dialogue"),
+    "retrieval.judge": ("retrieval", "judge"),
 }
 
 

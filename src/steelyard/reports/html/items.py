@@ -60,7 +60,7 @@ class Items:
         aspect, shown = kind.shown(item)
         leading = kind.leading
         found = {aspect: chip(self.language, self.told, aspect, shown.name)}
-        if hasattr(item, leading.field):
+        if getattr(item, leading.field, None) is not None:
             found[leading.name] = self._label(leading.name, getattr(item, leading.field), item)
         for other, label in kind.labels(item):
             found.setdefault(other.name, chip(self.language, self.told, other.name, label))

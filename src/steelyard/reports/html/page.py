@@ -17,7 +17,7 @@ from steelyard.reports.html import charts
 from steelyard.reports.html.figures import Figures
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.selection import Chosen
-from steelyard.reports.html.tables import Tables
+from steelyard.reports.html.tables import Breakdown, Tables
 from steelyard.reports.html.views import Limits, SampleView
 from steelyard.reports.html.words import LONGEST_NAME, Words
 from steelyard.reports.model import (
@@ -153,6 +153,10 @@ class ReportPage:
         chart = charts.beam(estimate, scale, metric, desc)
         return Headline(metric, value, about, ends, estimate.n, estimate.n_null, estimate.n_unjudged, chart)
 
+    def outcomes(self) -> Breakdown | None:
+        """What became of the samples, each line leading to them; None where the protocol declares no such label."""
+        return self.tables.outcomes(self.places.label)
+
     @property
     def is_measured(self) -> bool:
         """Whether a main score could be had; without one, that nothing fails says nothing."""
@@ -182,7 +186,9 @@ class ReportPage:
     def _gravest(self) -> list[tuple[str, str]]:
         """The labels that count against a sample, the gravest first."""
         told = self.words.told
-        found = [(aspect, label) for aspect in self.report.labels for label in told.aspect(aspect).names]
+        # Outcomes have a table of their own.
+        aspects = [aspect for aspect in self.report.labels if aspect != told.outcome]
+        found = [(aspect, label) for aspect in aspects for label in told.aspect(aspect).names]
         against = [pair for pair in found if told.label(*pair).is_against]
         return sorted(against, key=lambda pair: told.gravity(*pair))
 

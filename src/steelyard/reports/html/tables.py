@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -33,6 +33,8 @@ class Row:
     about: str
     cells: tuple[Cell, ...]
     bar: Markup | None
+    href: str = ""
+    """Where it leads, if anywhere."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,27 @@ class Tables:
         ]
         alike = len({self.report.scale_of(name) for name in self.report.scores}) == 1
         return self._breakdown("scores", "report.scores", "report.score", (self.words.say("report.mean"),), rows, alike)
+
+    def outcomes(self, href: Callable[[str, str], str]) -> Breakdown | None:
+        """What became of the samples; `href` says where those with a label are found."""
+        aspect, words = self.words.told.outcome, self.words
+        if not self.report.outcomes:
+            return None
+        rows = [
+            (
+                words.told.label_told(aspect, one.label, words.language),
+                f"{one.n:,} / {one.share.n:,}",
+                shares(one.share),
+            )
+            for one in self.report.outcomes
+        ]
+        share = (words.say("report.share"),)
+        table = self._breakdown("outcomes", "report.labels", "report.label", share, rows)
+        linked = (
+            replace(row, href=href(aspect, one.label) if one.n else "")
+            for row, one in zip(table.rows, self.report.outcomes, strict=True)
+        )
+        return replace(table, title=words.kind(aspect), rows=tuple(linked))
 
     def breakdowns(self) -> list[Breakdown]:
         return [table for table in self._breakdowns() if table.rows]

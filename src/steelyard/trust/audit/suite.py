@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from steelyard.protocols import BUILT_IN
+from steelyard.protocols import OF_ANSWERS
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Turn
 from steelyard.trust.audit.scripts import in_script
 
@@ -23,7 +23,7 @@ DATE = "2026-03-02"
 FILES = tuple(f"{name}-{script}.toml" for name in ("attacks", "bases", "errors") for script in ("en", "zh"))
 
 Protocols = tuple[str, ...]
-PROTOCOLS: Protocols = BUILT_IN
+PROTOCOLS: Protocols = OF_ANSWERS
 Place = Literal["answer", "passage", "question", "system_prompt", "criterion"]
 AttackKind = Literal[
     "fake_score", "fake_section", "role_change", "fence_break", "encoded", "polite", "override", "authority", "example"

@@ -11,13 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from steelyard.errors import SteelyardError
-from steelyard.evaluation.factory import JudgeFactory, judge_names
+from steelyard.evaluation.factory import JudgeFactory, is_provider, judge_names
 from steelyard.judges.check import Qualification, check_each
 from steelyard.judges.endpoint import Price
 from steelyard.judges.models import Shelf, known_models
 from steelyard.judges.models.catalogue import DEFAULT
 from steelyard.judges.models.shelf import in_words
 from steelyard.judges.prices import shipped
+from steelyard.judges.providers import providers
 from steelyard.records import Record
 from steelyard.reports.agreement import AgreementSummary, summary
 from steelyard.settings import Settings
@@ -81,9 +82,9 @@ def _judges(config: Settings, default: str) -> Iterator[JudgeInfo]:
     local = summary(f"local:{known_models()[DEFAULT].full_title}")
     found.append(JudgeInfo(name="local", kind="local", agreement=local, can_be_checked=_has_model(config)))
     found += [_own(config, name) for name in config.judges]
-    if default.startswith("openai:"):
-        _, _, model = default.partition(":")
-        found.append(_over_http(config, default, model))
+    if is_provider(default) and default not in config.judges:
+        kind, _, model = default.partition(":")
+        found.append(_over_http(config, default, kind, model))
     found += [JudgeInfo(name=name, kind="installed") for name in judge_names(config)[len(config.judges) :]]
     for judge in found:
         yield judge.model_copy(update={"is_default": judge.name == default})
@@ -93,11 +94,11 @@ def _own(config: Settings, name: str) -> JudgeInfo:
     table = config.judges[name]
     kind, model = str(table.get("kind", "openai")), str(table.get("model", ""))
     info = JudgeInfo(name=name, kind=kind, model=model, agreement=summary(f"{name}:{model}"))
-    return info if kind != "openai" else _over_http(config, name, model)
+    return _over_http(config, name, kind, model) if kind in providers() else info
 
 
-def _over_http(config: Settings, name: str, model: str) -> JudgeInfo:
-    info = JudgeInfo(name=name, kind="openai", model=model, agreement=summary(f"{name}:{model}"))
+def _over_http(config: Settings, name: str, kind: str, model: str) -> JudgeInfo:
+    info = JudgeInfo(name=name, kind=kind, model=model, agreement=summary(f"{name}:{model}"))
     try:
         endpoint = JudgeFactory(config).endpoint(name)
     except SteelyardError as error:
