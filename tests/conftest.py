@@ -18,6 +18,9 @@ from command import Steelyard
 from postgres_server import PostgresServer
 from steelyard.store import Store, StoreLocation
 
+# `make integrations` runs these in an environment of their own.
+collect_ignore = ["integrations"]
+
 # A busy machine answers late; what never answers is a failure all the same.
 for _phase in ("connect", "read", "write", "pool"):
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)

@@ -269,8 +269,8 @@ def test_how_a_file_was_read_is_noted(recorded: RecordedJudge, tmp_path: Path) -
         results = steelyard.evaluate(samples, "atomic", recorded)
         assert results[0].scores["accuracy"] == 1
         (note,) = results.notes
-        assert "read as a result file of Volcengine Ark" in note
-        assert note.endswith("to change that: fields={'answer': 'COLUMN'}")
+        assert "read as a file of 火山方舟 Volcengine Ark" in note
+        assert note.endswith("to read its columns by their names: importer='plain'")
 
 
 # --- results ------------------------------------------------------------------------------------------------

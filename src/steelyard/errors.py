@@ -43,6 +43,10 @@ class Surface(StrEnum):
             return f"fields={columns}"
         return " ".join(f"--map {field}={column}" for field, column in columns.items())
 
+    def importing(self, tool: str) -> str:
+        """`--from dify`, or `importer='dify',` before further arguments."""
+        return f"importer={tool!r}," if self is Surface.python else f"--from {tool}"
+
     def judge(self, name: str) -> str:
         """`-j openai:MODEL`, or `judge='openai:MODEL'`."""
         return f"judge={name!r}" if self is Surface.python else f"-j {name}"

@@ -28,6 +28,16 @@ class Record(BaseModel):
 # --- samples ---------------------------------------------------------------------------------------
 
 
+def _is_empty(value: Mapping[str, object] | str) -> bool:
+    return not value
+
+
+SampleSource = Annotated[
+    Mapping[str, str],
+    Field(exclude_if=_is_empty, description="the tool it was imported from, and the ids it has there"),
+]
+
+
 class RagSample(Record):
     """A question, what was retrieved for it, and the answer to weigh; where two are compared, also the other answer."""
 
@@ -41,6 +51,7 @@ class RagSample(Record):
     place: str | None = None
     tags: tuple[str, ...] = ()
     model: str | None = Field(default=None, description="what produced the answer, where known")
+    source: SampleSource = Field(default_factory=dict)
     other_answer: str | None = Field(default=None, exclude_if=is_none, description="the answer it is compared with")
     other_model: str | None = Field(default=None, exclude_if=is_none, description="what produced that one")
     answer_of: tuple[str, str] | None = Field(
@@ -70,6 +81,7 @@ class DialogueSample(Record):
     turns: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     model: str | None = None
+    source: SampleSource = Field(default_factory=dict)
 
 
 Sample = RagSample | DialogueSample
@@ -265,10 +277,6 @@ class Usage(Record):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=(self.cost or 0) + (other.cost or 0) if known else None,
         )
-
-
-def _is_empty(value: Mapping[str, object] | str) -> bool:
-    return not value
 
 
 class SecondOpinion(Record):

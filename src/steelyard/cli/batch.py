@@ -12,6 +12,7 @@ from steelyard.cli.common import (
     ConfigOption,
     EncodingOption,
     FormatOption,
+    FromOption,
     MapOption,
     ProtocolName,
     StoreOption,
@@ -39,6 +40,7 @@ def start(
     out: Annotated[Path, typer.Option("--out", "-o", help="The batch file to upload.")],
     judge: JudgeOption = None,
     map: MapOption = None,
+    importer: FromOption = None,
     option: OptionOption = None,
     template: TemplateOption = None,
     fence: FenceOption = False,
@@ -61,11 +63,11 @@ def start(
     chosen = settings.protocol(protocol, template, fence=fence)
     if "-" in files:
         raise ConfigError("batch reads the samples again in every round, so they must be in a file")
-    check_files(files)
+    check_files(files, importer)
     check_out(out, files)
     given = pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
     data.check(chosen)
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)

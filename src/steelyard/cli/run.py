@@ -14,6 +14,7 @@ from steelyard.cli.common import (
     ConfigOption,
     EncodingOption,
     FormatOption,
+    FromOption,
     LangOption,
     MapOption,
     ProgressStyle,
@@ -127,6 +128,7 @@ def run(
     sure: SureOption = None,
     out: OutOption = None,
     map: MapOption = None,
+    importer: FromOption = None,
     option: OptionOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="The protocol's strict switch.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="One call per item.")] = False,
@@ -193,7 +195,7 @@ def run(
 
     settings = Settings.load(config)
     chosen = chosen_protocols(settings, protocol, template, fence)
-    check_files(files)
+    check_files(files, importer)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
     for one in chosen:
@@ -208,7 +210,7 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
-    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
     for one in chosen:
         data.check(one)
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
@@ -230,12 +232,10 @@ def run(
     for one in chosen:
         check_judge(one, made)
     if dry_run:
-        from steelyard.samples import count_lines
-
         for one, own in zip(chosen, options, strict=True):
             if len(chosen) > 1:
                 print(f"{one.name} (alone)")
-            print_estimate(made, data.rows(one), one, own, known_prompts, count_lines(files, format))
+            print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:

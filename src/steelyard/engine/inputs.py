@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from steelyard.engine.runner import Row
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
-from steelyard.samples import count_lines, read_samples
+from steelyard.samples import count_samples, read_samples, takes_names
 from steelyard.samples.files import Place, rows_of
 from steelyard.store import RunRow, Store
 
@@ -36,6 +36,8 @@ class Input:
     surface: Surface = Surface.flags
     on_note: Callable[[str], None] = lambda note: None
     given: Iterable[Sample | InputError] | None = None
+    importer: str | None = None
+    """The tool that wrote the files; None: told from their shape."""
 
     def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
         if self.given is not None:
@@ -47,6 +49,7 @@ class Input:
             encoding=self.encoding,
             format=self.format,
             on_note=(lambda note: None) if quietly else self.on_note,
+            importer=self.importer,
             surface=self.surface,
             needs_question=protocol.needs_question,
         )
@@ -72,8 +75,10 @@ class Input:
 
     @property
     def total(self) -> int | None:
-        """How many samples there are, where counting lines tells it."""
-        return count_lines(self.sources, self.format) if self.given is None else None
+        """How many samples there are, where that can be told without reading them."""
+        if self.given is not None:
+            return len(self.given) if isinstance(self.given, Sized) else None
+        return count_samples(self.sources, self.format, self.importer)
 
     def check_readable(self, protocol: Protocol) -> None:
         """A run needs a row that can be read. Standard input can be read only once, so it is not looked at here."""
@@ -107,7 +112,7 @@ def input_of(row: RunRow, store: Store) -> Input:
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
         if data["path"] == IN_MEMORY:
             raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
-        if not path.is_file():
+        if not path.is_file() and not takes_names(row.manifest.get("importer")):
             raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
         if "sha256" in data and file_sha256(path) != data["sha256"]:
             raise StoreError(f"{path} has changed since run {row.id}; start a new run")
@@ -116,4 +121,5 @@ def input_of(row: RunRow, store: Store) -> Input:
         row.manifest["fields"],
         row.manifest["encoding"],
         row.manifest.get("format"),
+        importer=row.manifest.get("importer"),
     )

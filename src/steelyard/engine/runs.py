@@ -302,6 +302,8 @@ def start(
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
+    if data.importer:
+        manifest["importer"] = data.importer
     if together:
         manifest["together"] = dict(together)
     if group:

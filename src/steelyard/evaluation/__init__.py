@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -45,6 +45,7 @@ class EvaluationSettings(TypedDict, total=False):
     fields: Mapping[str, str] | None
     encoding: str
     format: str | None
+    importer: str | None
     prompts: AnyPath | Sequence[AnyPath]
     template: AnyPath | PromptTemplate | None
     store: AnyPath | None
@@ -82,7 +83,8 @@ def evaluate(
 
     Samples are a path, a table (pandas, polars, pyarrow, Hugging Face), or an iterable of dicts, records, dataclasses
     or pydantic models, such as the test cases of ragas and deepeval. `fields` says which column holds what; `encoding`
-    and `format` are for files. Rows that cannot be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
+    and `format` are for files; `importer` names the tool that wrote them, if it is not recognised. Rows that cannot
+    be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
 
     `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a
     judge prompt of your own, a file or a `PromptTemplate`, that is sent instead of the shipped ones. With a `store`,
@@ -133,6 +135,7 @@ async def _evaluated(
     fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
+    importer: str | None = None,
     prompts: AnyPath | Sequence[AnyPath] = (),
     template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
@@ -167,7 +170,7 @@ async def _evaluated(
         samples = list(samples)
     said: list[str] = []
     plans = [
-        _plan(one, own, samples, fields or {}, encoding, format, said.append)
+        _plan(one, own, samples, fields or {}, encoding, format, importer, said.append)
         for one, own in zip(protocols, own_options(protocols, options), strict=True)
     ]
     if store is not None:
@@ -206,11 +209,13 @@ def _plan(
     fields: Mapping[str, str],
     encoding: str,
     format: str | None,
+    importer: str | None,
     on_note: Callable[[str], None],
 ) -> Plan:
     chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options))
     is_dated = isinstance(options, Options) or bool(options.get("date"))
-    return Plan(protocol, chosen, is_dated, input_of(samples, protocol, fields, encoding, format, on_note))
+    data = input_of(samples, protocol, fields, encoding, format, on_note, importer=importer)
+    return Plan(protocol, chosen, is_dated, data)
 
 
 @dataclass(frozen=True)
@@ -259,7 +264,7 @@ async def _judged(
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
     runner = Runner(protocol, plan.options, asked.judge, workers=asked.workers, budget=budget, limiter=asked.limiter)
-    runner.tally.total = _count(data)
+    runner.tally.total = data.total
     with _shown(progress, runner.tally, asked.limiter) as tick:
 
         def keep(_: int, sample: Sample, verdict: Verdict) -> None:
@@ -308,7 +313,7 @@ async def _kept(
             if error.bad_rows:
                 raise
             return Results(protocol.name, (), (), notes=notes)
-        run.tally.total = _count(data)
+        run.tally.total = data.total
 
         def results(stopped: str | None) -> Results:
             bad_rows, verdicts = store.bad_rows(run.row.id), store.verdicts(run.row.id)
@@ -321,14 +326,6 @@ async def _kept(
                 error.results = results(str(error))
                 raise
         return results(tally.stopped)
-
-
-def _count(data: Input) -> int | None:
-    from steelyard.samples import count_lines
-
-    if data.given is None:
-        return count_lines(data.sources, data.format)
-    return len(data.given) if isinstance(data.given, Sized) else None
 
 
 @contextmanager
@@ -406,20 +403,29 @@ def input_of(
     format: str | None = None,
     on_note: Callable[[str], None] = lambda note: None,
     surface: Surface = Surface.python,
+    *,
+    importer: str | None = None,
 ) -> Input:
     """Samples as they were passed: a file, or what is in memory, to be read once."""
     from steelyard.engine.inputs import Input
-    from steelyard.samples import samples_from
+    from steelyard.samples import samples_from, takes_names
 
     if isinstance(samples, str | PathLike):
         path = str(samples)
-        if not Path(path).exists():
+        if not Path(path).exists() and not takes_names(importer):
             raise InputError("there is no such file", file=path)
-        data = Input([path], dict(fields), encoding, format, surface, on_note)
+        data = Input([path], dict(fields), encoding, format, surface, on_note, importer=importer)
         data.check(protocol)
         return data
-    given = samples_from(samples, protocol.kind, fields=fields, on_note=on_note, needs_question=protocol.needs_question)
-    return Input([], dict(fields), encoding, format, surface, on_note, given)
+    given = samples_from(
+        samples,
+        protocol.kind,
+        fields=fields,
+        importer=importer,
+        on_note=on_note,
+        needs_question=protocol.needs_question,
+    )
+    return Input([], dict(fields), encoding, format, surface, on_note, given, importer)
 
 
 def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str], surface: Surface) -> Iterator[Row]:

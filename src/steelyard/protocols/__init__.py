@@ -82,6 +82,7 @@ PAIRS = "pairwise"
 BUILT_IN = (*OF_ANSWERS, "retrieval", PAIRS)
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
+IMPORTED = "imported"
 MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
 # name.
@@ -112,6 +113,8 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
     family, _, named = name.partition(":")
     if family == RUBRIC:
         return _passed.get(name) or get_protocol(import_module("steelyard.protocols.rubric").find(named, paths=paths))
+    if family == IMPORTED and name in _passed:
+        return _passed[name]
     if name in BUILT_IN:
         # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
         found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
@@ -151,13 +154,22 @@ def _takes(protocol: Protocol, option: str) -> bool:
 
 def restore(name: str, manifest: Mapping[str, Any]) -> None:
     """Make the protocol of a stored run known by its name, where its manifest says what it was made from."""
-    if name in _passed or not name.startswith(f"{RUBRIC}:"):
+    family = name.partition(":")[0]
+    # Of one tool every run adds the scores that earlier ones did not have.
+    if family not in (RUBRIC, IMPORTED) or (family == RUBRIC and name in _passed):
         return
     made = manifest.get("protocol")
     origin = made.get("origin") if isinstance(made, Mapping) else None
-    protocol = import_module("steelyard.protocols.rubric").restored(origin) if isinstance(origin, Mapping) else None
+    if not isinstance(origin, Mapping) or (name in _passed and _passed[name].origin == origin):
+        return
+    protocol = import_module(f"steelyard.protocols.{family}").restored(origin)
     if protocol and protocol.name == name:
         get_protocol(protocol)
+
+
+def passed(name: str) -> Protocol | None:
+    """A protocol that was passed as an object or made from a stored run."""
+    return _passed.get(name)
 
 
 @cache

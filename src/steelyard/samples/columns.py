@@ -129,7 +129,8 @@ def names_a_sample(keys: Iterable[str]) -> bool:
 
 
 class SourceRow:
-    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row."""
+    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row, `record` what an
+    importer made the row from."""
 
     def __init__(
         self,
@@ -138,8 +139,13 @@ class SourceRow:
         fields: Mapping[str, str],
         inside: str = "",
         surface: Surface = Surface.python,
+        record: Mapping[str, object] | None = None,
     ) -> None:
         self._row, self._fields, self._inside, self._surface = row, fields, inside, surface
+        # What the user maps, and is told of, is the record as the tool wrote it.
+        self._record = row if record is None else record
+        source = row.get("source") if record is not None else None
+        self._tool = source.get("tool") if isinstance(source, Mapping) else None
         self._columns: dict[str, list[tuple[int, str]]] = {}
         for key in row:
             # Longer ones are nobody's column, and the cache of spellings would keep them.
@@ -187,6 +193,9 @@ class SourceRow:
     def missing(self, *names: str) -> InputError:
         """The error to raise for fields that must be there and are not."""
         mapping = self._surface.mapping({self._mapped(name): "COLUMN" for name in names})
+        if self._tool:
+            # A mapping alone would turn off the recognition of the file.
+            mapping = f"{self._surface.importing(self._tool)} {mapping}"
         right = "the right one" if len(names) == 1 else "the right ones"
         problem = f"not in this row; {self._has()} (name {right}: {mapping})"
         return InputError(problem, field=", ".join(map(self.path, names)))
@@ -213,9 +222,9 @@ class SourceRow:
 
     def _at(self, name: str, path: str) -> object:
         """The value at `a.b.0`, unless a column is called exactly that."""
-        if path in self._row:
-            return values.plain(self._row[path])
-        here: object = self._row
+        if path in self._record:
+            return values.plain(self._record[path])
+        here: object = self._record
         for step in path.split("."):
             here = _step(here, step)
             if here is _NOWHERE:
@@ -224,7 +233,7 @@ class SourceRow:
         return values.plain(here)
 
     def _has(self) -> str:
-        keys = [repr(str(key)[:40]) for key in self._row]
+        keys = [repr(str(key)[:40]) for key in self._record]
         more = ", …" if len(keys) > 8 else ""
         return f"it has {', '.join(keys[:8])}{more}" if keys else "it has no fields"
 

@@ -31,6 +31,7 @@ from steelyard.text import fold
 BLOCK = 1024
 READ_TOGETHER = 256
 LONGEST_TITLE = 160
+LONGEST_BEGINNING = 400
 LIST = upsert("listed", "run seq id status title scores flags tags labels", "run seq")
 FACETS = ("status", "flag", "label", "tag")
 # The index ends a text at the first of these and takes the others for the last.
@@ -176,6 +177,12 @@ def _title(sample: Mapping[str, Any]) -> str:
     turns = sample.get("turns") or [{}]
     text = " ".join((sample.get("question") or turns[0].get("prompt", "") or sample.get("answer", "")).split())
     return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
+
+
+def beginning(sample: Mapping[str, Any]) -> str:
+    """The beginning of the answer as it was written, for whoever shows it to shorten."""
+    turns = sample.get("turns") or [{}]
+    return str(sample.get("answer") or turns[0].get("answer") or "")[:LONGEST_BEGINNING]
 
 
 def _texts(id: str, sample: Mapping[str, Any]) -> Iterator[str]:
