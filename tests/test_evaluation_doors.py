@@ -136,7 +136,7 @@ def test_a_name(server: Loopback, steelyard: Steelyard) -> None:
     listed = steelyard("runs", "list", "--store", "store.db").out
     assert re.search(rf"{named.run}\s+v2 \[new\]\s+atomic", listed), listed
     (newest, _) = map(json.loads, steelyard("runs", "list", "--store", "store.db", "--json").out.splitlines())
-    assert newest["manifest"]["name"] == "v2 [new]"
+    assert newest["name"] == "v2 [new]"
     with pytest.raises(ConfigError, match="give store= too"):
         evaluate(facts(1), "atomic", "mine", name="x")
 

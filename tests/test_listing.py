@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, some_of
 from steelyard.errors import ConfigError
 from steelyard.records import Sample, Verdict
-from steelyard.store import Store
+from steelyard.store import Store, postgres, sqlite
 from steelyard.store.listing import (
     Range,
     SampleQuery,
@@ -31,10 +31,10 @@ RUN = "run-a"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.db") as opened:
-        opened.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
-        yield opened
+def store(any_store: Store) -> Store:
+    """A store of either kind, with a run that has just begun."""
+    any_store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+    return any_store
 
 
 def add(store: Store, *judged: tuple[Verdict, Sample]) -> None:
@@ -142,16 +142,29 @@ def test_search_finds_exactly_what_stands_there(store: Store) -> None:
 
 
 def test_without_the_index_every_text_is_looked_through(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An SQLite that cannot make the index is slower, not poorer; one that can catches up with what is there."""
-    broken = tuple(statement.replace("trigram case_sensitive 1", "no_such_tokenizer") for statement in index.SEARCH)
+    """A database that cannot make the index is slower, not poorer; one that can catches up with what is there."""
     with monkeypatch.context() as patched:
-        patched.setattr(index, "SEARCH", broken)
+        patched.setattr(sqlite, "TEXT_INDEX", ("CREATE VIRTUAL TABLE search USING no_such_module(text)",))
+        patched.setattr(postgres, "TEXT_INDEX", "no such name")
         add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")), (atomic("s2"), rag("s2", "车长？")))
         assert ids(store, search="可以贴膜") == ["s1"]
-        assert not index.has_search(store)
+        assert not store.has_text_index()
     add(store, (atomic("s3"), rag("s3", "尾灯可以贴膜")))
     assert ids(store, search="可以贴膜") == ["s1", "s3"]
-    assert index.has_search(store)
+    assert store.has_text_index()
+
+
+def test_the_index_is_used(postgres_url: str) -> None:
+    """PostgreSQL looks a piece of text up, Chinese too, instead of reading every text."""
+    with postgres.PostgresStore.at(postgres_url) as store:
+        store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+        add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")))
+        catch_up(store, RUN)
+        store.write("INSERT INTO texts SELECT n, repeat('其他的话 ', 50) || n FROM generate_series(1, 3000) AS g(n)")
+        store.write("ANALYZE texts")
+        sql, values = store.places_holding("可以贴膜", 0, 1 << 40)
+        plan = "\n".join(line for (line,) in store.query(f"EXPLAIN {sql}", *values))
+    assert postgres.TEXT_INDEX in plan
 
 
 def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +183,10 @@ def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch
     assert (summary(store, RUN).n, summary(store, RUN).labels) == (11, {"atom:wrong": 6, "atom:correct": 5})
 
 
-def test_a_page_of_many_costs_little_more_than_one_of_few(store: Store) -> None:
+def test_a_page_of_many_costs_little_more_than_one_of_few(tmp_path: Path) -> None:
     """Once a run is listed, SQLite's work for a page does not grow with the run: it is counted, not timed."""
+    store = sqlite.SqliteStore.at(tmp_path / "store.db")
+    store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
     store.create_run("few", "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
     queries = (
         SampleQuery(sort="accuracy"),
@@ -191,20 +206,22 @@ def test_a_page_of_many_costs_little_more_than_one_of_few(store: Store) -> None:
             work[run].append(steps(store, lambda run=run, query=query: table(store, run, query)))
     for query, few, many in zip(queries, work["few"], work[RUN], strict=True):
         assert many <= 3 * few, query
+    store.close()
 
 
 def add_many(store: Store, run: str, n: int) -> None:
     first = (0, rag("s0", "编号0"), atomic("s0", ["wrong"]))
     store.add_verdicts(run, [first])
-    store.change(
+    store.write(
         "INSERT INTO samples WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
         "SELECT run, i, 's' || i, json_set(sample, '$.id', 's' || i, '$.question', '编号' || i % 100), status, "
         "json_set(verdict, '$.scores.accuracy', (i % 7) / 7.0) FROM samples, n WHERE run = ? AND seq = 0",
-        [(n - 1, run)],
+        n - 1,
+        run,
     )
 
 
-def steps(store: Store, look: Callable[[], object]) -> int:
+def steps(store: sqlite.SqliteStore, look: Callable[[], object]) -> int:
     """How many hundreds of instructions SQLite carries out."""
     done = 0
 

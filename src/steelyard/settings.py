@@ -16,6 +16,7 @@ from steelyard.prompts import Prompts
 
 if TYPE_CHECKING:
     from steelyard.protocols import Protocol
+    from steelyard.store import StoreLocation
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
@@ -31,7 +32,10 @@ class RunDefaults(Strict):
 
     judge: str | None = None
     language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
-    store: Path | None = None
+    store: str | None = None
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, str] = Field(default_factory=dict)
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
@@ -155,11 +159,14 @@ class Settings:
             raise ConfigError(f"{self.source}: there is no table [experiments.{name}]; there are {known}")
         return self.experiments[name]
 
-    def store_path(self, given: Path | None = None) -> Path:
+    def store_location(self, given: StoreLocation | None = None) -> StoreLocation:
         """Where runs are kept: as named, else as the environment says, else as the file does, beside it."""
+        from steelyard.store import as_location
+
         if named := given or self.environment.get("STEELYARD_STORE"):
-            return Path(named)
-        return self.folder / self.run.store if self.run.store else STORE
+            return as_location(named)
+        in_file = as_location(self.run.store) if self.run.store else STORE
+        return self.folder / in_file if self.run.store and isinstance(in_file, Path) else in_file
 
     @property
     def token(self) -> str | None:

@@ -12,6 +12,7 @@ of the tests asks nothing. Importing this module loads nothing else; the pytest 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from steelyard.protocols.vocabulary import Expectation
     from steelyard.records import Sample, Verdict
     from steelyard.settings import Settings
+    from steelyard.store import StoreLocation
 
     Criteria = Protocol | str | PathLike[str] | Mapping[str, Any] | Sequence[str]
 
@@ -69,8 +71,9 @@ class Bench:
         return self._settings
 
     @property
-    def store_path(self) -> Path:
-        return self._folder / self.settings.store_path(Path(self.store) if self.store else None)
+    def store_location(self) -> StoreLocation:
+        found = self.settings.store_location(None if self.store is None else os.fspath(self.store))
+        return self._folder / found if isinstance(found, Path) else found
 
     def assert_that(self, answer: str, *, question: str = "", passages: Texts = ()) -> AnswerAssertion:
         return AnswerAssertion(answer, self, question, passages)
@@ -92,7 +95,7 @@ class Bench:
             judge = self._make_judge(chosen)
             try:
                 check_judge(chosen, judge)
-                with Store.open(self.store_path) as store:
+                with Store.open(self.store_location) as store:
                     runner = Runner(chosen, told, Memory(judge, store).judge, workers=1)
                     await runner.run([(0, sample)], lambda _, sample, verdict: judged.append(verdict))
             finally:
@@ -110,7 +113,7 @@ class Bench:
         if self.judge is not None and not isinstance(self.judge, str):
             return as_judge(self.judge)
         prompts, limiter = self.settings.prompts.with_texts(protocol.prompts), Limits().limiter()
-        return JudgeFactory(self.settings, prompts, limiter, self.store_path).judge(self.judge)
+        return JudgeFactory(self.settings, prompts, limiter, self.store_location).judge(self.judge)
 
     def check(
         self,

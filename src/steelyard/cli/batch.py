@@ -71,7 +71,7 @@ def start(
     data.check(chosen)
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)
-    with Store.open(settings.store_path(store)) as opened:
+    with Store.open(settings.store_location(store)) as opened:
         options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         begun = runs.start(
             opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.RunSettings()
@@ -119,14 +119,14 @@ def import_(
         _say(row, batch.take_in(opened, row, made, input_of(row, opened), output), None)
 
 
-def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:
+def _opened(name: str, config: Path | None, store: str | None) -> tuple[Store, RunRow, ChatJudge]:
     from steelyard.engine.manifest import check_unchanged
     from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     settings = Settings.load(config)
-    opened = Store.open(settings.store_path(store), create=False)
+    opened = Store.open(settings.store_location(store), create=False)
     try:
         row = opened.run(name)
         made = _chat(settings, row.manifest.get("judge_spec") or None, row.protocol, store)
@@ -137,7 +137,7 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
     return opened, row, made
 
 
-def _chat(settings: Settings, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
+def _chat(settings: Settings, spec: str | None, protocol: str, store: str | None) -> ChatJudge:
     from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.panel import PanelJudge

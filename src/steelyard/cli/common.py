@@ -106,7 +106,10 @@ FromOption = Annotated[
 ]
 LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
-StoreOption = Annotated[Path | None, typer.Option("--store", help="Where runs are kept; default: .steelyard/store.db.")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", help="Where runs are kept: a file, or postgresql://…; default: .steelyard/store.db."),
+]
 
 
 def pairs(given: list[str] | None, flag: str) -> dict[str, str]:

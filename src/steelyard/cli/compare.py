@@ -118,7 +118,7 @@ def _prefer(session: Session, runs: list[str], judge: str | None, aspects: str |
     settings = session.config
     protocol, prompts = settings.protocol(PAIRS), settings.prompts
     options = chosen_options(protocol, settings, {} if aspects is None else {"aspects": aspects})
-    with Store.open(settings.store_path(session.store), create=False) as opened:
+    with Store.open(settings.store_location(session.store), create=False) as opened:
         paired = PairedRuns(opened, runs)
         made = session.judge(judge, prompts)
         note(" · ".join(f"{letter}: {name}" for letter, name in zip(ascii_uppercase, paired.names, strict=False)))

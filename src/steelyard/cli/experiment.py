@@ -57,7 +57,7 @@ def experiment(
     check_out(html, [])
     cells: list[tuple[Combination, CellRun]] = []
     stopped = ""
-    with Store.open(settings.store_path(store)) as opened:
+    with Store.open(settings.store_location(store)) as opened:
         spent = 0.0
         for at, one in enumerate(wanted, start=1):
             session = Session(

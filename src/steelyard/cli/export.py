@@ -57,7 +57,7 @@ def export(
         raise ConfigError("--option is for tools")
     if not is_tool and not Path(to).suffix:
         raise ConfigError(f"{to!r} is neither a file name with an ending nor a tool; tools are {', '.join(TARGETS)}")
-    with Store.open(settings.store_path(store), create=False) as opened:
+    with Store.open(settings.store_location(store), create=False) as opened:
         run = opened.run(name)
         if not is_tool:
             count = exports.write(opened, run, Path(to), items=items, whole=whole)

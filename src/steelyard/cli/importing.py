@@ -87,7 +87,7 @@ def import_(
     good = scored = 0
     bad: list[InputError] = []
     with ExitStack() as stack:
-        opened = stack.enter_context(Store.open(Settings.load(config).store_path(store)))
+        opened = stack.enter_context(Store.open(Settings.load(config).store_location(store)))
         lines = stack.enter_context(out.open("w", encoding="utf-8")) if out else None
         kept = ImportedScores(opened, [data_file(file) for file in files], labels)
         for row in found:

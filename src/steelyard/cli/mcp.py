@@ -44,4 +44,4 @@ def mcp(
         raise ConfigError("--judge and --max-cost are for --allow-run")
     if not root.is_dir():
         raise ConfigError(f"--root {root} is not a folder")
-    serve(McpSettings(settings, settings.store_path(store), root.resolve(), allow_run, judge, max_cost))
+    serve(McpSettings(settings, settings.store_location(store), root.resolve(), allow_run, judge, max_cost))

@@ -179,7 +179,7 @@ class ResultsSource:
     The store is closed when nobody holds the source any more: as soon as the command is through with it.
     """
 
-    def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
+    def __init__(self, name: str, config: Path | None, store: str | None) -> None:
         from steelyard.engine.runs import state_of
         from steelyard.reports.model import RunFacts
         from steelyard.settings import Settings
@@ -191,7 +191,7 @@ class ResultsSource:
         if self.file is None and not is_run_name(name):
             raise InputError("there is no such file", file=name)
         if self.file is None:
-            self.store = Store.open(Settings.load(config).store_path(store), create=False)
+            self.store = Store.open(Settings.load(config).store_location(store), create=False)
             finalize(self, self.store.close)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
     from steelyard.settings import Settings
-    from steelyard.store import Store
+    from steelyard.store import RunIdentity, Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -99,6 +99,13 @@ TemplateOption = Annotated[
         help="Your own judge prompt: sent as it is, one call a sample, its reply read as a transcript.",
     ),
 ]
+NameOption = Annotated[str | None, typer.Option("--name", help="What to call the run.")]
+NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
+MetaOption = Annotated[
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
     bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
 ]
@@ -161,6 +168,11 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
     ] = False,
+    name: NameOption = None,
+    notes: NotesOption = None,
+    tag: TagOption = None,
+    meta: MetaOption = None,
+    project: ProjectOption = None,
     progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
@@ -225,7 +237,8 @@ def run(
                 print(f"{one.name} (alone)")
             print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
-    with Store.open(settings.store_path(store)) as opened:
+    identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
+    with Store.open(settings.store_location(store)) as opened:
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -236,9 +249,8 @@ def run(
         for one, own in zip(chosen, options, strict=True):
             if not fresh:
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
-            started.append(
-                runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, group=group)
-            )
+            begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
+            started.append(begun)
         session.finish(*started)
 
 
@@ -290,7 +302,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             out=out,
             store=store,
         )
-        with Store.open(settings.store_path(store), create=False) as opened:
+        with Store.open(settings.store_location(store), create=False) as opened:
             row = opened.run(name)
             # Runs that were started together go on together; each has its own gaps, and is asked again by itself.
             rows = [row] if retrying else runs.open_runs(opened, row)
@@ -329,7 +341,7 @@ def rescore(
     from steelyard.store import Store
 
     check_out(out, [])
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened, ResultLines(out) as lines:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened, ResultLines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -340,6 +352,30 @@ def rescore(
 
         asyncio.run(runs.rescore(opened, row.id, given, keep))
         console().print(render(builder.build(row.manifest), language(lang)))
+
+
+def named(
+    settings: Settings,
+    *,
+    name: str | None,
+    notes: str | None,
+    tags: list[str] | None,
+    meta: list[str] | None,
+    project: str | None,
+) -> RunIdentity:
+    """What the flags call the run, over what the settings file says of all of them."""
+    from steelyard.store import run_identity
+
+    defaults = settings.run
+    return run_identity(
+        {
+            "name": name or "",
+            "notes": notes or "",
+            "tags": (*defaults.tags, *(tags or ())),
+            "meta": {**defaults.meta, **pairs(meta, "--meta")},
+            "project": defaults.project if project is None else project,
+        }
+    )
 
 
 def as_sure(given: str | None) -> float | str | None:

@@ -49,7 +49,7 @@ class Session:
         progress: ProgressStyle,
         lang: Lang | None,
         out: Path | None,
-        store: Path | None,
+        store: str | None,
     ) -> None:
         self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
         self.language = language(lang) or config.run.language
@@ -160,7 +160,7 @@ def _kept(run: Run) -> str:
         return f"what was kept cannot be read: {error}"
     if not (verdicts or replies or run.memory.unwritten):
         return ""
-    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.path}"
+    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.name}"
     if run.memory.unwritten:
         kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
     return f"{kept}; go on with: steelyard resume {run.row.id}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,10 @@ class EvaluationSettings(TypedDict, total=False):
     template: AnyPath | PromptTemplate | None
     store: AnyPath | None
     name: str | None
+    notes: str | None
+    tags: Sequence[str]
+    meta: Mapping[str, Any] | None
+    project: str | None
     max_cost: float | None
     progress: bool | OnProgress
     concurrency: int
@@ -83,9 +88,9 @@ def evaluate(
 
     `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a
     judge prompt of your own, a file or a `PromptTemplate`, that is sent instead of the shipped ones. With a `store`,
-    replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
-    no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
-    state after every sample.
+    replies are kept and nothing is paid for twice; `name`, `notes`, `tags`, `meta` and `project` are what the run is
+    called there, and can be edited later. After `max_cost` US dollars no further call is made, and `.stopped` says so.
+    `progress` shows a line on standard error, or is called with the state after every sample.
 
     Several protocols in a list judge the same samples one after the other; what more than one of them asks is asked
     once. Then the results come by protocol.
@@ -135,6 +140,10 @@ async def _evaluated(
     template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
+    notes: str | None = None,
+    tags: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
+    project: str | None = None,
     max_cost: float | None = None,
     progress: bool | OnProgress = False,
     concurrency: int = 32,
@@ -143,8 +152,10 @@ async def _evaluated(
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
-    if name and store is None:
-        raise ConfigError("name= is what a run is called in a store; give store= too")
+    told = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
+    called = {field: value for field, value in told.items() if value}
+    if called and store is None:
+        raise ConfigError(f"{next(iter(called))}= is what a run is called in a store; give store= too")
     is_one = isinstance(protocol, str | Protocol)
     protocols = [get_protocol(one) for one in ([protocol] if isinstance(protocol, str | Protocol) else protocol)]
     if not protocols:
@@ -157,9 +168,9 @@ async def _evaluated(
         protocols = [templated(protocols[0], given)]
     if isinstance(samples, Iterator) and len(protocols) > 1:
         samples = list(samples)
-    notes: list[str] = []
+    said: list[str] = []
     plans = [
-        _plan(one, own, samples, fields or {}, encoding, format, importer, notes.append)
+        _plan(one, own, samples, fields or {}, encoding, format, importer, said.append)
         for one, own in zip(protocols, own_options(protocols, options), strict=True)
     ]
     if store is not None:
@@ -178,9 +189,9 @@ async def _evaluated(
         group = None if is_one else new_run_id()
         for plan in plans:
             if store is None:
-                results = await _judged(plan, asked, budget, progress, notes)
+                results = await _judged(plan, asked, budget, progress, said)
             else:
-                results = await _kept(Path(store), name, group, plan, asked, budget, progress, notes)
+                results = await _kept(store, called, group, plan, asked, budget, progress, said)
             found[plan.protocol.name] = results
             budget = budget.after(sum((verdict.usage for verdict in results), start=Usage()), 0.0)
             if results.stopped:
@@ -272,8 +283,8 @@ async def _judged(
 
 
 async def _kept(
-    path: Path,
-    name: str | None,
+    location: AnyPath,
+    called: Mapping[str, Any],
     group: str | None,
     plan: Plan,
     asked: ChosenJudge,
@@ -283,17 +294,20 @@ async def _kept(
 ) -> Results:
     """Judge as a run of a store."""
     from steelyard.engine import runs
-    from steelyard.store import Store
+    from steelyard.store import Store, run_identity
 
+    identity = run_identity(called)
     protocol, options, data = plan.protocol, plan.options, plan.data
-    with Store.open(path) as store:
+    with Store.open(os.fspath(location)) as store:
         if not plan.is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
         settings = runs.RunSettings(asked.workers, budget, limiter=asked.limiter)
         try:
             run = runs.start(
-                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name, group=group
+                *(store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings),
+                identity=identity,
+                group=group,
             )
         except NoReadableRow as error:
             if error.bad_rows:

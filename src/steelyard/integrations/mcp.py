@@ -23,7 +23,7 @@ from steelyard.judges.limiter import Limits
 from steelyard.protocols import vocabulary
 from steelyard.reports.results import Results
 from steelyard.settings import Settings
-from steelyard.store import RunRow, Store
+from steelyard.store import RunRow, Store, StoreLocation
 from steelyard.store.listing import SampleQuery, table
 from steelyard.trust.comparison import Judged
 from steelyard.trust.comparison import compare as compared
@@ -51,7 +51,7 @@ class McpSettings:
     """What the user allowed at the start: where runs are, and, to judge, the judge and the folder to read from."""
 
     settings: Settings
-    store: Path
+    store: StoreLocation
     root: Path
     allow_run: bool = False
     judge: str | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from steelyard.errors import ConfigError, Surface
@@ -90,7 +90,7 @@ def export(
         return send(run, to, settings.environment, options or {})
     from steelyard.store import Store
 
-    with Store.open(settings.store_path(Path(store) if store else None), create=False) as opened:
+    with Store.open(settings.store_location(os.fspath(store) if store else None), create=False) as opened:
         return send(stored_run(opened, opened.run(judged)), to, settings.environment, options or {})
 
 

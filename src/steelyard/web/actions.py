@@ -104,7 +104,7 @@ def judge_and_limiter(
         tokens_per_minute=settings.tokens_per_minute,
     )
     limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts)
-    made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_path)
+    made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_location)
     return made.judge(name, together), limiter, limits, prompts
 
 

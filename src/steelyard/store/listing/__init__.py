@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from steelyard.records import Status
 from steelyard.store import Store
+from steelyard.store.database import marks
 from steelyard.store.listing.facets import known_summary, statuses, summary
 from steelyard.store.listing.index import (
     beginning,
@@ -98,8 +99,9 @@ def _in_order(store: Store, run: str, limit: int, start: int, descending: bool) 
 
 
 def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
-    marks = ", ".join("?" * len(wanted))
-    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks})", run, *wanted)
+    if not wanted:
+        return iter(())
+    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks(wanted)})", run, *wanted)
     by_place = {row.seq: row for row in (_row(*row) for row in found)}
     return (by_place[seq] for seq in wanted if seq in by_place)
 

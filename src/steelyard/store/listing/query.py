@@ -10,7 +10,8 @@ import numpy as np
 from steelyard.errors import ConfigError
 from steelyard.protocols import vocabulary
 from steelyard.store import Store
-from steelyard.store.listing.index import BLOCK, has_search, keep, number_of, searchable, worked_out
+from steelyard.store.database import marks
+from steelyard.store.listing.index import BLOCK, keep, number_of, searchable, worked_out
 from steelyard.store.listing.model import SampleQuery
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -74,7 +75,7 @@ def _ordered(store: Store, run: str, query: SampleQuery, fits: Array) -> Array:
 
 
 def _in_words(store: Store, run: str, column: str, direction: str) -> Array:
-    """All samples in the order of a text. SQLite sorts them once."""
+    """All samples in the order of a text. The database sorts them once."""
     name = f"order {column} {direction}"
     if kept := worked_out(store, run, name):
         return np.frombuffer(kept, "<i8")
@@ -114,8 +115,7 @@ def _flag_counts(store: Store, run: str, size: int) -> Array:
 
 
 def _any_of(store: Store, run: str, what: str, wanted: Sequence[str], size: int) -> Array:
-    marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks})"
+    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks(wanted)})"
     return _filled(store.query(sql, run, what, *wanted), size)
 
 
@@ -123,17 +123,16 @@ def _holding(store: Store, run: str, text: str) -> Array:
     """The places whose text holds these very characters."""
     first = number_of(store, run) << 32
     within = (first, first | 0xFFFF_FFFF)
-    if len(text) >= SHORTEST_INDEXED and has_search(store):
-        phrase = '"{}"'.format(text.replace('"', '""'))
-        sql = "SELECT rowid AS n FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?"
-        return _numbers(store, sql, phrase, *within) - first
-    sql = "SELECT place AS n FROM texts WHERE place BETWEEN ? AND ? AND instr(text, ?)"
+    if len(text) >= SHORTEST_INDEXED and store.has_text_index():
+        sql, values = store.places_holding(text, *within)
+        return _numbers(store, sql, *values) - first
+    sql = f"SELECT place AS n FROM texts WHERE place BETWEEN ? AND ? AND {store.dialect.holds}"
     return _numbers(store, sql, *within, text) - first
 
 
 def _numbers(store: Store, sql: str, *values: Any) -> Array:
     """The numbers `n` of a statement. One long text is read in a tenth of the time that as many rows take."""
-    (joined,) = next(store.query(f"SELECT group_concat(n) FROM ({sql})", *values))
+    (joined,) = next(store.query(f"SELECT {store.dialect.joined} FROM ({sql}) AS found", *values))
     return np.fromstring(joined or "", np.int64, sep=",")
 
 

@@ -156,7 +156,7 @@ async def audit_async(
     scope = scope_of(protocols, only, repeats)
     mine = samples_for(data, scope, samples) if data is not None else []
     made = chosen_judge(judge, concurrency).judge
-    opened = Store.open(Path(store)) if store is not None else None
+    opened = Store.open(store) if store is not None else None
     try:
         settings = RunSettings(concurrency, Budget(max_cost))
         work = auditor_for(made, scope, samples=mine, with_built_in=with_built_in, settings=settings, store=opened)

@@ -24,7 +24,7 @@ from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
 from steelyard.samples import PLAIN, importer_names, takes_names
-from steelyard.store import RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
 from steelyard.web.addresses import run_address
@@ -40,7 +40,7 @@ PATIENCE = 0.5
 STATES = ("running", "stopped", "complete", "failed")
 
 
-class RunSummary(Record):
+class RunSummary(RunIdentity):
     """One run as lists and headings show it."""
 
     id: str
