@@ -72,8 +72,8 @@ class Bench:
 
     @property
     def store_location(self) -> StoreLocation:
-        named = self.settings.store_location(os.fspath(self.store) if self.store else None)
-        return self._folder / named if isinstance(named, Path) else named
+        found = self.settings.store_location(None if self.store is None else os.fspath(self.store))
+        return self._folder / found if isinstance(found, Path) else found
 
     def assert_that(self, answer: str, *, question: str = "", passages: Texts = ()) -> AnswerAssertion:
         return AnswerAssertion(answer, self, question, passages)
