@@ -99,8 +99,6 @@ def _in_order(store: Store, run: str, limit: int, start: int, descending: bool) 
 
 
 def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
-    if not wanted:
-        return iter(())
     found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks(wanted)})", run, *wanted)
     by_place = {row.seq: row for row in (_row(*row) for row in found)}
     return (by_place[seq] for seq in wanted if seq in by_place)
