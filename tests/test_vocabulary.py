@@ -65,12 +65,11 @@ HOMONYMS = {
     "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
-    "passage": ("samples/",),  # a name that documents have in files
     "retrieval": ("samples/importers/",),  # a kind of span
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
     # A place in a sample; what one is called in the wording.
-    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/values.py", "web/labelling.py"),
+    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
     "used": ("store/rescue/",),  # a table of the store
     "point": ("text/",),  # a group of a pattern
     "not_found": ("web/errors.py",),  # the code of an error
