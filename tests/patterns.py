@@ -47,7 +47,7 @@ GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
     ("protocols.forms", "ends_in_mark"): {"pattern": [mark[0] for mark in MARKS.values()]},
 }
 # Functions that are called while their module is loaded: what they make stands in its tables.
-CALLED_AT_IMPORT = {("protocols.rules", "_compiled"), ("transcripts.forms", "__init__")}
+CALLED_AT_IMPORT = {("protocols.rules", "_compiled"), ("protocols.transcripts.forms", "__init__")}
 
 
 @dataclass(frozen=True)

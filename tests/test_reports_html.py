@@ -30,7 +30,7 @@ from steelyard.reports.html.sample import kept, sample_view
 from steelyard.reports.model import Report, RunFacts, in_language
 from steelyard.text.wording import LANGUAGES, say, words
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "pairwise")
 Pairs = list[tuple[Verdict, Sample]] | list[tuple[Verdict, Sample | None]]
 
 

@@ -70,6 +70,7 @@ HOMONYMS = {
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
     # A place in a sample; what one is called in the wording.
     "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
+    "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
     "used": ("store/rescue/",),  # a table of the store
     "point": ("text/",),  # a group of a pattern
     "not_found": ("web/errors.py",),  # the code of an error

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from reading_store import SECRET, add_run, filled, secret
-from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, retrieval, scorecard
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, pairwise, rag, retrieval, scorecard
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.store import Store
 from viewer import answer, viewing
@@ -42,6 +42,7 @@ def test_labelling_is_blind(tmp_path: Path) -> None:
         "scorecard": (rag("s1"), scorecard("s1")),
         "dialogue": (dialogue_sample("s1"), dialogue("s1")),
         "retrieval": (rag("s1"), retrieval("s1")),
+        "pairwise": (rag("s1", other_answer="可以贴。"), pairwise("s1")),
     }
     with Store.open(path) as store:
         for protocol, (sample, verdict) in found.items():

@@ -18,7 +18,9 @@ from steelyard.cli import (
     audit,
     batch,
     calibrate,
+    comment,
     compare,
+    experiment,
     gate,
     importing,
     judges,
@@ -55,6 +57,8 @@ audit.register(app)
 calibrate.register(app)
 compare.register(app)
 gate.register(app)
+comment.register(app)
+experiment.register(app)
 labelling.register(app)
 view.register(app)
 app.add_typer(runs.app, name="runs")

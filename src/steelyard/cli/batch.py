@@ -97,7 +97,7 @@ def export(
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
         check_out(out, [data["path"] for data in row.manifest["data"]])
-        _say(row, batch.export(opened, row, made, input_of(row), out), out)
+        _say(row, batch.export(opened, row, made, input_of(row, opened), out), out)
 
 
 @app.command("import")
@@ -116,7 +116,7 @@ def import_(
 
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
-        _say(row, batch.take_in(opened, row, made, input_of(row), output), None)
+        _say(row, batch.take_in(opened, row, made, input_of(row, opened), output), None)
 
 
 def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:

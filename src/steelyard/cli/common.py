@@ -73,7 +73,7 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, pairwise, rubric:FILE, or one you installed.",
         autocompletion=complete_protocol,
     ),
 ]
@@ -82,7 +82,7 @@ ProtocolNames = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed; several: A,B.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, pairwise, rubric:FILE, or one installed; several: A,B.",
         autocompletion=complete_protocol,
     ),
 ]

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.engine.manifest import data_file, file_sha256
+from steelyard.engine.pairs import PairedRuns
 from steelyard.engine.runner import Row
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
 from steelyard.samples import count_samples, read_samples, takes_names
-from steelyard.store import RunRow
+from steelyard.samples.files import Place, rows_of
+from steelyard.store import RunRow, Store
 
 # How a manifest calls samples that were not in a file but given in Python.
 IN_MEMORY = "(in memory)"
@@ -53,6 +55,10 @@ class Input:
         )
         return enumerate(samples)
 
+    def places(self) -> Iterator[Place]:
+        """Where each row stands, in the order of `rows`."""
+        return (place for source in self.sources for place, _ in rows_of(source, self.format, self.encoding))
+
     @cached_property
     def described(self) -> list[dict[str, Any]]:
         """What the manifest says of the data: each file with its hash, or what was given with its own."""
@@ -62,7 +68,10 @@ class Input:
         for row in self.given:
             count += 1
             digest.update((str(row) if isinstance(row, InputError) else row.model_dump_json()).encode() + b"\n")
-        return [{"path": IN_MEMORY, "samples": count, "sha256": digest.hexdigest()}]
+        made = {"samples": count, "sha256": digest.hexdigest()}
+        if isinstance(self.given, PairedRuns):
+            return [{"path": f"runs {' + '.join(self.given.ids)}", "runs": self.given.ids, **made}]
+        return [{"path": IN_MEMORY, **made}]
 
     @property
     def total(self) -> int | None:
@@ -90,9 +99,14 @@ class Input:
         self.rows(protocol)
 
 
-def input_of(row: RunRow) -> Input:
+def input_of(row: RunRow, store: Store) -> Input:
     """The input of an earlier run; refused where it has changed or cannot be read a second time."""
     for data in row.manifest["data"]:
+        if "runs" in data:
+            paired = Input([], given=PairedRuns(store, data["runs"]))
+            if paired.described != [data]:
+                raise StoreError(f"the runs that run {row.id} compares have changed since; start a new run")
+            return paired
         path = Path(data["path"])
         if data["path"] == "-":
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")

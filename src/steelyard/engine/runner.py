@@ -49,7 +49,9 @@ async def replay(protocol: Protocol, sample: Sample, answer: Answering, options:
             asks = rounds.send(replies)
     except StopIteration as finished:
         verdict: Verdict = finished.value
-        flags = (*verdict.flags, "self_judged") if judges_itself(judge, sample.model) else verdict.flags
+        writers = (sample.model, getattr(sample, "other_model", None))
+        own = any(judges_itself(judge, model) for model in writers)
+        flags = (*verdict.flags, "self_judged") if own else verdict.flags
         return verdict.model_copy(update={"judge": judge, "usage": usage, "flags": flags})
 
 

@@ -353,7 +353,7 @@ def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings:
         check_rubric(protocol.origin, row.id)
     options = protocol.parse_options(row.manifest["options"])
     settings = replace(settings, fresh=bool(row.manifest.get("fresh")))
-    return Run(row, store, protocol, options, judge, input_of(row), settings, continued=True)
+    return Run(row, store, protocol, options, judge, input_of(row, store), settings, continued=True)
 
 
 async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdict: OnVerdict) -> Tally:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, invalid_field
 from steelyard.protocols.common import Options
-from steelyard.protocols.vocabulary import Aspect, Vocabulary
+from steelyard.protocols.vocabulary import Aspect, Expectation, Vocabulary
 from steelyard.records import Rounds
 
 
@@ -21,7 +21,7 @@ from steelyard.records import Rounds
 class Protocol(Vocabulary):
     """A way to judge: its body, its options, and what it calls things."""
 
-    kind: Literal["rag", "dialogue"]
+    kind: Literal["rag", "dialogue", "pair"]
     """Which samples it judges."""
     rounds: Callable[[Any, Any], Rounds]
     options: type[Options]
@@ -43,6 +43,11 @@ class Protocol(Vocabulary):
     @property
     def takes_dialogues(self) -> bool:
         return self.kind == "dialogue"
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether a sample needs a second answer."""
+        return self.kind == "pair"
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -73,7 +78,8 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 # Those that judge what is said; the samples and attacks of an audit are made for them.
 OF_ANSWERS = ("atomic", "grounded", "scorecard", "dialogue")
-BUILT_IN = (*OF_ANSWERS, "retrieval")
+PAIRS = "pairwise"
+BUILT_IN = (*OF_ANSWERS, "retrieval", PAIRS)
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
 IMPORTED = "imported"
@@ -176,6 +182,15 @@ def vocabulary(name: str) -> Vocabulary:
     except ConfigError:
         shipped = {kind.name: kind for one in BUILT_IN for kind in get_protocol(one).kinds}
         return Vocabulary(name, kinds=tuple(shipped.values()))
+
+
+def expecting(name: str) -> tuple[Protocol, Expectation]:
+    """The first protocol that can say whether this expectation holds, and what breaks it there."""
+    for protocol in map(get_protocol, BUILT_IN):
+        for expectation in protocol.expectations:
+            if expectation.name == name:
+                return protocol, expectation
+    raise ConfigError(f"no protocol can say whether {name!r} holds")
 
 
 def known_aspects() -> dict[str, list[Aspect]]:

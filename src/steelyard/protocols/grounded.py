@@ -25,7 +25,7 @@ from steelyard.protocols.common import (
 )
 from steelyard.protocols.counts import grounded_scores
 from steelyard.protocols.scoring import conjunction
-from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Metric, Words
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
 from steelyard.text import language_of, sentences
@@ -335,4 +335,11 @@ PROTOCOL = Protocol(
         "truthfulness": Words("Truthfulness", "真实性", "真實性"),
     },
     rescore=lambda verdict: grounded_scores(verdict.items),
+    expectations=(
+        Expectation(
+            "question_answered",
+            "check",
+            Words("The answer does not pass as an answer to the question", "没有合格地回答问题", "沒有合格地回答問題"),
+        ),
+    ),
 )

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Generic, TypeVar
+from zlib import crc32
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
 from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
-from steelyard.records import Atom, Criterion, Language, Verdict
+from steelyard.records import Atom, Criterion, Language, RagSample, Sample, Verdict
 from steelyard.reports.model import (
     OTHERS,
     AtomGroup,
@@ -19,6 +20,7 @@ from steelyard.reports.model import (
     BandCount,
     Bin,
     CheckRate,
+    Contestant,
     DialogueSummary,
     Estimate,
     Group,
@@ -234,6 +236,58 @@ class OutcomesTally:
             Outcome(label=name, n=self._counts[name], share=share.estimate()) for name, share in self._shares.items()
         ]
         return tuple(sorted(found, key=lambda one: (self._aspect.label(one.label).tone == "good", -one.n)))
+
+
+class RankingTally:
+    """Who won how much against whom, by the main score of samples that compare two answers."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._metric = words.main
+        self._numbers: dict[str, int] = {}
+        self._rates: list[ScoreTally] = []
+        self._points: dict[tuple[int, int, int], tuple[float, int]] = {}
+
+    def add(self, verdict: Verdict, sample: Sample | None, cluster: Cluster | None) -> None:
+        names = sample.contestants if isinstance(sample, RagSample) else None
+        if names is None:
+            return
+        first, second = (self._number(name) for name in names)
+        points = verdict.scores.get(self._metric)
+        if first == second:
+            return
+        if points is None:
+            self._rates[first].n_unjudged += 1
+            self._rates[second].n_unjudged += 1
+            return
+        self._rates[first].mean.add(points, cluster)
+        self._rates[second].mean.add(1 - points, cluster)
+        # Without a cluster a sample stands alone; some share one by chance, and a union of clusters is again one.
+        shared = crc32(verdict.id.encode("utf-8", "surrogatepass")) if cluster is None else int(cluster)
+        key = first, second, shared % GROUPS_PER_TAG
+        won, n = self._points.get(key, (0.0, 0))
+        self._points[key] = won + points, n + 1
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers and len(self._numbers) >= MOST_GROUPS:
+            name = OTHERS
+        if name not in self._numbers:
+            self._rates.append(ScoreTally(groups=GROUPS_PER_TAG))
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def summary(self) -> tuple[Contestant, ...]:
+        if not self._points:
+            return ()
+        from steelyard.stats.ranking import Compared, strengths
+
+        met = [Compared(i, j, won, n, cluster) for (i, j, cluster), (won, n) in self._points.items()]
+        found = strengths(len(self._numbers), met)
+        listed = []
+        for name, at in self._numbers.items():
+            rate = self._rates[at].estimate()
+            one = found[at] if found else None
+            strength = Estimate(value=one and one.value, interval=one and one.interval, n=rate.n)
+            listed.append(Contestant(name=name, win_rate=rate, strength=strength))
+        return tuple(sorted(listed, key=lambda one: (-(one.strength.value or 0), -(one.win_rate.value or 0), one.name)))
 
 
 class BandsTally:

@@ -51,7 +51,9 @@ def coerce(
     The second value says how the row was read, where that is not plain from the names of its columns. `record` is what
     an importer made the row from.
     """
-    if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+    if isinstance(row, DialogueSample if kind == "dialogue" else RagSample):
+        if kind == "pair" and isinstance(row, RagSample) and row.other_answer is None:
+            raise InputError(f"the sample {row.id!r} has none, and this protocol compares two", field="other_answer")
         if needs_question and isinstance(row, RagSample) and not row.question.strip():
             raise InputError(f"the sample {row.id!r} has none, and this protocol needs one", field="question")
         return _sendable(row), ""
@@ -61,7 +63,7 @@ def coerce(
     try:
         if kind == "dialogue":
             return _dialogue(row, fields, surface, record), ""
-        sample = _rag(row, fields, surface, needs_question, record)
+        sample = _rag(row, kind, fields, surface, needs_question, record)
         return sample, "" if sample.question.strip() else NO_QUESTION
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
@@ -77,12 +79,17 @@ def _sendable(sample: Sample) -> Sample:
 
 def _rag(
     data: Mapping[str, object],
+    kind: Kind,
     fields: Mapping[str, str],
     surface: Surface,
     needs_question: bool,
     record: Mapping[str, object] | None,
 ) -> RagSample:
-    row = SourceRow(data, "rag", fields, surface=surface, record=record)
+    row = SourceRow(data, kind, fields, surface=surface, record=record)
+    if kind == "pair":
+        row.need("answer", "other_answer")
+        data = {**data, **_conversations(row)}
+        row = SourceRow(data, kind, fields, surface=surface, record=record)
     question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
@@ -99,8 +106,23 @@ def _rag(
         place=row.text("place"),
         tags=_tags(row),
         model=row.text("model"),
+        other_answer=row.needed("other_answer", blank=True) if kind == "pair" else None,
+        other_model=row.text("other_model") if kind == "pair" else None,
         source=_source(data),
     )
+
+
+def _conversations(row: SourceRow) -> dict[str, object]:
+    """The columns of a pair whose answers are whole conversations, as preference data has them: what was said last in
+    each, and the question where no column has it."""
+    found: dict[str, object] = {}
+    for name in ("answer", "other_answer"):
+        column, value = row.find(name)
+        if column and isinstance(value, list) and has_roles(value):
+            question, found[column] = exchange(messages_of(value, column), answered=False)
+            if row.value("question") is None and row.value("messages") is None:
+                found["question"] = question
+    return found
 
 
 def _question_and_answer(row: SourceRow, needs_question: bool) -> tuple[str, str]:

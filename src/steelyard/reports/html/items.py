@@ -61,7 +61,8 @@ class Items:
         leading = kind.leading
         found = {aspect: chip(self.language, self.told, aspect, shown.name)}
         if getattr(item, leading.field, None) is not None:
-            found[leading.name] = self._label(leading.name, getattr(item, leading.field), item)
+            label = shown.name if aspect == leading.name else getattr(item, leading.field)
+            found[leading.name] = self._label(leading.name, label, item)
         for other, label in kind.labels(item):
             found.setdefault(other.name, chip(self.language, self.told, other.name, label))
         return tuple(found.values())

@@ -99,10 +99,12 @@ class _Maker:
         marks = self._answer_marks(readable(sample.answer))
         given = sample.reference_answer
         passages = self._passages(sample)
+        (title, answer), *other = self.page.answers(sample)
         return replace(
             view,
             question=self._plain(say("question"), sample.question) if sample.question.strip() else None,
-            answer=self._marked(say("answer"), sample.answer, marks, "t"),
+            answer=self._marked(title, answer, marks, "t"),
+            other_answer=self._plain(*other[0]) if other else None,
             texts=(self._plain(say("reference_answer"), given),) if given else (),
             passages=passages,
             passages_hidden=len(sample.references) - len(passages),
@@ -111,7 +113,7 @@ class _Maker:
 
     def _spoken(self) -> list[str]:
         if isinstance(self.sample, RagSample):
-            return [self.sample.question, self.sample.answer]
+            return [self.sample.question, self.sample.answer, self.sample.other_answer or ""]
         if self.sample:
             return [self.sample.system_prompt, *(turn.prompt for turn in self.sample.turns[:3])]
         return [item.text for item in self.verdict.items[:3]]

@@ -128,6 +128,7 @@ class SampleView:
     flags: tuple[tuple[str, str], ...]
     question: Passage | None = None
     answer: Passage | None = None
+    other_answer: Passage | None = None
     texts: tuple[Passage, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     groups: tuple[ItemGroup, ...] = ()
