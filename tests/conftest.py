@@ -14,6 +14,9 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
 
 from command import Steelyard
 
+# `make integrations` runs these in an environment of their own.
+collect_ignore = ["integrations"]
+
 # A busy machine answers late; what never answers is a failure all the same.
 for _phase in ("connect", "read", "write", "pool"):
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)

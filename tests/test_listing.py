@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report_fixtures import atomic, dialogue, dialogue_sample, rag, some_of
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, some_of
 from steelyard.errors import ConfigError
 from steelyard.records import Sample, Verdict
 from steelyard.store import Store
@@ -25,6 +25,7 @@ from steelyard.store.listing import (
     table,
     unlisted,
 )
+from steelyard.store.listing.failures import failures, known_failures
 
 RUN = "run-a"
 
@@ -275,3 +276,66 @@ def test_a_part_of_a_text_is_found_in_it(before: str, part: str, after: str) -> 
     """Whatever stands in a text by itself is found there, however it is written."""
     text = f"{before} {part} {after}"
     assert searchable(part).strip() in searchable(text)
+
+
+def test_the_worst_come_first(store: Store) -> None:
+    """By the main score, a sample without one last; the row has the beginning of its answer."""
+    add(
+        store,
+        (atomic("good"), rag("good")),
+        (atomic("open", ["undetermined"]), rag("open")),
+        (atomic("half", ["correct", "wrong"]), rag("half", answer="一半" * 400)),
+        (atomic("bad", ["wrong"]), rag("bad")),
+    )
+    found = table(store, RUN, SampleQuery(sort="worst"))
+    assert [row.id for row in found.rows] == ["bad", "half", "good", "open"]
+    assert found.rows[1].answer == "一半" * 200
+
+
+def test_of_several_main_scores_the_weakest_ranks(tmp_path: Path) -> None:
+    """A sample that fails in one respect is worse than one that is middling in all."""
+    scores = (
+        {"relevance": 60, "accuracy": 60},
+        {"relevance": 100, "accuracy": 20},
+        {"relevance": None, "accuracy": 90},
+    )
+    with Store.open(tmp_path / "store.db") as store:
+        store.create_run(RUN, "scorecard", "scripted", "2026-03-02T10:00:00+00:00", {})
+        verdicts = [
+            Verdict(id=str(n), protocol="scorecard", status="judged", scores=given) for n, given in enumerate(scores)
+        ]
+        add(store, *((verdict, rag(verdict.id)) for verdict in verdicts))
+        assert ids(store, sort="worst") == ["1", "0", "2"]
+
+
+def test_failures_in_groups(store: Store) -> None:
+    """Statements that differ in a number only are one group, other ones another; samples and tags are counted once."""
+    several = [(atomic(f"s{n}", ["wrong"], text=f"电池质保为{n}年"), rag(f"s{n}", tags=("售后",))) for n in range(5)]
+    add(
+        store,
+        *several,
+        (atomic("other", ["wrong", "wrong"], text="后排屏幕很大"), rag("other")),
+        (atomic("fine"), rag("fine")),
+    )
+    found = failures(store, RUN)
+    assert (found.n, found.failing, found.labels) == (7, 6, {"atom:wrong": 6})
+    assert [(group.text, group.n, group.samples) for group in found.groups] == [
+        ("电池质保为0年1", 5, 5),
+        ("后排屏幕很大1", 2, 1),
+    ]
+    assert [example.sample for example in found.groups[0].examples] == ["s0", "s1", "s2", "s3", "s4"]
+    assert (found.tags["售后"].failing, found.tags["售后"].n) == (5, 5)
+    assert known_failures(store, RUN) == found
+    add(store, (atomic("new", ["wrong"]), rag("new")))
+    assert known_failures(store, RUN) is None
+    assert failures(store, RUN).failing == 7
+
+
+def test_named_items_are_grouped_by_name(tmp_path: Path) -> None:
+    """A check that fails in several samples is one group, whatever language it is worded in."""
+    with Store.open(tmp_path / "store.db") as store:
+        store.create_run(RUN, "grounded", "scripted", "2026-03-02T10:00:00+00:00", {})
+        add(store, *((grounded(f"s{n}", failed=[2]), rag(f"s{n}")) for n in range(3)))
+        (group,) = failures(store, RUN).groups
+        assert group.name
+        assert group.samples == 3

@@ -287,6 +287,7 @@ def test_json_keys_are_stable() -> None:
             "n_bad_rows",
             "bad_rows",
             "usage",
+            "spending",
             "run",
             "failure",
             "manifest",

@@ -68,7 +68,7 @@ HOMONYMS = {
     "retrieval": ("samples/importers/",),  # a kind of span
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
-    # A place in a sample; what one is called in the wording.
+    # A place in a sample; what one is called in the wording; a name that documents have in files.
     "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
     "used": ("store/rescue/",),  # a table of the store

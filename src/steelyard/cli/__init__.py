@@ -21,10 +21,12 @@ from steelyard.cli import (
     comment,
     compare,
     experiment,
+    export,
     gate,
     importing,
     judges,
     labelling,
+    mcp,
     models,
     prompts,
     read,
@@ -60,7 +62,9 @@ gate.register(app)
 comment.register(app)
 experiment.register(app)
 labelling.register(app)
+export.register(app)
 view.register(app)
+mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")

@@ -238,7 +238,7 @@ class ResultsSource:
                 for (_, verdict), line in zip(self.verdicts(), filled, strict=True)
             }
         try:
-            data = input_of(self.store.run(self.run))
+            data = input_of(self.store.run(self.run), self.store)
         except StoreError:
             return {}
         ids = dict(self.store.query("SELECT seq, id FROM samples WHERE run = ?", self.run))

@@ -12,9 +12,7 @@ import typer
 from steelyard.cli.common import ConfigOption, StoreOption, console
 from steelyard.errors import ConfigError
 
-app = typer.Typer(
-    help="List, show, delete, export, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="List, show, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 
 
@@ -106,33 +104,9 @@ def delete(
     print(f"deleted {run.id}", file=sys.stderr)
 
 
-@app.command("export")
-def export(
-    name: RunArgument,
-    out: Annotated[Path, typer.Argument(help=".jsonl: result lines; .csv or .parquet: a row per sample.")],
-    items: Annotated[bool, typer.Option("--items", help="A row per labelled item instead (.csv, .parquet).")] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Everything, samples and manifest too, for `runs import` (.jsonl).")
-    ] = False,
-    config: ConfigOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Write a run to a file.
-
-    Example:  steelyard runs export last results.csv --items
-    """
-    from steelyard.engine import exports
-    from steelyard.settings import Settings
-    from steelyard.store import Store
-
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
-        count = exports.write(opened, opened.run(name), out, items=items, whole=whole)
-    print(f"{count} lines in {out}", file=sys.stderr)
-
-
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file of `runs export --whole`.")],
+    file: Annotated[Path, typer.Argument(help="A file of `export --whole`.")],
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:

@@ -70,7 +70,7 @@ def read(store: Store, file: Path) -> RunRow:
     number, first = next(lines, (1, {}))
     if not isinstance(first.get("run"), dict):
         raise InputError(
-            "is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number
+            "is not a whole run; write one with: steelyard export RUN --to FILE --whole", file=str(file), line=number
         )
     try:
         run = _Head.model_validate(first["run"])

@@ -204,7 +204,11 @@ class Runner:
                     queue.settle(place, None)
                     continue
                 try:
+                    began = asyncio.get_running_loop().time()
                     verdict = await replay(self.protocol, sample, self._answers, self.options, self.judge.name)
+                    if verdict.usage.calls:
+                        seconds = round(asyncio.get_running_loop().time() - began, 3)
+                        verdict = verdict.model_copy(update={"notes": {**verdict.notes, "seconds": seconds}})
                     self.tally.count(verdict)
                     queue.settle(place, (seq, sample, verdict))
                 except Stopped:

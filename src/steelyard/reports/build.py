@@ -38,6 +38,7 @@ from steelyard.reports.tally import (
     GroupTally,
     OutcomesTally,
     RankingTally,
+    SpendingTally,
     count_bounded,
 )
 from steelyard.reports.voices import RoutingTally, VotesTally
@@ -123,6 +124,7 @@ class ReportBuilder:
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
         self._usage = Usage()
+        self._spending = SpendingTally()
 
     def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
         """One verdict; its sample tells tags, language, and which samples share a question."""
@@ -131,6 +133,7 @@ class ReportBuilder:
         if verdict.judge:
             count_bounded(self._judges, verdict.judge)
         self._usage += verdict.usage
+        self._spending.add(verdict)
         self._count_language(verdict, sample)
         self._all.add(verdict, cluster)
         self._distributions.add(verdict)
@@ -210,6 +213,7 @@ class ReportBuilder:
             n_bad_rows=self._n_bad_rows,
             bad_rows=tuple(self._bad_rows),
             usage=self._usage,
+            spending=self._spending.summary(),
             run=run,
             failure=self._failure(manifest or {}, run, language),
             manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),

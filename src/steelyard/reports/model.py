@@ -106,6 +106,17 @@ class Bin(Record):
     n: int
 
 
+class Spread(Record):
+    """How an amount per sample spreads: quantiles within some 2 %, and counts between round amounts."""
+
+    n: int
+    mean: float
+    median: float
+    p95: float
+    most: float
+    bins: tuple[Bin, ...]
+
+
 class RunFacts(Record):
     """Which run of the store this is, and when it was at work."""
 
@@ -264,6 +275,10 @@ class Report(Record):
     n_bad_rows: int
     bad_rows: tuple[BadRow, ...]
     usage: Usage
+    spending: dict[str, Spread] = Field(
+        default_factory=dict,
+        description="per sample that the judge was called for: seconds, tokens, cost in US dollars",
+    )
     run: RunFacts | None = None
     failure: RunFailure | None = Field(default=None, description="where the judge labelled nothing: why, what to do")
     manifest: dict[str, Any] | None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Generic, TypeVar
 from zlib import crc32
 
@@ -25,6 +26,7 @@ from steelyard.reports.model import (
     Estimate,
     Group,
     Outcome,
+    Spread,
     TurnSummary,
     described,
 )
@@ -339,6 +341,64 @@ class DistributionTally:
     def _edge(self, name: str, n: int, counts: list[int]) -> float:
         low, high = self._words.metric(name).bounds
         return low + (high - low) * n / len(counts)
+
+
+class SpendingTally:
+    """What judging a sample took: seconds, tokens, money. Amounts lie far apart: their logarithms are counted."""
+
+    STEPS = 100
+    """To a factor of ten."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[int]] = {}
+        self._sums: dict[str, float] = {}
+        self._most: dict[str, float] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        usage = verdict.usage
+        if not usage.calls:
+            return
+        amounts = {"seconds": verdict.notes.get("seconds"), "cost": usage.cost}
+        amounts["tokens"] = usage.prompt_tokens + usage.completion_tokens
+        for name, amount in amounts.items():
+            if isinstance(amount, (int, float)) and 0 < amount < math.inf:
+                self._counts.setdefault(name, Counter())[math.floor(math.log10(amount) * self.STEPS)] += 1
+                self._sums[name] = self._sums.get(name, 0.0) + amount
+                self._most[name] = max(amount, self._most.get(name, 0.0))
+
+    def summary(self) -> dict[str, Spread]:
+        return {name: self._spread(name) for name in ("seconds", "cost", "tokens") if name in self._counts}
+
+    def _spread(self, name: str) -> Spread:
+        counts, n = self._counts[name], self._counts[name].total()
+        ordered = sorted(counts)
+        edges = _round_edges(self._amount(ordered[0]), self._most[name])
+        bins = [Bin(low=low, high=high, n=0) for low, high in pairwise(edges)]
+        for step in ordered:
+            at = min(len(bins) - 1, max(0, bisect_right(edges, self._amount(step + 0.5)) - 1))
+            bins[at] = bins[at].model_copy(update={"n": bins[at].n + counts[step]})
+        median, p95 = (self._quantile(ordered, counts, share * n, self._most[name]) for share in (0.5, 0.95))
+        return Spread(n=n, mean=self._sums[name] / n, median=median, p95=p95, most=self._most[name], bins=tuple(bins))
+
+    def _quantile(self, ordered: list[int], counts: Counter[int], wanted: float, most: float) -> float:
+        for step in ordered:
+            wanted -= counts[step]
+            if wanted <= 0:
+                return min(most, self._amount(step + 0.5))
+        return most
+
+    def _amount(self, step: float) -> float:
+        return float(10 ** (step / self.STEPS))
+
+
+def _round_edges(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 … from below the lowest amount to above the highest."""
+    edges = []
+    for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 2):
+        edges += [float(f"{digit}e{power}") for digit in (1, 2, 5)]
+    first = max(0, bisect_right(edges, low) - 1)
+    last = next(at for at, edge in enumerate(edges) if edge > high or (at > first and edge >= high))
+    return edges[first : max(last, first + 1) + 1]
 
 
 class DialogueTally:

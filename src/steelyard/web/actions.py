@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Record
-from steelyard.samples import takes_names
+from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
 from steelyard.web.jobs import RunProgress
@@ -211,14 +212,30 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
     if job := viewer.jobs.get(row.id):
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)
+    # Only of a run that a process of this machine works on: what others name is not looked for here.
+    total = (
+        _total(tuple(_files(row)), row.manifest.get("format"), row.manifest.get("importer"))
+        if state == "running"
+        else None
+    )
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
     return RunProgress(
         id=row.id,
         state=state,
         problem=str(problem) if problem and state in ("stopped", "failed") else None,
         done=sum(counts.values()),
+        total=total,
         bad_rows=len(store.bad_rows(row.id)),
         judged=counts.get("judged", 0),
         partial=counts.get("partial", 0),
         failed=counts.get("failed", 0),
     )
+
+
+def _files(row: RunRow) -> Iterator[str]:
+    return (str(data.get("path", "")) for data in row.manifest.get("data", ()))
+
+
+@lru_cache(maxsize=64)
+def _total(files: tuple[str, ...], format: str | None, importer: str | None) -> int | None:
+    return count_samples(files, format, importer) if files else None

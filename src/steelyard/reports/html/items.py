@@ -125,6 +125,7 @@ class Items:
                 reason=cut(reason_in(self.language, part.reason)),
                 facts=self._facts(self.page.told_by(part)),
                 in_text=f"p{index}-{number}" in self.places,
+                in_source=f"p{index}-{number}" in self.quotes,
             )
             for number, part in enumerate(parts_of(item)[: self.limits.items])
         )

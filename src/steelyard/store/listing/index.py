@@ -31,6 +31,7 @@ from steelyard.text import fold
 # Places inside a block are 16-bit numbers; a block is listed in one transaction, which others have to wait for.
 BLOCK = 1024
 LONGEST_TITLE = 160
+LONGEST_BEGINNING = 400
 FACETS = ("status", "flag", "label", "tag")
 # Not among the migrations: a Python whose SQLite cannot do it must still be able to judge.
 SEARCH = (
@@ -189,6 +190,12 @@ def _title(sample: Mapping[str, Any]) -> str:
     turns = sample.get("turns") or [{}]
     text = " ".join((sample.get("question") or turns[0].get("prompt", "") or sample.get("answer", "")).split())
     return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
+
+
+def beginning(sample: Mapping[str, Any]) -> str:
+    """The beginning of the answer as it was written, for whoever shows it to shorten."""
+    turns = sample.get("turns") or [{}]
+    return str(sample.get("answer") or turns[0].get("answer") or "")[:LONGEST_BEGINNING]
 
 
 def _texts(id: str, sample: Mapping[str, Any]) -> Iterator[str]:

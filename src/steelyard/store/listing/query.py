@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import ConfigError
+from steelyard.protocols import vocabulary
 from steelyard.store import Store
 from steelyard.store.listing.index import BLOCK, has_search, keep, number_of, searchable, worked_out
 from steelyard.store.listing.model import SampleQuery
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SORTS = ("id", "status", "title")
+WORST = "worst"
 # The index knows pieces of three characters; what is shorter is looked for in the texts themselves.
 SHORTEST_INDEXED = 3
 
@@ -66,8 +68,7 @@ def _ordered(store: Store, run: str, query: SampleQuery, fits: Array) -> Array:
         everyone = _in_words(store, run, query.sort, direction)
         everyone = everyone[everyone < len(fits)]
         return everyone[fits[everyone]]
-    keys = _flag_counts(store, run, len(fits)) if query.sort == "flags" else _sort_key(store, run, query, len(fits))
-    keys = keys[found]
+    keys = _sort_key(store, run, query.sort, len(fits))[found]
     # What has no score is last in both directions, and what is equal stays in the order of the input.
     return found[np.argsort(-keys if query.descending else keys, kind="stable")]
 
@@ -82,8 +83,21 @@ def _in_words(store: Store, run: str, column: str, direction: str) -> Array:
     return order
 
 
-def _sort_key(store: Store, run: str, query: SampleQuery, size: int) -> Array:
-    return score(store, run, _score_name(query.sort), size)
+def _sort_key(store: Store, run: str, sort: str, size: int) -> Array:
+    if sort == "flags":
+        return _flag_counts(store, run, size)
+    return goodness(store, run, size) if sort == WORST else score(store, run, _score_name(sort), size)
+
+
+def goodness(store: Store, run: str, size: int) -> Array:
+    """How good each sample is by what ranks it: its main score, the weakest of several; not a number without one."""
+    names = [name for (name,) in store.query("SELECT DISTINCT name FROM scored WHERE run = ?", run)]
+    told = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
+    least = np.full(size, np.nan)
+    for metric in map(told.metric, told.mains(names)):
+        values = score(store, run, metric.name, size)
+        least = np.fmin(least, metric.goodness(values))  # type: ignore[arg-type] # a column at once
+    return least
 
 
 def _score_name(name: str) -> str:

@@ -27,6 +27,7 @@ from steelyard.samples import PLAIN, importer_names, takes_names
 from steelyard.store import RunRow, Store
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
+from steelyard.web.addresses import run_address
 from steelyard.web.events import all_events
 from steelyard.web.jobs import RunProgress
 from steelyard.web.rendering import is_json, language_of, page, page_routes, with_query
@@ -214,8 +215,9 @@ def _start(viewer: Viewer, form: FormData) -> Response:
 
 def _acting(act: Callable[[Viewer, str], object]) -> Callable[[Request], Response]:
     def handler(request: Request) -> Response:
-        act(viewer_of(request), request.path_params["run"])
-        return _back()
+        run = request.path_params["run"]
+        act(viewer_of(request), run)
+        return RedirectResponse(run_address(run), 303) if request.query_params.get("back") == "run" else _back()
 
     return handler
 
