@@ -36,7 +36,7 @@ GIVEN: Mapping[tuple[str, str], Mapping[str, Iterable[Any]]] = {
     ("judges.parsing", "_key_patterns"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
     ("judges.parsing", "_quoted_keys"): {"name": sorted({name for one in REPLIES for name in _field_names(one)})},
     ("judges.terms", "other_terms"): {"name": ["max_tokens"]},
-    ("families", "_patterns"): {"names": [["gpt", "o1"]]},
+    ("reports.families", "_patterns"): {"names": [["gpt", "o1"]]},
     ("protocols.constraints", "_words"): {"joint": [r"'’\-", "'’"]},
     ("protocols.constraints", "_count"): {"names": list(COUNTERS)},
     ("protocols.constraints", "_is_there"): {"words": ["hello", "a a a a"]},
