@@ -2,6 +2,7 @@
 #
 #   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
+#   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, with the real packages
 #   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
@@ -18,9 +19,10 @@ DEMO_STORE := .steelyard/demo.db
 SOME_UNJUDGED := 3
 # A process per core; one that has nothing left takes tests from another.
 PARALLEL := -n auto --dist worksteal
+FRAMEWORKS := .venv-integrations
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
-.PHONY: help demo test fuzz bench examples clean
+.PHONY: help demo test integrations fuzz bench examples clean
 .DEFAULT_GOAL := help
 
 help:
@@ -49,6 +51,10 @@ test: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(PARALLEL)
 
+# Without the fixtures of tests/: those need packages that are not there.
+integrations: $(FRAMEWORKS)/.installed
+	$(FRAMEWORKS)/bin/python -m pytest --confcutdir=tests/integrations tests/integrations
+
 # What fails is printed with its case; that case goes into the test as an @example before anything is mended.
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz
@@ -60,7 +66,7 @@ examples: $(VENV)/.installed
 	$(BIN)/python examples/make_replies.py
 
 clean:
-	rm -rf $(VENV) .steelyard .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) .steelyard .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -81,3 +87,9 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@ $(VENV)/.installed
+
+$(FRAMEWORKS)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group integrations
+	@touch $@

@@ -1,4 +1,4 @@
-"""How the viewer bears size: time to the first byte of the table of samples, and the weight of pages.
+"""How the viewer bears size: time to the first byte of every page and of looks at the table, and the weight of pages.
 
     python bench/viewer.py              # 100 samples against 100,000
     python bench/viewer.py --large 5000 # to see that everything runs
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -39,16 +40,21 @@ PAGES = {
     "list of runs": "/runs",
     "one run": f"/runs/{RUN}",
     "table of samples": f"/runs/{RUN}/samples",
+    "failures": f"/runs/{RUN}/failures",
     "one sample": f"/runs/{RUN}/samples/s1",
 }
+SLOWEST = 0.5
+"""No page may take more seconds than this once a run is indexed."""
+MOST_OVER_SMALL = 5.0
 LABELS = ("correct", "wrong", "undetermined")
 QUERIES: dict[str, dict[str, str]] = {
-    "table of samples": {},
+    "table of samples, worst first": {},
+    "in the order of the input": {"sort": "seq"},
     "its last page": {"page": "2000"},
     "sorted by a score": {"sort": "accuracy"},
     "sorted by title": {"sort": "title"},
     "one label": {"label": "atom:wrong"},
-    "one label, by score": {"label": "atom:wrong", "sort": "accuracy", "dir": "desc"},
+    "one label, by score": {"label": "atom:wrong", "sort": "accuracy:desc"},
     "a range of scores": {"score": "accuracy", "low": "0.2", "high": "0.3"},
     "searched, a thousand hits": {"q": "编号99"},
     "searched, no hit": {"q": "没有这样的话"},
@@ -126,15 +132,24 @@ def weight(address: str, path: str) -> int:
 
 def times(a: str, b: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The time to the first byte with many samples over that with few, the two in turn."""
-    table = f"/runs/{RUN}/samples"
-    for address in (a, b):  # index and report are made before the clock starts
+    table = PAGES["table of samples"]
+    for address in (a, b):  # index, report and groups are made before the clock starts
         urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
         urlopen(f"{address}/runs/{RUN}.json").read()
-    for name, asked in QUERIES.items():
-        query = f"?{urlencode(asked)}" if asked else ""
-        pairs = [(first_byte(a + table + query), first_byte(b + table + query)) for _ in range(given.rounds)]
+        urlopen(f"{address}/runs/{RUN}/failures.json").read()
+    looks = {name: page for name, page in PAGES.items() if page != table}
+    looks |= {name: f"{table}?{urlencode(asked)}" for name, asked in QUERIES.items()}
+    for name, page in looks.items():
+        pairs = [(first_byte(a + page), first_byte(b + page)) for _ in range(given.rounds)]
         over = statistics.median(y / x for x, y in pairs)
+        seconds = statistics.median(y for _, y in pairs)
+        print(f"{name:50} {1000 * seconds:7.0f} ms {over:6.1f} x {_remark(seconds, over)}", file=sys.stderr, flush=True)
         yield {"what": name, "samples": given.large, "small": given.small, "over_small": over}
+
+
+def _remark(seconds: float, over: float) -> str:
+    slow = ["too slow"] if seconds > SLOWEST else []
+    return ", ".join(slow + (["grows too fast"] if over > MOST_OVER_SMALL else []))
 
 
 def weights(address: str) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
     python examples/make_replies.py          # or: make examples
 
-All five protocols are run over the example samples; whatever they ask is answered from the labels and recorded. Then
+All protocols are run over the example samples; whatever they ask is answered from the labels and recorded. Then
 `atomic` is run once more with judge-prompt.txt as its template, which is answered with transcripts.
 An item that has no label stops the script, so that the recording is always whole.
 """
@@ -19,13 +19,20 @@ from typing import Any
 from steelyard.evaluation import evaluate
 from steelyard.judges import Recorder, ScriptedJudge
 from steelyard.records import Ask, Atom, DialogueSample, RagSample, Verdict
-from steelyard.samples import read_samples
+from steelyard.samples import Kind, read_samples
 from steelyard.tasks import TemplateData
 from steelyard.text import find_quote
 
 HERE = Path(__file__).parent
 PROMPT = HERE / "judge-prompt.txt"
-FILES = {"atomic": "rag", "grounded": "rag", "scorecard": "rag", "dialogue": "dialogue", "retrieval": "rag"}
+FILES = {
+    "atomic": "rag",
+    "grounded": "rag",
+    "scorecard": "rag",
+    "dialogue": "dialogue",
+    "retrieval": "rag",
+    "pairwise": "pairs",
+}
 
 Labels = Mapping[str, Any]
 
@@ -36,8 +43,9 @@ class Examples:
     def __init__(self) -> None:
         self.labels: Labels = tomllib.loads((HERE / "labels.toml").read_text("utf-8"))
         self.samples: dict[str, RagSample | DialogueSample] = {}
-        for kind in ("rag", "dialogue"):
-            for sample in read_samples([HERE / f"{kind}.jsonl"], kind):
+        kinds: dict[str, Kind] = {"rag": "rag", "dialogue": "dialogue", "pairs": "pair"}
+        for file, kind in kinds.items():
+            for sample in read_samples([HERE / f"{file}.jsonl"], kind):
                 assert isinstance(sample, RagSample | DialogueSample), sample
                 self.samples[_subject(sample)] = sample
 
@@ -97,6 +105,13 @@ def compliance(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
     return {"criteria": _labelled(ask, "criteria", [{"text": text} | label for text, label in turn.items()], sample)}
 
 
+def pairwise(ask: Ask, sample: Any, labels: Labels) -> dict[str, Any]:
+    a_first = getattr(ask.data, "first") == sample.answer  # noqa: B009
+    places = {"a": "first" if a_first else "second", "b": "second" if a_first else "first"}
+    said = [{**label, "label": places.get(label["better"], label["better"])} for label in labels["preferences"]]
+    return {"criteria": [{"id": item.id, **said[item.id - 1]} for item in ask.data.items()["criteria"]]}
+
+
 ANSWERS: dict[str, Callable[[Ask, Any, Labels], dict[str, Any]]] = {
     "atomic.split": split,
     "atomic.judge": atomic,
@@ -106,6 +121,7 @@ ANSWERS: dict[str, Callable[[Ask, Any, Labels], dict[str, Any]]] = {
     "dialogue.validity": validity,
     "dialogue.compliance": compliance,
     "retrieval.judge": retrieval,
+    "pairwise.judge": pairwise,
 }
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from steelyard.cli import main
 from steelyard.judges.check import EXPECTED, QUESTIONS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-RAG, DIALOGUE = str(EXAMPLES / "rag.jsonl"), str(EXAMPLES / "dialogue.jsonl")
+RAG, DIALOGUE, PAIRS = (str(EXAMPLES / f"{name}.jsonl") for name in ("rag", "dialogue", "pairs"))
 RECORDED = f"recorded:{EXAMPLES / 'replies.jsonl'}"
 
 
@@ -50,6 +51,17 @@ class Steelyard:
 def process_environment() -> dict[str, str]:
     """For commands that must be a process of their own: the package under test is found from any folder."""
     return {**os.environ, "PYTHONPATH": str(EXAMPLES.parent / "src"), "PYTHONUTF8": "1"}
+
+
+def installed_plugin(folder: Path) -> Path:
+    """The pytest plugin as an installed package brings it: a folder for the path, with the project's entry point."""
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    info = folder / "steelyard_here-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: steelyard-here\nVersion: 0\n")
+    listed = "".join(f"{name} = {target}\n" for name, target in project["entry-points"]["pytest11"].items())
+    (info / "entry_points.txt").write_text(f"[pytest11]\n{listed}")
+    return folder
 
 
 def lines_of(path: str | Path) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -13,6 +15,11 @@ from hypothesis import settings
 os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
 
 from command import Steelyard
+from postgres_server import PostgresServer
+from steelyard.store import Store, StoreLocation
+
+# `make integrations` runs these in an environment of their own.
+collect_ignore = ["integrations"]
 
 # A busy machine answers late; what never answers is a failure all the same.
 for _phase in ("connect", "read", "write", "pool"):
@@ -42,3 +49,33 @@ def steelyard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     for name in [name for name in os.environ if name.startswith(("STEELYARD_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     return Steelyard(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests of this process; each process of a parallel run has its own."""
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """An empty schema of a real server."""
+    return postgres_server.schema(f"test_{secrets.token_hex(6)}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> StoreLocation:
+    """Where a new store may be made, of either kind: what is promised of one is promised of both."""
+    if request.param == "sqlite":
+        return tmp_path / "store.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+def any_store(location: StoreLocation) -> Iterator[Store]:
+    """An open store of either kind."""
+    with Store.open(location) as opened:
+        yield opened

@@ -23,6 +23,7 @@ RAG = RagSample(
     answer="云湖图书馆自习室在第二层。自习室共有120个座位。",
     key_points=("自习室在第二层",),
 )
+PAIR = RAG.model_copy(update={"other_answer": "云湖图书馆自习室在第三层。"})
 TALK = DialogueSample(
     id="d",
     system_prompt="你是阿舟，一名船上厨师。说话要粗鲁。每次都要报出菜名。结尾要用一句谚语。",
@@ -99,6 +100,7 @@ def _replies() -> dict[str, Callable[[Any], dict[str, Any]]]:
                 {"id": item.id, "reason": "做到了", "triggered": True, "complies": "fully"} for item in data.criteria
             ]
         },
+        "pairwise.judge": lambda data: {"criteria": [_labelled(item.id, "tie") for item in data.criteria]},
     }  # fmt: skip
 
 

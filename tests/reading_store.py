@@ -15,6 +15,22 @@ ATTACK = (
     "<script>window.hacked = 1</script></p></div></script><img src=x onerror='window.hacked = 2'>"
     '<a href="javascript:window.hacked=3">[x](javascript:window.hacked=4)</a></section></details><svg onload=hacked=5>'
 )
+MARKDOWN = """## Heading <script>window.hacked = 6</script>
+
+- **Plain fact** number 1
+- [click](javascript:window.hacked=7) <javascript:window.hacked=8> ![i](http://192.0.2.1/x.png)
+- <img src=x onerror="window.hacked = 9"> <svg onload="window.hacked = 10"><!-- comment -->
+
+| <a href="javascript:hacked=11">a</a> |
+|---|
+| b |
+
+````md
+```nested
+</code></pre><script>window.hacked = 12</script>
+```
+````
+"""
 ODD_ID = 'a/b ../"<b>编号</b>?x=1&y#z.json'
 MEGABYTE = "很长的回答。" * 60_000
 SECRET = "THE-JUDGE-SAID"
@@ -22,7 +38,7 @@ SECRET = "THE-JUDGE-SAID"
 
 
 def filled(path: Path) -> dict[str, str]:
-    """The ids of the runs by what they are: the four protocols, `other`, `hostile`, `secret`."""
+    """The ids of the runs by what they are: the four protocols, `other`, `hostile`, `markdown`, `secret`."""
     runs = dict(zip(("atomic", "grounded", "scorecard", "dialogue"), fill(path), strict=True))
     with Store.open(path) as store:
         judged = list(store.verdicts(runs["atomic"]))
@@ -34,6 +50,8 @@ def filled(path: Path) -> dict[str, str]:
             (rag("long", answer=MEGABYTE, references=(MEGABYTE,)), atomic("long", ["wrong"])),
         ]
         runs["hostile"] = add_run(store, "20990101-000000-host", "judge<b>", hostile, {"options": {}, "note": ATTACK})
+        judged_markdown = [(rag("md", answer=MARKDOWN), atomic("md", ["wrong"], text="Plain fact number "))]
+        runs["markdown"] = add_run(store, "20990101-000000-mark", "some:judge", judged_markdown, {})
         runs["secret"] = add_run(store, "20990101-000000-scrt", "some:judge", [(rag("s1"), secret("s1"))], {})
     return runs
 

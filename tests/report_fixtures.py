@@ -8,6 +8,7 @@ from typing import Any
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.protocols.counts import atomic_scores, dialogue_scores, grounded_scores, scorecard_scores
 from steelyard.protocols.grounded import CHECK
+from steelyard.protocols.pairwise import NAMES
 from steelyard.protocols.retrieval_counts import retrieval_scores
 from steelyard.records import (
     Atom,
@@ -160,6 +161,25 @@ def dialogue_sample(id: str = "d1", n: int = 2) -> DialogueSample:
     return DialogueSample(id=id, system_prompt="你是一位歌手。开头要有歌词。", turns=turns)
 
 
+def pairwise(id: str = "s1", labels: str = "aabt", **fields: Any) -> Verdict:
+    """A letter for each aspect: a or b better, t a tie, i an inconsistent one, u unjudged."""
+    names = {"a": "a_better", "b": "b_better", "t": "tie", "i": "tie", "u": "unjudged"}
+    given = {"orders": ({"preferred": "first", "reason": "更准确"}, {"preferred": "second", "reason": "更准确"})}
+    items = tuple(
+        CustomItem(kind="preference", id=n, text=NAMES[aspect].zh_hans, aspect=aspect, label=names[letter],
+                   reason="timeout" if letter == "u" else "A 在前 → A 更好：更准确",
+                   flags=("inconsistent",) if letter == "i" else (),
+                   **({"leans": "first"} if letter == "i" else {}), **({} if letter == "u" else given))
+        for n, (aspect, letter) in enumerate(zip(NAMES, labels, strict=True), start=1)
+    )  # fmt: skip
+    flags = ("inconsistent",) if "i" in labels else ()
+    status = "partial" if "u" in labels else "judged"
+    verdict = Verdict(id=id, protocol="pairwise", status=status, scores={}, items=items, flags=flags, judge="judge-a")
+    rescore = vocabulary("pairwise").rescore
+    assert rescore is not None
+    return verdict.model_copy(update={"scores": rescore(verdict), **fields})
+
+
 def some_of(protocol: str) -> list[tuple[Verdict, Sample]]:
     """A small mixed run of one protocol."""
     if protocol == "dialogue":
@@ -174,6 +194,13 @@ def some_of(protocol: str) -> list[tuple[Verdict, Sample]]:
     elif protocol == "retrieval":
         causes = ("misread", "retriever_miss", "no_failure", "right_refusal", "unjudged")
         verdicts = [retrieval(f"s{n}", cause) for n, cause in enumerate(causes)]
+    elif protocol == "pairwise":
+        found = enumerate(("aaaa", "btta", "iitt", "aauu", "bbbi"))
+        return [
+            (pairwise(f"s{n}", labels),
+             rag(f"s{n}", f"大灯是否可以贴膜？{n % 3}", other_answer="可以贴。", model="甲", other_model="乙"))
+            for n, labels in found
+        ]  # fmt: skip
     else:
         verdicts = [scorecard("s0"), scorecard("s1", [("covered", "bare")]), scorecard("s2", [("missing", None)])]
     return [

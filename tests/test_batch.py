@@ -322,7 +322,7 @@ def test_equal_asks_are_written_and_counted_once(steelyard: Steelyard) -> None:
             assert steelyard("batch", "import", "last", "out.jsonl").code == 0
             assert steelyard("batch", "export", "last", "-o", "in.jsonl").code == 0
     assert lines_of("in.jsonl") == []
-    assert steelyard("runs", "export", "last", "results.jsonl").code == 0
+    assert steelyard("export", "last", "--to", "results.jsonl").code == 0
     assert [line["usage"]["calls"] for line in lines_of("results.jsonl")] == [2, 0]
 
 

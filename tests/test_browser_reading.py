@@ -71,6 +71,10 @@ def pages(site: Site) -> list[str]:
         site.at("grounded", "/samples/car-seat"),
         site.at("scorecard", "/samples/car-seat"),
         site.at("dialogue", "/samples/guide-xiaoyan"),
+        site.at("markdown", "/samples/md"),
+        site.at("markdown", "/failures"),
+        site.at("atomic", "/failures"),
+        site.at("grounded", "/failures"),
         site.at("atomic", "/samples/car-seat/asked"),
         f"{site.address}/compare?a={site.runs['atomic']}",
         f"{site.address}/compare?{pair}",
@@ -169,7 +173,7 @@ def test_the_table_by_keyboard(browser: Browser, site: Site) -> None:
     with tab(browser, site.at("atomic", "/samples?lang=en")) as opened:
         page = opened.page
         page.keyboard.press("?")
-        expect(page.locator("dialog")).to_be_visible()
+        expect(page.locator("#keys")).to_be_visible()
         page.keyboard.press("Escape")
         page.keyboard.press("/")
         page.keyboard.type("图书馆")
@@ -179,9 +183,9 @@ def test_the_table_by_keyboard(browser: Browser, site: Site) -> None:
         page.goto(site.at("atomic", "/samples"))
         for key in ("j", "j", "j", "k"):
             page.keyboard.press(key)
-        expect(page.locator("tr.here a").first).to_have_text("car-seat")
+        expect(page.locator("tr.here a").first).to_have_text("library-friday")
         page.keyboard.press("Enter")
-        expect(page.locator("h1")).to_have_text("car-seat")
+        expect(page.locator("h1")).to_have_text("library-friday")
 
 
 def test_sorting_and_filters(browser: Browser, site: Site) -> None:
@@ -200,6 +204,62 @@ def test_sorting_and_filters(browser: Browser, site: Site) -> None:
         expect(page.locator("tbody tr")).to_have_count(1)
         page.locator(".active .chip", has_text="library").click()
         expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_the_worst_sample_and_its_proof(browser: Browser, site: Site) -> None:
+    """By keys alone, on a phone: the first row is the worst; its wrong statement leads to the quote that proves it."""
+    with tab(browser, site.at("atomic", "/samples?lang=en"), viewport=PHONE) as opened:
+        page = opened.page
+        expect(page.locator("select[name=sort]")).to_have_value("worst")
+        expect(page.locator("tbody tr .about").first).to_contain_text("ISOFIX")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("car-seat")
+        page.locator(".item.bad .evidence a.jump").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".right .m.lit").first).to_be_in_viewport()
+        assert opened.overflow == 0
+        page.keyboard.press("u")
+        expect(page.locator("tbody tr").first).to_contain_text("car-seat")
+        assert opened.noises == []
+
+
+def test_a_filter_is_saved_in_this_browser(browser: Browser, site: Site) -> None:
+    """Under a name, for the tables of all runs; what is stored there is text, never markup; the link can be copied."""
+    with tab(
+        browser, site.at("atomic", "/samples?lang=en"), permissions=["clipboard-read", "clipboard-write"]
+    ) as opened:
+        page = opened.page
+        expect(page.locator("[data-save]")).to_be_hidden()
+        page.locator("select[name=label]").select_option("atom:wrong")
+        page.locator("[data-save]").click()
+        page.locator("#save-name").fill("<b>wrong</b>")
+        page.keyboard.press("Enter")
+        page.goto(site.at("other", "/samples"))
+        saved = page.locator(".saving .chip a")
+        expect(saved).to_have_text("<b>wrong</b>")
+        saved.click()
+        expect(page).to_have_url(site.at("other", "/samples?label=atom%3Awrong"))
+        page.locator("[data-share]").click()
+        expect(page.locator("[data-share]")).to_have_text("Link copied")
+        assert page.evaluate("navigator.clipboard.readText()") == page.url
+        page.locator(".saving .chip button").click()
+        expect(saved).to_have_count(0)
+        assert opened.noises == []
+
+
+def test_failures_lead_to_samples(browser: Browser, site: Site) -> None:
+    """Labels and groups of like statements with their numbers; a label opens the table, a group its samples."""
+    with tab(browser, site.at("atomic", "/failures?lang=en")) as opened:
+        page = opened.page
+        page.locator(".groups summary").first.focus()
+        page.keyboard.press("Enter")
+        page.locator(".groups details[open] a").first.click()
+        expect(page.locator(".item.bad").first).to_be_visible()
+        page.go_back()
+        page.locator(".counts a", has_text="wrong").click()
+        expect(page.locator("tbody tr")).to_have_count(2)
+        assert opened.noises == []
 
 
 # --- compare ---------------------------------------------------------------------------------------
@@ -345,7 +405,7 @@ def test_a_hostile_sample_is_text(browser: Browser, site: Site) -> None:
     with tab(browser, f"{site.address}/runs/{run}/samples?lang=en") as opened:
         page = opened.page
         named(page, site, "Eve")
-        page.locator("tbody a").first.click()
+        page.locator("tbody th a", has_text="编号").click()
         expect(page).to_have_url(address)
         expect(page.locator("h1")).to_have_text(ODD_ID)
         expect(page.locator(".answer .text").first).to_contain_text("<script>window.hacked = 1</script>")
@@ -359,6 +419,31 @@ def test_a_hostile_sample_is_text(browser: Browser, site: Site) -> None:
         expect(page.locator(".answer .text")).to_contain_text("<script>")
         assert page.evaluate("window.hacked") is None
         assert page.locator("a[href^='javascript']").count() == 0
+        assert opened.noises == []
+
+
+def test_markdown_is_rendered_and_does_nothing(browser: Browser, site: Site) -> None:
+    """Tables, lists and code are there with their marks; scripts, handlers, addresses and pictures stay text; the raw
+    text is a press away, and a link into the answer brings the rendered one back."""
+    with tab(browser, site.at("markdown", "/samples/md?lang=en")) as opened:
+        page = opened.page
+        answer = page.locator(".answer .md")
+        expect(answer.locator("td")).to_have_text(["b"])
+        expect(answer.locator("pre").first).to_contain_text("```nested")
+        expect(answer).to_contain_text("<img src=x onerror=")
+        expect(answer).to_contain_text("<!-- comment -->")
+        assert answer.locator("a:not(.n), img, svg, script, iframe, form").count() == 0
+        expect(answer.locator("li .m.bad")).to_have_text(["Plain fact", "number 1"])
+        page.locator(".answer .raw summary").click()
+        expect(answer).to_be_hidden()
+        expect(page.locator(".answer .raw .text")).to_contain_text("- **Plain fact** number 1")
+        page.locator(".item .jump", has_text="in the answer").first.click()
+        expect(answer).to_be_visible()
+        page.emulate_media(media="print")
+        expect(page.locator(".masthead")).to_be_hidden()
+        expect(answer).to_be_visible()
+        assert page.evaluate("window.hacked") is None
+        assert all(url.startswith(site.address) for url in opened.requests)
         assert opened.noises == []
 
 

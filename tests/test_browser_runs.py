@@ -86,6 +86,41 @@ def test_the_life_of_a_run(browser: Browser, tmp_path: Path) -> None:
             assert opened.noises == []
 
 
+def test_numbers_of_a_run_at_work(browser: Browser, tmp_path: Path) -> None:
+    """On the run's page, by events: samples, pace, score so far and the report below move; Stop stops; Resume goes on;
+    at its end the panel is gone and the final report is there, without a new page."""
+    samples = facts(tmp_path / "facts.jsonl", 700)
+    with fact_server(latency=0.6) as server:
+        config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with viewing(tmp_path / "store.db", config=config) as served, tab(browser, f"{served}/runs?lang=en") as opened:
+            page = opened.page
+            page.locator("#file").set_input_files(samples)
+            page.locator("#judge").select_option("mine")
+            page.get_by_role("button", name="Start").click()
+            page.locator("tbody tr th a").click()
+            panel = page.locator("#progress")
+            passed = panel.locator("[data-figure=passed]")
+            expect(panel.locator("[data-score]")).to_have_text("100.0%", timeout=15_000)
+            before = passed.inner_text()
+            assert before.endswith(" / 700")
+            expect(passed).not_to_have_text(before)
+            expect(panel.locator("[data-figure=rate]")).not_to_have_text("–")
+            assert opened.violations() == []
+            panel.get_by_role("button", name="Stop").click()
+            expect(page.locator(".run-head .state")).to_have_text("stopped", timeout=20_000)
+            expect(panel).to_have_count(0)
+            page.get_by_role("button", name="Resume").click()
+            page.evaluate("window.same = true")
+            expect(page.locator(".run-head .state")).to_have_text("complete", timeout=40_000)
+            expect(page.locator(".statuses")).to_contain_text("700 judged", timeout=20_000)
+            expect(panel).to_have_count(0)
+            assert page.evaluate("window.same")
+            asked = [url for url in opened.requests if "/events" in url]
+            page.wait_for_timeout(1500)
+            assert [url for url in opened.requests if "/events" in url] == asked
+            assert opened.noises == []
+
+
 def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -> None:
     """One clear line says what is wrong with it; no run is made."""
     wrong = tmp_path / "wrong.jsonl"

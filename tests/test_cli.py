@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from command import (
     DIALOGUE,
     EXAMPLES,
+    PAIRS,
     RAG,
     RECORDED,
     Steelyard,
@@ -30,7 +31,7 @@ from command import (
 )
 from endpoint import Loopback
 from steelyard.cli import app
-from steelyard.protocols import get_protocol
+from steelyard.protocols import vocabulary
 
 KEYS = ["id", "protocol", "status", "scores", "items", "flags", "judge", "usage"]
 SCORES = {
@@ -39,6 +40,10 @@ SCORES = {
     "scorecard": ["relevance", "completeness", "accuracy", "faithfulness", "faithfulness_soft"],
     "dialogue": ["csr", "isr", "ssr"],
     "retrieval": ["recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use"],
+    "pairwise": [
+        *("win_rate", "win_rate.correctness", "win_rate.completeness", "win_rate.clarity"),
+        *("consistency", "position_bias"),
+    ],
 }
 KINDS = {
     "atomic": {"atom"},
@@ -46,8 +51,16 @@ KINDS = {
     "scorecard": {"sentence", "key_point", "atom"},
     "dialogue": {"criterion"},
     "retrieval": {"cause", "point", "passage"},
+    "pairwise": {"preference"},
 }
-FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE, "retrieval": RAG}
+FILES = {
+    "atomic": RAG,
+    "grounded": RAG,
+    "scorecard": RAG,
+    "dialogue": DIALOGUE,
+    "retrieval": RAG,
+    "pairwise": PAIRS,
+}
 
 
 def judge_examples(steelyard: Steelyard, protocol: str = "atomic", *words: object) -> None:
@@ -272,7 +285,7 @@ def test_validate(steelyard: Steelyard) -> None:
     assert done.err == "1 good, 2 bad\n"
 
 
-@pytest.mark.parametrize("protocol", [name for name in FILES if get_protocol(name).transcript])
+@pytest.mark.parametrize("protocol", [name for name in FILES if vocabulary(name).transcript])
 def test_parse_reads_back_what_report_writes(steelyard: Steelyard, protocol: str) -> None:
     """A transcript of a run, parsed again, has the same scores."""
     judge_examples(steelyard, protocol, "-o", "out.jsonl")

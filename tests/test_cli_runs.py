@@ -52,10 +52,13 @@ def test_list_says_where_gaps_are(steelyard: Steelyard, tmp_path: Path, monkeypa
     assert cell_len(row) <= 80
 
 
-@pytest.mark.parametrize("command", [["list"], ["show"], ["delete", "1", "--yes"], ["export", "1", "x.csv"]])
+@pytest.mark.parametrize(
+    "command",
+    [["runs", "list"], ["runs", "show"], ["runs", "delete", "1", "--yes"], ["export", "1", "--to", "x.csv"]],
+)
 def test_looking_creates_nothing(steelyard: Steelyard, command: list[str]) -> None:
     """A mistyped store is said to be missing, not made."""
-    done = steelyard("runs", *command, "--store", "tpyo.db")
+    done = steelyard(*command, "--store", "tpyo.db")
     assert done.code == 5
     assert "tpyo.db" in done.err
     assert not Path("tpyo.db").exists()
@@ -85,7 +88,7 @@ def test_export_delete_import(steelyard: Steelyard) -> None:
     """A whole run goes out, is deleted, comes back, and reports the same; a second time it is refused."""
     two_runs(steelyard)
     before = steelyard("report", "1", "--as", "json").out
-    assert steelyard("runs", "export", "1", "run.jsonl", "--whole").code == 0
+    assert steelyard("export", "1", "--to", "run.jsonl", "--whole").code == 0
     assert steelyard("runs", "delete", "1", "--yes").code == 0
     assert [run["number"] for run in listed(steelyard)] == [2]
     assert steelyard("runs", "import", "run.jsonl").code == 0
@@ -96,7 +99,7 @@ def test_export_delete_import(steelyard: Steelyard) -> None:
     assert steelyard("runs", "import", "run.jsonl", "--store", "other.db").code == 0
     rescored = steelyard("rescore", "last", "--store", "other.db", "-o", "rescored.jsonl")
     assert rescored.code == 0
-    steelyard("runs", "export", "last", "lines.jsonl")
+    steelyard("export", "last", "--to", "lines.jsonl")
     assert [line["scores"] for line in lines_of("rescored.jsonl")] == [
         line["scores"] for line in lines_of("lines.jsonl")
     ]
@@ -113,7 +116,7 @@ def test_delete_asks_first(steelyard: Steelyard) -> None:
 def test_items_as_a_table(steelyard: Steelyard) -> None:
     """A row per labelled item, in Chinese that spreadsheets read."""
     two_runs(steelyard)
-    assert steelyard("runs", "export", "1", "items.csv", "--items").code == 0
+    assert steelyard("export", "1", "--to", "items.csv", "--items").code == 0
     with open("items.csv", encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert Path("items.csv").read_bytes().startswith(b"\xef\xbb\xbf")

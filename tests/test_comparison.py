@@ -347,8 +347,8 @@ def test_a_difference_is_never_shown_as_none(value: float) -> None:
     """Every difference has its sign; what rounds to nothing but is not nothing is shown as small."""
     shown = signed(value, "ratio")
     if value:
-        assert shown.startswith("+" if value > 0 else "-")
-        assert shown not in ("+0.0", "-0.0")
+        assert shown.startswith("+" if value > 0 else "\u2212")
+        assert shown not in ("+0.0", "\u22120.0")
     assert ends((value, value), "points").count("…") == 1
 
 

@@ -116,19 +116,19 @@ def test_any_text_is_settings_or_a_config_error(tmp_path_factory: pytest.TempPat
 # --- where runs are kept ---------------------------------------------------------------------------
 
 
-def test_store_path_precedence(tmp_path: Path) -> None:
+def test_store_location_precedence(tmp_path: Path) -> None:
     """The flag, then the environment, then the file, then the default."""
     with_file = settings(tmp_path, '[run]\nstore = "runs.db"\n')
     everything = settings(tmp_path, '[run]\nstore = "runs.db"\n', {"STEELYARD_STORE": "env.db"})
-    assert everything.store_path(Path("flag.db")) == Path("flag.db")
-    assert everything.store_path() == Path("env.db")
-    assert with_file.store_path() == tmp_path / "runs.db"
-    assert settings(tmp_path, "").store_path() == Path(".steelyard/store.db")
+    assert everything.store_location(Path("flag.db")) == Path("flag.db")
+    assert everything.store_location() == Path("env.db")
+    assert with_file.store_location() == tmp_path / "runs.db"
+    assert settings(tmp_path, "").store_location() == Path(".steelyard/store.db")
 
 
 def test_an_absolute_store_stays_where_it_is(tmp_path: Path) -> None:
     """Only relative paths are beside the file."""
-    assert settings(tmp_path, "[run]\nstore = '/data/runs.db'\n").store_path() == Path("/data/runs.db")
+    assert settings(tmp_path, "[run]\nstore = '/data/runs.db'\n").store_location() == Path("/data/runs.db")
 
 
 # --- prompts ---------------------------------------------------------------------------------------

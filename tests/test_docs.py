@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 import typer
+import yaml
 
-from steelyard import records, tasks
+from command import installed_plugin
+from steelyard import records, tasks, testing
 from steelyard.cli import app
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.providers import providers
@@ -33,7 +35,7 @@ from steelyard.text.wording import words
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
@@ -42,15 +44,19 @@ NOT_RUN = {
     "README.zh.md": 4,
     "docs/cli.md": 5,
     "docs/data-formats.md": 1,
-    "docs/judges.md": 1,
+    "docs/importers.md": 1,
+    "docs/integrations.md": 8,
+    "docs/judges.md": 2,
     "docs/models.md": 1,
+    "docs/pairwise.md": 1,
     "docs/rubric.md": 1,
+    "docs/scale.md": 2,
     "docs/viewer.md": 1,
 }
 RUN = ("python", "console")
 # A command that takes so many seconds hangs; on a busy machine any takes long.
 HANGS = 600
-READ = ("toml", "json")
+READ = ("toml", "json", "yaml")
 
 
 class Block(NamedTuple):
@@ -145,17 +151,22 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     work.mkdir()
     shutil.copytree(ROOT / "examples", work / "examples")
     monkeypatch.chdir(work)
-    tool = tmp_path / "bin" / "steelyard"
-    tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m steelyard "$@"\n')
-    tool.chmod(0o755)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    # Whatever other plugins are installed here, a reader has this one.
+    for name, module in (("steelyard", "steelyard"), ("pytest", "pytest -p steelyard -p xdist.plugin")):
+        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
+        (tools / name).chmod(0o755)
+    plugin = installed_plugin(tmp_path / "plugin")
+    monkeypatch.setattr(testing, "bench", None)
     monkeypatch.syspath_prepend(str(work))
     for name in [name for name in os.environ if name.startswith(("STEELYARD_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     return {
         **os.environ,
-        "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "src"),
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{plugin}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTHONUTF8": "1",
         "COLUMNS": "80",
     }
@@ -163,13 +174,15 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_run(page: Path, desk: dict[str, str]) -> None:
-    """Python and console blocks run from top to bottom and print what the page shows."""
+    """Python and console blocks run from top to bottom and print what the page shows; files are there when they do."""
     names: dict[str, Any] = {"__name__": "docs"}
     for block in blocks_of(page):
         place = f"{name_of(page)}:{block.line}"
         if is_skipped(block):
             continue
-        if block.language == "python":
+        if file := re.fullmatch(r"file ([\w.]+)", block.comment):
+            Path(file[1]).write_text(block.body, encoding="utf-8")
+        elif block.language == "python":
             run_python(block, names, place)
         elif block.language == "console":
             run_console(block, desk, place)
@@ -196,6 +209,8 @@ def test_settings_and_json_examples_are_valid(page: Path) -> None:
     for block in blocks_of(page):
         if block.language == "json":
             json.loads(block.body)
+        elif block.language == "yaml":
+            assert yaml.safe_load(block.body)
         elif block.language == "toml":
             if "rubric" in block.comment:
                 assert read_rubric(block.body, "example", "example.toml").criteria
@@ -391,7 +406,9 @@ def words_in_source() -> set[str]:
     models = [value for value in values if hasattr(value, "model_fields")]
     fields = {name for model in models for name in model.model_fields}
     flags = literals & set(words("en")["flag"])
-    coined = {word for word in literals if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", word)} - fields - functions - NOT_OURS
+    expected = {expectation.name for one in PROTOCOLS for expectation in get_protocol(one).expectations}
+    others = fields | functions | expected | NOT_OURS
+    coined = {word for word in literals if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", word)} - others
     assert {"injection_suspected", "beyond_tolerance", "blocks_conflict"} <= flags | coined
     return flags | coined
 

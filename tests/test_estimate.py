@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import DIALOGUE, EXAMPLES, RAG, Steelyard, facts, lines_of, point_to, write_lines
+from command import DIALOGUE, EXAMPLES, PAIRS, RAG, Steelyard, facts, lines_of, point_to, write_lines
 from endpoint import Loopback
 from steelyard.engine import estimate as estimate_module
 from steelyard.engine.estimate import RunEstimate, StandIn, estimate, example, tokens
@@ -27,7 +27,10 @@ from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Data, RagSample, Reply, Unjudged
 from steelyard.tasks import TASKS
 
-PROTOCOLS = [("atomic", RAG), ("grounded", RAG), ("scorecard", RAG), ("dialogue", DIALOGUE), ("retrieval", RAG)]
+PROTOCOLS = [
+    *(("atomic", RAG), ("grounded", RAG), ("scorecard", RAG), ("dialogue", DIALOGUE), ("retrieval", RAG)),
+    ("pairwise", PAIRS),
+]
 
 
 def recorded_server(protocol_name: str, file: str) -> Loopback:

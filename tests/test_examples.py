@@ -8,13 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from command import DIALOGUE, EXAMPLES, RAG
+from command import DIALOGUE, EXAMPLES, PAIRS, RAG
 from steelyard.evaluation import Results, evaluate
 from steelyard.judges import RecordedJudge
 from steelyard.records import Atom, Check, Criterion, RagSample
 from steelyard.text import language_of
 
-FILES = {"atomic": RAG, "grounded": RAG, "scorecard": RAG, "dialogue": DIALOGUE, "retrieval": RAG}
+FILES = {
+    "atomic": RAG,
+    "grounded": RAG,
+    "scorecard": RAG,
+    "dialogue": DIALOGUE,
+    "retrieval": RAG,
+    "pairwise": PAIRS,
+}
 
 
 def judged(protocol: str, **options: object) -> Results:

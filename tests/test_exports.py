@@ -26,8 +26,9 @@ def judged(number: int, label: str = "correct", text: str = "甲") -> tuple[RagS
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    opened = Store.open(tmp_path / "store.db")
+def store(any_store: Store) -> Store:
+    """A run in a store of either kind."""
+    opened = any_store
     opened.create_run("run-a", "atomic", "scripted", "2026-01-01T00:00:00+00:00", {"options": {}})
     for number in range(3):
         opened.add_verdict("run-a", number, *judged(number, "wrong" if number else "correct"))
@@ -88,13 +89,16 @@ def test_an_empty_run_still_makes_a_file(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_whole_run_moves_to_another_store(store: Store, tmp_path: Path) -> None:
-    """Export and import give the same run: manifest, samples, verdicts, bad rows."""
+    """Export and import give the same run: manifest, samples, verdicts, bad rows, and what it is called; whether it is
+    a baseline there is not for the file to say."""
+    store.edit_run("run-a", name="first", tags=["nightly"], meta={"commit": "1a"}, baseline=True)
     exports.write(store, run(store), tmp_path / "whole.jsonl", whole=True)
     with Store.open(tmp_path / "other.db") as other:
         taken = exports.read(other, tmp_path / "whole.jsonl")
         assert (taken.id, taken.state, taken.finished) == ("run-a", "complete", run(store).finished)
         assert list(other.verdicts("run-a")) == list(store.verdicts("run-a"))
         assert [str(bad) for bad in other.bad_rows("run-a")] == ["a.jsonl:4: answer: is empty"]
+        assert (taken.name, taken.tags, taken.meta, taken.baseline) == ("first", ("nightly",), {"commit": "1a"}, False)
         with pytest.raises(ConfigError, match="already"):
             exports.read(other, tmp_path / "whole.jsonl")
 

@@ -20,8 +20,8 @@ import pytest
 
 from command import Steelyard, fact_server, facts, judge_facts, lines_of, point_to, process_environment, write_lines
 from endpoint import Hang, Loopback, Raw, Request, Say, Status
-from steelyard import store as store_module
 from steelyard.store import Store
+from steelyard.store import sqlite as store_module
 
 MINE = ("-p", "atomic", "-j", "mine", "--progress", "quiet")
 COUNT = 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.recorded import RecordedJudge, Recorder
 from steelyard.prompts import Prompts
 from steelyard.records import Again, Ask, Reply, Unjudged, Usage
-from steelyard.store import Store
+from steelyard.store import Store, StoreLocation
 from steelyard.tasks import AtomicData, AtomicReply, Numbered, SplitData, SplitReply, ValidityData, ValidityReply
 
 WHEN = "2026-03-02T10:00:00+00:00"
@@ -54,11 +53,11 @@ class Slow(Judge):
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.db") as opened:
-        for run in ("run-a", "run-b"):
-            opened.create_run(run, "atomic", "slow", WHEN, {"options": {}})
-        yield opened
+def store(any_store: Store) -> Store:
+    """A store of either kind with two runs."""
+    for run in ("run-a", "run-b"):
+        any_store.create_run(run, "atomic", "slow", WHEN, {"options": {}})
+    return any_store
 
 
 def text(reply: Reply | Unjudged) -> str:
@@ -70,11 +69,11 @@ def text(reply: Reply | Unjudged) -> str:
 # --- asked once -------------------------------------------------------------------------------------------
 
 
-async def test_a_reply_is_in_the_store_before_it_is_used(store: Store) -> None:
+async def test_a_reply_is_in_the_store_before_it_is_used(store: Store, location: StoreLocation) -> None:
     """When the answer is handed over, another process could read it already."""
     journal = JournalledJudge(Slow(), store, "run-a")
     reply = await journal.answer(ask())
-    with Store.open(store.path) as other:
+    with Store.open(location) as other:
         stored = other.reply(journal.key(ask()))
     assert stored is not None
     assert (stored.raw, stored.usage, stored.run, stored.judge) == (text(reply), PAID, "run-a", "slow")
@@ -226,7 +225,7 @@ async def test_a_run_of_the_first_schema_is_answered_as_well_as_can_be(store: St
     judge = Slow()
     for run, repeat in (("run-a", 1), ("run-b", 2)):
         await JournalledJudge(judge, store, run, repeat).answer(ask())
-    store._db.execute("DELETE FROM used")
+    store.write("DELETE FROM used")
     assert text(await StoredJudge(store, "slow", "run-a").answer(ask())) == "call 1"
     assert text(await StoredJudge(store, "slow", "run-b").answer(ask())) == "call 2"
 

@@ -209,9 +209,10 @@ def test_another_answer_is_another_thing() -> None:
 
 
 def test_the_two_fallback_checks_are_one_place() -> None:
-    """`grounded` shows the same fact in two groups; people are asked once."""
+    """`grounded` shows the same fact in two groups; people are asked once. The answer as a whole is one place more."""
     tasks = [slot.task for slot in slots_of(fixtures.grounded("g1"))]
-    assert len(tasks) == len(set(tasks)) == 7
+    assert len(tasks) == len(set(tasks)) == 8
+    assert tasks[-1] == "accuracy"
     assert tasks.count("check.not_fallback") == 1
 
 

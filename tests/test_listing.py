@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report_fixtures import atomic, dialogue, dialogue_sample, rag, some_of
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, some_of
 from steelyard.errors import ConfigError
 from steelyard.records import Sample, Verdict
-from steelyard.store import Store
+from steelyard.store import Store, postgres, sqlite
 from steelyard.store.listing import (
     Range,
     SampleQuery,
@@ -25,15 +25,16 @@ from steelyard.store.listing import (
     table,
     unlisted,
 )
+from steelyard.store.listing.failures import failures, known_failures
 
 RUN = "run-a"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.db") as opened:
-        opened.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
-        yield opened
+def store(any_store: Store) -> Store:
+    """A store of either kind, with a run that has just begun."""
+    any_store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+    return any_store
 
 
 def add(store: Store, *judged: tuple[Verdict, Sample]) -> None:
@@ -141,16 +142,29 @@ def test_search_finds_exactly_what_stands_there(store: Store) -> None:
 
 
 def test_without_the_index_every_text_is_looked_through(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An SQLite that cannot make the index is slower, not poorer; one that can catches up with what is there."""
-    broken = tuple(statement.replace("trigram case_sensitive 1", "no_such_tokenizer") for statement in index.SEARCH)
+    """A database that cannot make the index is slower, not poorer; one that can catches up with what is there."""
     with monkeypatch.context() as patched:
-        patched.setattr(index, "SEARCH", broken)
+        patched.setattr(sqlite, "TEXT_INDEX", ("CREATE VIRTUAL TABLE search USING no_such_module(text)",))
+        patched.setattr(postgres, "TEXT_INDEX", "no such name")
         add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")), (atomic("s2"), rag("s2", "车长？")))
         assert ids(store, search="可以贴膜") == ["s1"]
-        assert not index.has_search(store)
+        assert not store.has_text_index()
     add(store, (atomic("s3"), rag("s3", "尾灯可以贴膜")))
     assert ids(store, search="可以贴膜") == ["s1", "s3"]
-    assert index.has_search(store)
+    assert store.has_text_index()
+
+
+def test_the_index_is_used(postgres_url: str) -> None:
+    """PostgreSQL looks a piece of text up, Chinese too, instead of reading every text."""
+    with postgres.PostgresStore.at(postgres_url) as store:
+        store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
+        add(store, (atomic("s1"), rag("s1", "大灯是否可以贴膜")))
+        catch_up(store, RUN)
+        store.write("INSERT INTO texts SELECT n, repeat('其他的话 ', 50) || n FROM generate_series(1, 3000) AS g(n)")
+        store.write("ANALYZE texts")
+        sql, values = store.places_holding("可以贴膜", 0, 1 << 40)
+        plan = "\n".join(line for (line,) in store.query(f"EXPLAIN {sql}", *values))
+    assert postgres.TEXT_INDEX in plan
 
 
 def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +183,10 @@ def test_more_samples_than_a_block(store: Store, monkeypatch: pytest.MonkeyPatch
     assert (summary(store, RUN).n, summary(store, RUN).labels) == (11, {"atom:wrong": 6, "atom:correct": 5})
 
 
-def test_a_page_of_many_costs_little_more_than_one_of_few(store: Store) -> None:
+def test_a_page_of_many_costs_little_more_than_one_of_few(tmp_path: Path) -> None:
     """Once a run is listed, SQLite's work for a page does not grow with the run: it is counted, not timed."""
+    store = sqlite.SqliteStore.at(tmp_path / "store.db")
+    store.create_run(RUN, "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
     store.create_run("few", "atomic", "scripted", "2026-03-02T10:00:00+00:00", {})
     queries = (
         SampleQuery(sort="accuracy"),
@@ -190,20 +206,22 @@ def test_a_page_of_many_costs_little_more_than_one_of_few(store: Store) -> None:
             work[run].append(steps(store, lambda run=run, query=query: table(store, run, query)))
     for query, few, many in zip(queries, work["few"], work[RUN], strict=True):
         assert many <= 3 * few, query
+    store.close()
 
 
 def add_many(store: Store, run: str, n: int) -> None:
     first = (0, rag("s0", "编号0"), atomic("s0", ["wrong"]))
     store.add_verdicts(run, [first])
-    store.change(
+    store.write(
         "INSERT INTO samples WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
         "SELECT run, i, 's' || i, json_set(sample, '$.id', 's' || i, '$.question', '编号' || i % 100), status, "
         "json_set(verdict, '$.scores.accuracy', (i % 7) / 7.0) FROM samples, n WHERE run = ? AND seq = 0",
-        [(n - 1, run)],
+        n - 1,
+        run,
     )
 
 
-def steps(store: Store, look: Callable[[], object]) -> int:
+def steps(store: sqlite.SqliteStore, look: Callable[[], object]) -> int:
     """How many hundreds of instructions SQLite carries out."""
     done = 0
 
@@ -275,3 +293,66 @@ def test_a_part_of_a_text_is_found_in_it(before: str, part: str, after: str) -> 
     """Whatever stands in a text by itself is found there, however it is written."""
     text = f"{before} {part} {after}"
     assert searchable(part).strip() in searchable(text)
+
+
+def test_the_worst_come_first(store: Store) -> None:
+    """By the main score, a sample without one last; the row has the beginning of its answer."""
+    add(
+        store,
+        (atomic("good"), rag("good")),
+        (atomic("open", ["undetermined"]), rag("open")),
+        (atomic("half", ["correct", "wrong"]), rag("half", answer="一半" * 400)),
+        (atomic("bad", ["wrong"]), rag("bad")),
+    )
+    found = table(store, RUN, SampleQuery(sort="worst"))
+    assert [row.id for row in found.rows] == ["bad", "half", "good", "open"]
+    assert found.rows[1].answer == "一半" * 200
+
+
+def test_of_several_main_scores_the_weakest_ranks(tmp_path: Path) -> None:
+    """A sample that fails in one respect is worse than one that is middling in all."""
+    scores = (
+        {"relevance": 60, "accuracy": 60},
+        {"relevance": 100, "accuracy": 20},
+        {"relevance": None, "accuracy": 90},
+    )
+    with Store.open(tmp_path / "store.db") as store:
+        store.create_run(RUN, "scorecard", "scripted", "2026-03-02T10:00:00+00:00", {})
+        verdicts = [
+            Verdict(id=str(n), protocol="scorecard", status="judged", scores=given) for n, given in enumerate(scores)
+        ]
+        add(store, *((verdict, rag(verdict.id)) for verdict in verdicts))
+        assert ids(store, sort="worst") == ["1", "0", "2"]
+
+
+def test_failures_in_groups(store: Store) -> None:
+    """Statements that differ in a number only are one group, other ones another; samples and tags are counted once."""
+    several = [(atomic(f"s{n}", ["wrong"], text=f"电池质保为{n}年"), rag(f"s{n}", tags=("售后",))) for n in range(5)]
+    add(
+        store,
+        *several,
+        (atomic("other", ["wrong", "wrong"], text="后排屏幕很大"), rag("other")),
+        (atomic("fine"), rag("fine")),
+    )
+    found = failures(store, RUN)
+    assert (found.n, found.failing, found.labels) == (7, 6, {"atom:wrong": 6})
+    assert [(group.text, group.n, group.samples) for group in found.groups] == [
+        ("电池质保为0年1", 5, 5),
+        ("后排屏幕很大1", 2, 1),
+    ]
+    assert [example.sample for example in found.groups[0].examples] == ["s0", "s1", "s2", "s3", "s4"]
+    assert (found.tags["售后"].failing, found.tags["售后"].n) == (5, 5)
+    assert known_failures(store, RUN) == found
+    add(store, (atomic("new", ["wrong"]), rag("new")))
+    assert known_failures(store, RUN) is None
+    assert failures(store, RUN).failing == 7
+
+
+def test_named_items_are_grouped_by_name(tmp_path: Path) -> None:
+    """A check that fails in several samples is one group, whatever language it is worded in."""
+    with Store.open(tmp_path / "store.db") as store:
+        store.create_run(RUN, "grounded", "scripted", "2026-03-02T10:00:00+00:00", {})
+        add(store, *((grounded(f"s{n}", failed=[2]), rag(f"s{n}")) for n in range(3)))
+        (group,) = failures(store, RUN).groups
+        assert group.name
+        assert group.samples == 3

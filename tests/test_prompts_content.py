@@ -29,6 +29,7 @@ BUDGETS = {
     "rubric.dialogue": 3000,
     "rubric.check": 3300,
     "retrieval.judge": 4000,
+    "pairwise.judge": 2200,
 }
 CHINESE_SHARE = 0.6
 # What the example needs to show that the code is sent back.

@@ -11,19 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from feeding import RAG, TALK, Fed, changed, feed, judge, respond
+from feeding import PAIR, RAG, TALK, Fed, changed, feed, judge, respond
 from steelyard.errors import ConfigError
 from steelyard.protocols import get_protocol, protocol_names
 from steelyard.protocols.common import Options, has_text, in_parts, same_words, status_of
-from steelyard.records import Ask, Atom, Check, DialogueSample, Numbered, RagSample, Sentence, Turn, Unjudged
+from steelyard.records import Ask, Atom, Check, DialogueSample, Numbered, RagSample, Sentence, Turn, Unjudged, Verdict
 from steelyard.tasks import TASKS, AtomicData, AtomicReply, GroundedData, GroundedReply
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise")
 DOWN = Unjudged(reason="timeout", detail="no answer in 60 s")
 
 
 def sample_for(name: str) -> RagSample | DialogueSample:
-    return TALK if name == "dialogue" else RAG
+    return {"dialogue": TALK, "pairwise": PAIR}.get(name, RAG)
+
+
+def whole(verdict: Verdict) -> list[str]:
+    """The names of its scores without those of single aspects, which a user may name."""
+    return [name for name in verdict.scores if "." not in name]
 
 
 def atoms_ask(count: int) -> Ask:
@@ -302,7 +307,7 @@ def test_too_long_is_not_sent(name: str) -> None:
     assert "too_long" in fed.verdict.flags
     assert "max_chars" in fed.verdict.notes["reason"]
     assert set(fed.verdict.scores.values()) == {None}
-    assert tuple(fed.verdict.scores) == get_protocol(name).scores
+    assert tuple(whole(fed.verdict)) == get_protocol(name).scores
 
 
 def test_length_counts_everything_that_would_be_sent() -> None:
@@ -323,9 +328,10 @@ def test_scores_have_the_promised_keys(name: str) -> None:
         "scorecard": ["relevance", "completeness", "accuracy", "faithfulness", "faithfulness_soft"],
         "dialogue": ["csr", "isr", "ssr"],
         "retrieval": ["recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use"],
+        "pairwise": ["win_rate", "consistency", "position_bias"],
     }[name]
     for otherwise in (respond, DOWN):
-        assert list(judge(name, sample_for(name), otherwise=otherwise).verdict.scores) == promised
+        assert whole(judge(name, sample_for(name), otherwise=otherwise).verdict) == promised
     assert list(get_protocol(name).scores) == promised
 
 
@@ -337,7 +343,7 @@ def test_result_line_shape(name: str) -> None:
     assert (line["id"], line["protocol"], line["status"]) == (sample_for(name).id, name, "judged")
     kinds = {
         "atomic": {"atom"}, "grounded": {"check"}, "scorecard": {"sentence", "key_point", "atom"},
-        "dialogue": {"criterion"}, "retrieval": {"cause", "point", "passage"},
+        "dialogue": {"criterion"}, "retrieval": {"cause", "point", "passage"}, "pairwise": {"preference"},
     }  # fmt: skip
     assert {item["kind"] for item in line["items"]} == kinds[name]
     assert all(next(iter(item)) == "kind" for item in line["items"])
@@ -404,8 +410,8 @@ def test_options_name_what_is_wrong() -> None:
 
 
 def test_protocols_by_name() -> None:
-    """The five are there by name, a Protocol stands for itself, and an unknown name lists the known ones."""
-    assert protocol_names()[:5] == list(PROTOCOLS)
+    """The shipped ones are there by name, a Protocol stands for itself, and an unknown name lists the known ones."""
+    assert protocol_names()[:6] == list(PROTOCOLS)
     for name in PROTOCOLS:
         protocol = get_protocol(name)
         assert protocol.name == name

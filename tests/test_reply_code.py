@@ -282,7 +282,7 @@ def test_batch_output_that_echoes_labels_nothing(steelyard: Steelyard, echoing: 
         steelyard("batch", "import", "last", "out.jsonl")
         steelyard("batch", "export", "last", "-o", "in.jsonl")
     assert lines_of("in.jsonl") == []
-    steelyard("runs", "export", "last", "results.jsonl")
+    steelyard("export", "last", "--to", "results.jsonl")
     (result,) = lines_of("results.jsonl")
     assert [item["label"] for item in result["items"]] == ["unjudged", "unjudged"]
     assert not echoing.requests

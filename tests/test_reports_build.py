@@ -10,7 +10,7 @@ import pytest
 from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, scorecard, some_of
 from steelyard.errors import InputError
 from steelyard.protocols import vocabulary
-from steelyard.records import Sample, Verdict
+from steelyard.records import Sample, Usage, Verdict
 from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.build import unjudged_code
 from steelyard.reports.model import OTHERS, in_language
@@ -355,3 +355,21 @@ def test_memory_does_not_grow_with_the_run() -> None:
     tracemalloc.stop()
     assert builder.build().n == 10_000
     assert grown < 1_500_000
+
+
+def test_what_a_sample_took() -> None:
+    """Time, cost and tokens per sample as quantiles and counts between round amounts; what asked nobody is left out."""
+    builder = ReportBuilder("atomic")
+    for n in range(1, 101):
+        usage = Usage(calls=1, prompt_tokens=1000, cost=n / 1000)
+        builder.add(atomic(f"s{n}", usage=usage, notes={"seconds": n / 10}))
+    builder.add(atomic("known", usage=Usage()))
+    found = builder.build().spending
+    assert list(found) == ["seconds", "cost", "tokens"]
+    seconds = found["seconds"]
+    assert (seconds.n, seconds.most, round(seconds.mean, 2)) == (100, 10.0, 5.05)
+    assert seconds.median == pytest.approx(5.0, rel=0.03)
+    assert seconds.p95 == pytest.approx(9.5, rel=0.03)
+    assert [(b.low, b.high) for b in seconds.bins][:3] == [(0.1, 0.2), (0.2, 0.5), (0.5, 1.0)]
+    assert sum(b.n for b in seconds.bins) == 100
+    assert [(b.low, b.high, b.n) for b in found["tokens"].bins] == [(1000.0, 2000.0, 100)]

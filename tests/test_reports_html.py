@@ -30,7 +30,7 @@ from steelyard.reports.html.sample import kept, sample_view
 from steelyard.reports.model import Report, RunFacts, in_language
 from steelyard.text.wording import LANGUAGES, say, words
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "pairwise")
 Pairs = list[tuple[Verdict, Sample]] | list[tuple[Verdict, Sample | None]]
 
 
@@ -464,6 +464,7 @@ def test_hostile_text_is_shown_as_text(attack: str) -> None:
         assert_sound(page)
         plain = page_of(harmless, manifest={"harmless": "harmless"})
         allowed = {"span", "a", "p", "details", "summary", "div", "li", "ul"}  # marks depend on the text
+        allowed |= {"strong", "code", "br", "h5", "ol"}  # and so does what its Markdown is rendered with
         assert {node.tag for node in page.all()} <= {node.tag for node in plain.all()} | allowed
         assert len(list(page.all("img"))) == 0
         seen = re.sub(r"\s", "", page.text)

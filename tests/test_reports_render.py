@@ -25,7 +25,7 @@ from steelyard.reports import markdown as markdown_report
 from steelyard.reports.blocks import clean, interval, number, one_line, score
 from steelyard.text.wording import LANGUAGES, band_description, say
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
@@ -276,6 +276,7 @@ def test_json_keys_are_stable() -> None:
             "outcomes",
             "bands",
             "dialogue",
+            "ranking",
             "tags",
             "flags",
             "unjudged",
@@ -286,6 +287,7 @@ def test_json_keys_are_stable() -> None:
             "n_bad_rows",
             "bad_rows",
             "usage",
+            "spending",
             "run",
             "failure",
             "manifest",

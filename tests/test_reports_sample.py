@@ -17,7 +17,7 @@ from steelyard.records import Evidence, Language, Sample, Verdict
 from steelyard.reports.sample import coverage_reasoning, evidence_marks, render_sample, sample_markdown
 from steelyard.text.wording import LANGUAGES, band_description, say
 
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise")
 
 
 def printed(verdict: Verdict, sample: Sample | None, language: Language = "zh-Hans") -> str:

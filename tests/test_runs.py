@@ -36,7 +36,7 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.store import Store
-from steelyard.store.schema import MIGRATIONS
+from steelyard.store.sqlite_schema import MIGRATIONS
 
 MINE = ("-p", "atomic", "-j", "mine")
 

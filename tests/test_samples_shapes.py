@@ -92,11 +92,12 @@ def test_ark(tmp_path: Path) -> None:
     for sample in found:
         assert isinstance(sample, RagSample)
         assert (sample.question, sample.answer, sample.reference_answer) == ("0+1", "等于一", "1")
-    assert len(notes) == 2
-    assert notes[0].startswith(
-        f"{files[0]}: read as a result file of Volcengine Ark (火山方舟): `response` is the answer"
-    )
-    assert notes[0].endswith("to change that: --map answer=COLUMN")
+    told = "read as a file of 火山方舟 Volcengine Ark; to read its columns by their names: --from plain"
+    assert notes == [
+        f"{files[0]}: {told}",
+        f"{files[1]}: {told}",
+        f"{files[0]}, {files[1]}: not taken: 6 × system prompt (single answers have none)",
+    ]
 
 
 def test_ark_with_its_newer_names(tmp_path: Path) -> None:

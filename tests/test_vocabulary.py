@@ -57,17 +57,19 @@ HOMONYMS = {
     "partial": ("cli/", "engine/progress.py", "engine/runs.py", "reports/build.py", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
-    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py"),  # a shape of samples
+    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py", "cli/importing.py"),  # a shape of samples
     "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py",),
     "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
     "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
     "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
+    "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
+    "retrieval": ("samples/importers/",),  # a kind of span
     "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
-    # A place in a sample; what one is called in the wording.
-    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/values.py", "web/labelling.py"),
+    # A place in a sample; what one is called in the wording; a name that documents have in files.
+    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
     "used": ("store/rescue/",),  # a table of the store
     "point": ("text/",),  # a group of a pattern

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from reading_store import SECRET, add_run, filled, secret
-from report_fixtures import atomic, dialogue, dialogue_sample, grounded, rag, retrieval, scorecard
+from report_fixtures import atomic, dialogue, dialogue_sample, grounded, pairwise, rag, retrieval, scorecard
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.store import Store
 from viewer import answer, viewing
@@ -42,6 +42,7 @@ def test_labelling_is_blind(tmp_path: Path) -> None:
         "scorecard": (rag("s1"), scorecard("s1")),
         "dialogue": (dialogue_sample("s1"), dialogue("s1")),
         "retrieval": (rag("s1"), retrieval("s1")),
+        "pairwise": (rag("s1", other_answer="可以贴。"), pairwise("s1")),
     }
     with Store.open(path) as store:
         for protocol, (sample, verdict) in found.items():
@@ -137,7 +138,7 @@ def test_an_import_says_what_it_took(client: httpx.Client, runs: dict[str, str])
     lines = [line, {**line, "item": 2}, {**line, "run": "another"}]
     sheet = "".join(json.dumps(one) + "\n" for one in lines)
     found = client.post(f"/runs/{run}/labels", files={"file": ("cy.jsonl", sheet)})
-    assert "Labels taken over: 3. Of these, about other runs: 1." in " ".join(found.text.split())
+    assert "Labels imported: 3. Of these, about other runs: 1." in " ".join(found.text.split())
     assert "已导入 3 条标注。" in client.get(f"/runs/{run}/label", params={"imported": "3", "lang": "zh-Hans"}).text
     assert "taken over" not in client.get(f"/runs/{run}/label", params={"imported": "<b>3", "lang": "en"}).text
 
@@ -201,7 +202,7 @@ def test_a_run_at_work_is_not_labelled_yet(tmp_path: Path) -> None:
             httpx.Client(base_url=address, cookies={"steelyard_annotator": "ana"}) as client,
         ):
             page = client.get("/runs/r/label", params={"n": "0", "lang": "en"})
-            assert "still at work" in page.text
+            assert "still running" in page.text
             assert answer(client, "/runs/r/label.json", params={"n": "0"})["item"] is None
             begun = client.post("/runs/r/label/start", data={"annotator": "bo", "n": "5"})
             assert (begun.status_code, begun.cookies.get("steelyard_annotator")) == (409, None)

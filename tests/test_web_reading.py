@@ -24,12 +24,14 @@ from steelyard.reports import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store, Wording
-from steelyard.store.listing import Range, SampleQuery
+from steelyard.store.listing import WORST, Range, SampleQuery
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.trust.comparison.labels import label_changes
 from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.cache import Known
+from steelyard.web.events import Pace
 from steelyard.web.exchanges import exchanges
+from steelyard.web.jobs import RunProgress
 from steelyard.web.pages.samples import parameters, query_of
 from viewer import answer, viewing
 
@@ -146,8 +148,9 @@ def test_a_counted_report_is_kept(tmp_path: Path) -> None:
     first, *others = [Known() for _ in range(6)]
     counted = report(first)
     with Store.open(path) as store:
-        # An update is not noticed; if anybody still counted, it would fail.
-        store.change("UPDATE samples SET verdict = replace(verdict, 'wrong', 'wrung') WHERE seq = 0", [()])
+        # A change that nothing notices; if anybody still counted, it would fail.
+        store.write("DROP TRIGGER changed_verdict_is_unlisted")
+        store.write("UPDATE samples SET verdict = replace(verdict, 'wrong', 'wrung') WHERE seq = 0")
         assert report(others[0]) == counted
         store.add_bad_row("r", InputError("is missing", file="data.jsonl", line=3, field="answer"))
         with pytest.raises(StoreError, match="damaged"):
@@ -274,7 +277,7 @@ def test_the_query_stands_in_the_address() -> None:
         for one in (value if isinstance(value, list) else [value])
     ]
     assert query_of(QueryParams([(name, str(value)) for name, value in listed])) == query
-    assert parameters(SampleQuery()) == {}
+    assert parameters(SampleQuery(sort=WORST)) == {}
 
 
 def test_the_table_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
@@ -293,11 +296,12 @@ def test_a_hundred_thousand_samples(tmp_path: Path) -> None:
     with Store.open(path) as store:
         for run, n in (("small", 100), ("large", 100_000)):
             add_run(store, run, "j", [(rag("s0"), atomic("s0", ["wrong"]))], {})
-            store.change(
+            store.write(
                 "INSERT INTO samples WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
                 "SELECT run, i, 's' || i, json_set(sample, '$.id', 's' || i), status, "
                 "json_set(verdict, '$.id', 's' || i) FROM samples, n WHERE run = ? AND seq = 0",
-                [(n - 1, run)],
+                n - 1,
+                run,
             )
     with viewing(path) as address, httpx.Client(base_url=address, timeout=120) as client:
         for page in ("/samples", ""):
@@ -516,3 +520,43 @@ def test_a_failed_run_on_its_pages(tmp_path: Path, language: Language) -> None:
             1,
             0,
         ]
+
+
+# --- a run at work ---------------------------------------------------------------------------------
+
+
+def test_a_large_run_at_work_always_has_a_report(tmp_path: Path) -> None:
+    """Whoever does not wait gets the latest report that was counted, never none because something came since; one
+    count at a time; the final one takes its place."""
+    path = tmp_path / "store.db"
+    cache = Known()
+    with Store.open(path) as store:
+        run = add_run(store, "20990101-000000-live", "judge", [(rag("s1"), atomic("s1"))], {}, state="running")
+        with store.alone_with(run):
+
+            def look(patience: float | None) -> Report | None:
+                return cache.report(lambda: Store.open(path), store.run(run), patience)
+
+            first = look(None)
+            assert first is not None
+            for n in range(2, 40):
+                store.add_verdict(run, n, rag(f"s{n}"), atomic(f"s{n}"))
+                assert look(0) is not None
+            latest = look(None)
+            assert latest is not None
+            assert latest.n == 39
+        store.update_run(run, state="complete", finished="2026-03-02T10:01:00+00:00", manifest={})
+        final = cache.report(lambda: Store.open(path), store.run(run), None)
+    assert final is not None
+    assert final.run is not None
+    assert (final.n, final.run.state, cache.latest(run)) == (39, "complete", None)
+    cache.close()
+
+
+def test_the_pace_of_a_run_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that another process drives, rate and time left come from how far it was at earlier looks."""
+    clock = iter((0.0, 10.0, 20.0))
+    monkeypatch.setattr("steelyard.web.events.time.monotonic", lambda: next(clock))
+    pace = Pace()
+    told = [pace.of(RunProgress(id="r", state="running", done=done, total=1000)) for done in (0, 200, 400)]
+    assert [(one.rate, one.eta_seconds) for one in told] == [(None, None), (20.0, 40), (20.0, 30)]

@@ -162,6 +162,7 @@ def flag_expressions(tree: ast.Module) -> Iterator[ast.AST]:
 def vocabulary_names(protocol: Protocol) -> Iterator[str]:
     yield from (metric.name for metric in protocol.metrics)
     yield from protocol.gravest
+    yield from (expectation.name for expectation in protocol.expectations)
     for kind in protocol.kinds:
         yield from (kind.name, kind.listed_as, *kind.names)
         for aspect in (*kind.aspects, *((kind.parts,) if kind.parts else ())):

@@ -54,7 +54,7 @@ async def _run(path: Path, name: str, file: str) -> str:
 @contextmanager
 def viewing(store: Path, **more: Any) -> Iterator[str]:
     """The viewer over this store, in a thread; its address."""
-    viewer = Viewer(**{"config": settings(), "store_path": store, **more})
+    viewer = Viewer(**{"config": settings(), "store_location": store, **more})
     ready = threading.Event()
     server = Server(viewer, listen("127.0.0.1", 0), lambda address: ready.set())
     thread = threading.Thread(target=server.run, name="viewer")

@@ -9,6 +9,7 @@ SteelyardError
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
+├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
 │   └── RunInUse          another process is at work on the run
@@ -41,6 +42,10 @@ class Surface(StrEnum):
         if self is Surface.python:
             return f"fields={columns}"
         return " ".join(f"--map {field}={column}" for field, column in columns.items())
+
+    def importing(self, tool: str) -> str:
+        """`--from dify`, or `importer='dify',` before further arguments."""
+        return f"importer={tool!r}," if self is Surface.python else f"--from {tool}"
 
     def judge(self, name: str) -> str:
         """`-j openai:MODEL`, or `judge='openai:MODEL'`."""
@@ -183,6 +188,12 @@ class RunInUse(StoreError):
 
 class PullError(SteelyardError):
     """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
+
+
+class CommentError(SteelyardError):
+    """A code host (GitHub, GitLab) refused a comment or could not be reached."""
+
+    exit_code = 2
 
 
 class MissingExtra(SteelyardError):

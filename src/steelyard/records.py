@@ -15,6 +15,10 @@ Status = Literal["judged", "partial", "failed"]
 Scores = Mapping[str, float | int | None]
 
 
+def is_none(value: object) -> bool:
+    return value is None
+
+
 class Record(BaseModel):
     """Base of every value that is passed around: immutable, no unknown fields."""
 
@@ -24,8 +28,18 @@ class Record(BaseModel):
 # --- samples ---------------------------------------------------------------------------------------
 
 
+def _is_empty(value: Mapping[str, object] | str) -> bool:
+    return not value
+
+
+SampleSource = Annotated[
+    Mapping[str, str],
+    Field(exclude_if=_is_empty, description="the tool it was imported from, and the ids it has there"),
+]
+
+
 class RagSample(Record):
-    """A question, what was retrieved for it, and the answer to weigh."""
+    """A question, what was retrieved for it, and the answer to weigh; where two are compared, also the other answer."""
 
     id: str
     question: str = Field(default="", description="blank where there is none: a summary, a translation, a report")
@@ -37,6 +51,18 @@ class RagSample(Record):
     place: str | None = None
     tags: tuple[str, ...] = ()
     model: str | None = Field(default=None, description="what produced the answer, where known")
+    source: SampleSource = Field(default_factory=dict)
+    other_answer: str | None = Field(default=None, exclude_if=is_none, description="the answer it is compared with")
+    other_model: str | None = Field(default=None, exclude_if=is_none, description="what produced that one")
+    answer_of: tuple[str, str] | None = Field(
+        default=None, exclude_if=is_none, description="whose the two answers are, where that is not a model: two runs"
+    )
+
+    @property
+    def contestants(self) -> tuple[str, str] | None:
+        """Whose answers are compared; None where that is not known, or both are the same one's."""
+        names = self.answer_of or (self.model or "", self.other_model or "")
+        return names if all(names) and names[0] != names[1] else None
 
 
 class Turn(Record):
@@ -55,6 +81,7 @@ class DialogueSample(Record):
     turns: tuple[Turn, ...] = ()
     tags: tuple[str, ...] = ()
     model: str | None = None
+    source: SampleSource = Field(default_factory=dict)
 
 
 Sample = RagSample | DialogueSample
@@ -250,14 +277,6 @@ class Usage(Record):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=(self.cost or 0) + (other.cost or 0) if known else None,
         )
-
-
-def is_none(value: object) -> bool:
-    return value is None
-
-
-def _is_empty(value: Mapping[str, object] | str) -> bool:
-    return not value
 
 
 class SecondOpinion(Record):

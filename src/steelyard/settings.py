@@ -9,13 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from steelyard.errors import ConfigError, Surface, invalid_field
 from steelyard.prompts import Prompts
 
 if TYPE_CHECKING:
     from steelyard.protocols import Protocol
+    from steelyard.store import StoreLocation
 
 FILE = "steelyard.toml"
 STORE = Path(".steelyard") / "store.db"
@@ -31,7 +32,10 @@ class RunDefaults(Strict):
 
     judge: str | None = None
     language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
-    store: Path | None = None
+    store: str | None = None
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, str] = Field(default_factory=dict)
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
@@ -45,6 +49,32 @@ class TemplateFile(Strict):
     fence: bool = False
 
 
+class Experiment(Strict):
+    """An [experiments.NAME] table: every combination of its data, protocols, judges and options is a run."""
+
+    data: tuple[str, ...] = Field(min_length=1)
+    protocols: tuple[str, ...] = Field(min_length=1)
+    judges: tuple[str, ...] = ()
+    """Empty: whoever judges when none is named."""
+    options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    """Variants by name, each with options of the protocols."""
+    fields: Mapping[str, str] = Field(default_factory=dict)
+    encoding: str = "utf-8"
+    format: str | None = None
+
+    @field_validator("data", "protocols", "judges", mode="before")
+    @classmethod
+    def _one_is_a_list_of_one(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @field_validator("data", "protocols", "judges")
+    @classmethod
+    def _each_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if doubled := next((one for one in given if given.count(one) > 1), None):
+            raise ValueError(f"{doubled!r} is named twice")
+        return given
+
+
 class SettingsFile(Strict):
     """A whole steelyard.toml."""
 
@@ -53,6 +83,7 @@ class SettingsFile(Strict):
     options: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     prices: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     templates: Mapping[str, TemplateFile] = Field(default_factory=dict)
+    experiments: Mapping[str, Experiment] = Field(default_factory=dict)
 
 
 class JudgeChoice(NamedTuple):
@@ -70,7 +101,7 @@ class Settings:
     ) -> None:
         self.environment, self.source, self.surface = environment, source, surface
         self.run, self.judges, self.options, self.prices = file.run, file.judges, file.options, file.prices
-        self.templates = file.templates
+        self.templates, self.experiments = file.templates, file.experiments
 
     @classmethod
     def load(
@@ -121,11 +152,21 @@ class Settings:
             raise ConfigError(f"{self.surface.setting('fence').rstrip('=')} is for what is put into a template")
         return chosen
 
-    def store_path(self, given: Path | None = None) -> Path:
+    def experiment(self, name: str) -> Experiment:
+        """The [experiments.NAME] table."""
+        if name not in self.experiments:
+            known = ", ".join(self.experiments) or "none"
+            raise ConfigError(f"{self.source}: there is no table [experiments.{name}]; there are {known}")
+        return self.experiments[name]
+
+    def store_location(self, given: StoreLocation | None = None) -> StoreLocation:
         """Where runs are kept: as named, else as the environment says, else as the file does, beside it."""
+        from steelyard.store import as_location
+
         if named := given or self.environment.get("STEELYARD_STORE"):
-            return Path(named)
-        return self.folder / self.run.store if self.run.store else STORE
+            return as_location(named)
+        in_file = as_location(self.run.store) if self.run.store else STORE
+        return self.folder / in_file if self.run.store and isinstance(in_file, Path) else in_file
 
     @property
     def token(self) -> str | None:

@@ -459,6 +459,38 @@ class RetrievalReply(ReplyData):
     unsure: Unlabelled = Field(default_factory=list)
 
 
+# --- pairwise.judge: which of two answers is better, aspect by aspect --------------------------------
+
+
+class PairData(Data):
+    """The two answers by the place in which they stand: whose they are, no judge is told."""
+
+    question: str
+    references: tuple[str, ...]
+    reference_answer: str | None
+    first: str
+    second: str
+    criteria: tuple[Numbered, ...]
+
+    @property
+    def quotable(self) -> tuple[str, ...]:
+        return self.first, self.second
+
+
+class PairVerdict(LabelledReply):
+    aspects: ClassVar[Mapping[str, str]] = {"label": "preference"}
+
+    id: int
+    quote: str | None = None
+    reason: str = ""
+    label: Literal["first", "second", "tie"]
+
+
+class PairReply(ReplyData):
+    criteria: list[PairVerdict]
+    unsure: Unlabelled = Field(default_factory=list)
+
+
 # --- template: a user's own prompt, sent as it is (`steelyard.engine.templates`) ----------------------------
 
 
@@ -481,6 +513,7 @@ TASKS: dict[str, tuple[type[Data], type[ReplyData]]] = {
     "rubric.dialogue": (RubricDialogueData, RubricReply),
     "rubric.check": (RubricCheckData, RubricCheckReply),
     "retrieval.judge": (RetrievalData, RetrievalReply),
+    "pairwise.judge": (PairData, PairReply),
 }
 
 # Canonical label -> other ways to say it. A word counts only where its label is among the choices, and only
@@ -521,6 +554,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "own_knowledge": ("自身知识", "自身知識", "自有知识", "自有知識"),
     "statistic": ("统计", "統計", "统计数字", "統計數字", "statistics"),
     "specification": ("规格", "規格", "数量", "數量", "quantity", "specifications"),
+    "first": ("第一个", "第一個", "第一个回答", "第一個回答", "1", "first answer", "answer 1"),
+    "second": ("第二个", "第二個", "第二个回答", "第二個回答", "2", "second answer", "answer 2"),
+    "tie": ("平局", "相当", "相當", "不相上下", "equal", "same", "draw", "neither", "both"),
     "date": ("日期",),
     "political_date": ("政治日期", "政治类日期", "政治類日期"),
 }

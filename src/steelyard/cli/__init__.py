@@ -18,10 +18,15 @@ from steelyard.cli import (
     audit,
     batch,
     calibrate,
+    comment,
     compare,
+    experiment,
+    export,
     gate,
+    importing,
     judges,
     labelling,
+    mcp,
     models,
     prompts,
     read,
@@ -48,13 +53,18 @@ app = typer.Typer(
 )
 run.register(app)
 read.register(app)
+importing.register(app)
 results.register(app)
 audit.register(app)
 calibrate.register(app)
 compare.register(app)
 gate.register(app)
+comment.register(app)
+experiment.register(app)
 labelling.register(app)
+export.register(app)
 view.register(app)
+mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")

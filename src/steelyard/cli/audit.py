@@ -142,7 +142,7 @@ def audit(
     if dry_run:
         _dry_run(audited(), made, known)
         return
-    with Store.open(settings.store_path(store)) as opened:
+    with Store.open(settings.store_location(store)) as opened:
         work = audited(store=opened)
         for name, other in others:
             # Before anything is asked: what cannot be compared is said at once.

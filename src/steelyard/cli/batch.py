@@ -12,6 +12,7 @@ from steelyard.cli.common import (
     ConfigOption,
     EncodingOption,
     FormatOption,
+    FromOption,
     MapOption,
     ProtocolName,
     StoreOption,
@@ -39,6 +40,7 @@ def start(
     out: Annotated[Path, typer.Option("--out", "-o", help="The batch file to upload.")],
     judge: JudgeOption = None,
     map: MapOption = None,
+    importer: FromOption = None,
     option: OptionOption = None,
     template: TemplateOption = None,
     fence: FenceOption = False,
@@ -61,15 +63,15 @@ def start(
     chosen = settings.protocol(protocol, template, fence=fence)
     if "-" in files:
         raise ConfigError("batch reads the samples again in every round, so they must be in a file")
-    check_files(files)
+    check_files(files, importer)
     check_out(out, files)
     given = pairs(option, "--option")
     options = chosen_options(chosen, settings, given)
-    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
     data.check(chosen)
     prompts = settings.prompts.with_texts(chosen.prompts)
     made = _chat(settings, judge, chosen.name, store)
-    with Store.open(settings.store_path(store)) as opened:
+    with Store.open(settings.store_location(store)) as opened:
         options = with_earlier_date(opened, chosen, settings, given, options, made, data)
         begun = runs.start(
             opened, chosen, options, made, settings.choose(judge).name, prompts, data, runs.RunSettings()
@@ -95,7 +97,7 @@ def export(
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
         check_out(out, [data["path"] for data in row.manifest["data"]])
-        _say(row, batch.export(opened, row, made, input_of(row), out), out)
+        _say(row, batch.export(opened, row, made, input_of(row, opened), out), out)
 
 
 @app.command("import")
@@ -114,17 +116,17 @@ def import_(
 
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
-        _say(row, batch.take_in(opened, row, made, input_of(row), output), None)
+        _say(row, batch.take_in(opened, row, made, input_of(row, opened), output), None)
 
 
-def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, RunRow, ChatJudge]:
+def _opened(name: str, config: Path | None, store: str | None) -> tuple[Store, RunRow, ChatJudge]:
     from steelyard.engine.manifest import check_unchanged
     from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     settings = Settings.load(config)
-    opened = Store.open(settings.store_path(store), create=False)
+    opened = Store.open(settings.store_location(store), create=False)
     try:
         row = opened.run(name)
         made = _chat(settings, row.manifest.get("judge_spec") or None, row.protocol, store)
@@ -135,7 +137,7 @@ def _opened(name: str, config: Path | None, store: Path | None) -> tuple[Store, 
     return opened, row, made
 
 
-def _chat(settings: Settings, spec: str | None, protocol: str, store: Path | None) -> ChatJudge:
+def _chat(settings: Settings, spec: str | None, protocol: str, store: str | None) -> ChatJudge:
     from steelyard.evaluation.factory import JudgeFactory
     from steelyard.judges.chat import ChatJudge
     from steelyard.judges.panel import PanelJudge

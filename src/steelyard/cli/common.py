@@ -47,6 +47,13 @@ def complete_protocol(begun: str) -> list[str]:
     return [before + comma + name for name in protocol_names() if name.startswith(last)]
 
 
+def complete_importer(begun: str) -> list[str]:
+    """For the shell: the tools whose files are read."""
+    from steelyard.samples import PLAIN, importer_names
+
+    return [name for name in (*importer_names(), PLAIN) if name.startswith(begun)]
+
+
 def complete_judge(begun: str) -> list[str]:
     """For the shell: the judges that can be named here and begin like this."""
     from steelyard.errors import SteelyardError
@@ -66,7 +73,7 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, pairwise, rubric:FILE, or one you installed.",
         autocompletion=complete_protocol,
     ),
 ]
@@ -75,7 +82,7 @@ ProtocolNames = Annotated[
     typer.Option(
         "--protocol",
         "-p",
-        help="atomic, grounded, scorecard, dialogue, retrieval, rubric:FILE, or one you installed; several: A,B.",
+        help="atomic, grounded, scorecard, dialogue, retrieval, pairwise, rubric:FILE, or one installed; several: A,B.",
         autocompletion=complete_protocol,
     ),
 ]
@@ -88,9 +95,21 @@ FormatOption = Annotated[
     str | None,
     typer.Option("--format", help="jsonl, json, csv, tsv, parquet or xlsx[:SHEET], where the name does not say it."),
 ]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TOOL",
+        help="The tool that wrote the file (dify, langfuse, ...), where it is not recognised; plain: no tool.",
+        autocompletion=complete_importer,
+    ),
+]
 LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
-StoreOption = Annotated[Path | None, typer.Option("--store", help="Where runs are kept; default: .steelyard/store.db.")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", help="Where runs are kept: a file, or postgresql://…; default: .steelyard/store.db."),
+]
 
 
 def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
@@ -104,8 +123,13 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     return found
 
 
-def check_files(files: list[str]) -> None:
+def check_files(files: list[str], importer: str | None = None) -> None:
     """A mistyped name is said at once, not found out after the other files were paid for."""
+    if importer:
+        from steelyard.samples import takes_names
+
+        if takes_names(importer):
+            return
     for file in files:
         if file != "-" and not Path(file).exists():
             raise InputError("there is no such file", file=file)

@@ -1,16 +1,20 @@
-"""`compare`: two runs over the same samples."""
+"""`compare`: two runs over the same samples, by their scores or by which answers a judge prefers."""
 
 from __future__ import annotations
 
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
-from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
+from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, language, note
+from steelyard.cli.run import ConcurrencyOption, JudgeOption, MaxCost, ProgressOption
+from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
     from steelyard.cli.results import ResultsSource
+    from steelyard.cli.session import Session
     from steelyard.trust.comparison import Judged
 
 AnywayOption = Annotated[
@@ -23,13 +27,32 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The run (id, number, last) or file of before.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The run or file to compare with A.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B", help="The run (id, number, last) or file of before, and the one to compare with it."
+        ),
+    ],
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", help="Only this score; may be repeated. Fewer questions decide more."),
     ] = None,
     anyway: AnywayOption = False,
+    pairwise: Annotated[
+        bool,
+        typer.Option("--pairwise", help="Let a judge say which answers it prefers, in both orders; two runs or more."),
+    ] = False,
+    judge: JudgeOption = None,
+    aspects: Annotated[
+        str | None,
+        typer.Option("--aspects", metavar="LIST", help="With --pairwise: what to compare, separated by commas."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --pairwise: say what it would take; send nothing.")
+    ] = False,
+    concurrency: ConcurrencyOption = None,
+    max_cost: MaxCost = None,
+    progress: ProgressOption = ProgressStyle.auto,
     as_json: JsonOption = False,
     markdown: MarkdownOption = None,
     lang: LangOption = None,
@@ -40,11 +63,38 @@ def compare(
 
     Example:  steelyard compare 1 2
     """
+    if pairwise:
+        if metric or anyway or as_json or markdown:
+            raise ConfigError(
+                "--metric, --anyway, --json and --markdown are for scores; the preferences become a run, "
+                "which `steelyard report last --as json` writes in any form"
+            )
+        from steelyard.cli.session import Session
+        from steelyard.engine.runner import Budget
+        from steelyard.settings import Settings
+
+        session = Session(
+            Settings.load(config),
+            concurrency=concurrency,
+            rpm=None,
+            tpm=None,
+            budget=Budget(max_cost),
+            progress=progress,
+            lang=lang,
+            out=None,
+            store=store,
+        )
+        _prefer(session, runs, judge, aspects, dry_run=dry_run)
+        return
+    if judge or aspects or dry_run:
+        raise ConfigError("comparing the scores of two runs takes no judge; add --pairwise to ask one")
+    if len(runs) != 2:
+        raise ConfigError(f"scores are compared between two runs, not {len(runs)}; with --pairwise there may be more")
     from steelyard.cli.results import ResultsSource
     from steelyard.trust.comparison import compare as measure
     from steelyard.trust.comparison.page import blocks
 
-    sides = [judged(name, ResultsSource(name, config, store)) for name in (a, b)]
+    sides = [judged(name, ResultsSource(name, config, store)) for name in runs]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))
     brief = list(blocks(measured, brief=True))
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown, brief=brief)
@@ -54,3 +104,29 @@ def judged(name: str, source: ResultsSource) -> Judged:
     from steelyard.trust.comparison import Judged
 
     return Judged(name if source.file else source.run, source.verdicts, source.manifest)
+
+
+def _prefer(session: Session, runs: list[str], judge: str | None, aspects: str | None, *, dry_run: bool) -> None:
+    """A run over the pairs of answers that the runs hold, kept like any other."""
+    from steelyard.cli.run import chosen_options, print_estimate
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.pairs import PairedRuns
+    from steelyard.engine.runs import start
+    from steelyard.protocols import PAIRS
+    from steelyard.store import Store
+
+    settings = session.config
+    protocol, prompts = settings.protocol(PAIRS), settings.prompts
+    options = chosen_options(protocol, settings, {} if aspects is None else {"aspects": aspects})
+    with Store.open(settings.store_location(session.store), create=False) as opened:
+        paired = PairedRuns(opened, runs)
+        made = session.judge(judge, prompts)
+        note(" · ".join(f"{letter}: {name}" for letter, name in zip(ascii_uppercase, paired.names, strict=False)))
+        if alone := paired.alone():
+            note(f"{alone} samples are not in all of these runs and are compared only where they are in two")
+        data = Input([], given=paired)
+        if dry_run:
+            print_estimate(made, data.rows(protocol), protocol, options, prompts, None)
+            return
+        spec = settings.choose(judge).name
+        session.finish(start(opened, protocol, options, made, spec, prompts, data, session.run_settings()))

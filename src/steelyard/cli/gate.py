@@ -54,6 +54,9 @@ def gate(
     ] = 0.05,
     anyway: AnywayOption = False,
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML here.")] = None,
+    comment: Annotated[
+        Path | None, typer.Option("--comment", help="Also write a comment for a pull request here (steelyard comment).")
+    ] = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = None,
     lang: LangOption = None,
@@ -70,6 +73,7 @@ def gate(
     from steelyard.reports import ReportBuilder
     from steelyard.trust import gating
     from steelyard.trust.gating.page import blocks
+    from steelyard.trust.gating.page import comment as as_comment
     from steelyard.trust.gating.page import junit as as_junit
 
     found = ResultsSource(source, config, store)
@@ -107,5 +111,7 @@ def gate(
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
     if junit is not None:
         junit.write_text(as_junit(measured), encoding="utf-8")
+    if comment is not None:
+        comment.write_text(as_comment(measured, report, comparison), encoding="utf-8")
     if measured.outcome != "passed":
         raise typer.Exit(FAILED if measured.outcome == "failed" else UNDECIDED)

@@ -159,7 +159,7 @@ def import_(
         label.model_copy(update={"annotator": annotator or label.annotator, "time": label.time or when})
         for label in labels_in(file)
     ]
-    with Store.open(Settings.load(config).store_path(store)) as opened:
+    with Store.open(Settings.load(config).store_location(store)) as opened:
         count = opened.add_labels(labels)
     print(f"{count} labels kept", file=sys.stderr)
 
@@ -179,6 +179,6 @@ def export(
     from steelyard.store import Store
     from steelyard.store.labels import write_labels
 
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
         count = write_labels(out, opened.labels(opened.run(run).id if run else None))
     print(f"{count} labels in {out}", file=sys.stderr)

@@ -15,6 +15,7 @@ import typer
 from steelyard.cli.common import (
     EncodingOption,
     FormatOption,
+    FromOption,
     LangOption,
     MapOption,
     ProtocolName,
@@ -48,6 +49,7 @@ def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
     protocol: ProtocolName,
     map: MapOption = None,
+    importer: FromOption = None,
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
 ) -> None:
@@ -59,7 +61,7 @@ def validate(
     from steelyard.samples import read_samples
 
     chosen = get_protocol(protocol)
-    check_files(files)
+    check_files(files, importer)
     good = bad = 0
     problems: dict[tuple[str | None, str | None, str], RowProblem] = {}
     for sample in read_samples(
@@ -68,6 +70,7 @@ def validate(
         fields=pairs(map, "--map"),
         encoding=encoding,
         format=format,
+        importer=importer,
         on_note=note,
         surface=Surface.flags,
         needs_question=chosen.needs_question,

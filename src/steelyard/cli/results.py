@@ -18,6 +18,7 @@ from steelyard.errors import ConfigError, InputError, invalid_field
 
 if TYPE_CHECKING:
     from steelyard.records import Language, Sample, Verdict
+    from steelyard.reports.build_servers import Spot
     from steelyard.reports.model import RunFacts
 
 SourceArgument = Annotated[
@@ -34,6 +35,8 @@ class Form(StrEnum):
     transcript = "transcript"
     report1 = "report1"
     report2 = "report2"
+    junit = "junit"
+    sarif = "sarif"
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +47,12 @@ def register(app: typer.Typer) -> None:
 def report(
     source: SourceArgument = "last",
     form: Annotated[
-        Form, typer.Option("--as", help="transcript: the documents' own form; report1, report2: the dialogue reports.")
+        Form,
+        typer.Option(
+            "--as",
+            help="transcript: the documents' own form; report1, report2: the dialogue reports; "
+            "junit, sarif: for build servers.",
+        ),
     ] = Form.terminal,
     out: Annotated[
         Path | None,
@@ -81,6 +89,8 @@ def report(
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
     built = builder.build(found.manifest, found.facts)
+    if form in (Form.junit, Form.sarif):
+        return _emit(_for_build_servers(found, form, built.language), out)
     if form is Form.terminal and out is None:
         from steelyard.reports import terminal
 
@@ -90,6 +100,19 @@ def report(
 
     render = json_form.render if form is Form.json else markdown.render
     return _emit(render(built, language(lang)), out)
+
+
+def _for_build_servers(found: ResultsSource, form: Form, language: Language) -> str:
+    from steelyard import __version__
+    from steelyard.reports.build_servers import Spot, junit, sarif
+
+    if form is Form.junit:
+        return junit(found.verdicts(), found.bad_rows(), found.protocol, language).rstrip("\n")
+    spots = found.spots()
+    data = (found.manifest or {}).get("data") or [{"path": str(found.file)}]
+    fallback = Spot(data[0]["path"])
+    bad_rows = found.bad_rows()
+    return sarif(found.verdicts(), bad_rows, found.protocol, language, __version__, spots, fallback).rstrip("\n")
 
 
 def show(
@@ -156,7 +179,7 @@ class ResultsSource:
     The store is closed when nobody holds the source any more: as soon as the command is through with it.
     """
 
-    def __init__(self, name: str, config: Path | None, store: Path | None) -> None:
+    def __init__(self, name: str, config: Path | None, store: str | None) -> None:
         from steelyard.engine.runs import state_of
         from steelyard.reports.model import RunFacts
         from steelyard.settings import Settings
@@ -168,7 +191,7 @@ class ResultsSource:
         if self.file is None and not is_run_name(name):
             raise InputError("there is no such file", file=name)
         if self.file is None:
-            self.store = Store.open(Settings.load(config).store_path(store), create=False)
+            self.store = Store.open(Settings.load(config).store_location(store), create=False)
             finalize(self, self.store.close)
             row = self.store.run(name)
             self.run, self.protocol, self.manifest = row.id, row.protocol, row.manifest
@@ -200,6 +223,30 @@ class ResultsSource:
                     raise InputError(problem, file=str(self.file), line=number, field=field) from None
                 check.add(verdict, number)
                 yield None, verdict
+
+    def spots(self) -> dict[str, Spot]:
+        """Where each sample stands: in the data of a run as long as that is as it was, or in the file of lines."""
+        from steelyard.engine.inputs import input_of
+        from steelyard.errors import StoreError
+        from steelyard.reports.build_servers import Spot
+
+        if self.file is not None:
+            lines = enumerate(self.file.read_text("utf-8").splitlines(), start=1)
+            filled = (number for number, line in lines if line.strip())
+            return {
+                verdict.id: Spot(str(self.file), line)
+                for (_, verdict), line in zip(self.verdicts(), filled, strict=True)
+            }
+        try:
+            data = input_of(self.store.run(self.run), self.store)
+        except StoreError:
+            return {}
+        ids = dict(self.store.query("SELECT seq, id FROM samples WHERE run = ?", self.run))
+        return {
+            ids[seq]: Spot(place.file, place.number if place.unit == "line" else 1)
+            for seq, place in enumerate(data.places())
+            if seq in ids and place.file
+        }
 
     def bad_rows(self) -> list[InputError]:
         return [] if self.file else self.store.bad_rows(self.run)
@@ -259,6 +306,8 @@ def _forms(form: Form) -> Literal["text", "json", "markdown"]:
 
 
 def _check_form(form: Form, protocol: str) -> None:
+    if form in (Form.junit, Form.sarif):
+        raise ConfigError(f"--as {form.value} is for a whole run: steelyard report --as {form.value}")
     from steelyard.protocols.transcripts import DIALOGUE
 
     if form in (Form.report1, Form.report2) and protocol != DIALOGUE:

@@ -14,6 +14,7 @@ from steelyard.cli.common import (
     ConfigOption,
     EncodingOption,
     FormatOption,
+    FromOption,
     LangOption,
     MapOption,
     ProgressStyle,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from steelyard.protocols.common import Options
     from steelyard.records import Sample, Verdict
     from steelyard.settings import Settings
-    from steelyard.store import Store
+    from steelyard.store import RunIdentity, Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -98,6 +99,13 @@ TemplateOption = Annotated[
         help="Your own judge prompt: sent as it is, one call a sample, its reply read as a transcript.",
     ),
 ]
+NameOption = Annotated[str | None, typer.Option("--name", help="What to call the run.")]
+NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
+MetaOption = Annotated[
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
     bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
 ]
@@ -120,6 +128,7 @@ def run(
     sure: SureOption = None,
     out: OutOption = None,
     map: MapOption = None,
+    importer: FromOption = None,
     option: OptionOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="The protocol's strict switch.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="One call per item.")] = False,
@@ -159,6 +168,11 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
     ] = False,
+    name: NameOption = None,
+    notes: NotesOption = None,
+    tag: TagOption = None,
+    meta: MetaOption = None,
+    project: ProjectOption = None,
     progress: ProgressOption = ProgressStyle.auto,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
@@ -181,7 +195,7 @@ def run(
 
     settings = Settings.load(config)
     chosen = chosen_protocols(settings, protocol, template, fence)
-    check_files(files)
+    check_files(files, importer)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
     for one in chosen:
@@ -196,7 +210,7 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
-    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note)
+    data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
     for one in chosen:
         data.check(one)
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
@@ -218,14 +232,13 @@ def run(
     for one in chosen:
         check_judge(one, made)
     if dry_run:
-        from steelyard.samples import count_lines
-
         for one, own in zip(chosen, options, strict=True):
             if len(chosen) > 1:
                 print(f"{one.name} (alone)")
-            print_estimate(made, data.rows(one), one, own, known_prompts, count_lines(files, format))
+            print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
-    with Store.open(settings.store_path(store)) as opened:
+    identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
+    with Store.open(settings.store_location(store)) as opened:
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -236,9 +249,8 @@ def run(
         for one, own in zip(chosen, options, strict=True):
             if not fresh:
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
-            started.append(
-                runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, group=group)
-            )
+            begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
+            started.append(begun)
         session.finish(*started)
 
 
@@ -290,7 +302,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             out=out,
             store=store,
         )
-        with Store.open(settings.store_path(store), create=False) as opened:
+        with Store.open(settings.store_location(store), create=False) as opened:
             row = opened.run(name)
             # Runs that were started together go on together; each has its own gaps, and is asked again by itself.
             rows = [row] if retrying else runs.open_runs(opened, row)
@@ -329,7 +341,7 @@ def rescore(
     from steelyard.store import Store
 
     check_out(out, [])
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened, ResultLines(out) as lines:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened, ResultLines(out) as lines:
         row = opened.run(name)
         builder = ReportBuilder(row.protocol, language(lang))
         given = _values(pairs(option, "--option"), get_protocol(row.protocol).options.model_fields)
@@ -340,6 +352,30 @@ def rescore(
 
         asyncio.run(runs.rescore(opened, row.id, given, keep))
         console().print(render(builder.build(row.manifest), language(lang)))
+
+
+def named(
+    settings: Settings,
+    *,
+    name: str | None,
+    notes: str | None,
+    tags: list[str] | None,
+    meta: list[str] | None,
+    project: str | None,
+) -> RunIdentity:
+    """What the flags call the run, over what the settings file says of all of them."""
+    from steelyard.store import run_identity
+
+    defaults = settings.run
+    return run_identity(
+        {
+            "name": name or "",
+            "notes": notes or "",
+            "tags": (*defaults.tags, *(tags or ())),
+            "meta": {**defaults.meta, **pairs(meta, "--meta")},
+            "project": defaults.project if project is None else project,
+        }
+    )
 
 
 def as_sure(given: str | None) -> float | str | None:

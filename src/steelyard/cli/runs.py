@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli.common import ConfigOption, StoreOption, console
+from steelyard.cli.common import ConfigOption, StoreOption, console, pairs
 from steelyard.errors import ConfigError
 
-app = typer.Typer(
-    help="List, show, delete, export, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None
-)
+if TYPE_CHECKING:
+    from steelyard.store import RunRow
+
+app = typer.Typer(help="List, show, edit, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 
 
 @app.command("list")
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run.")] = False,
+    project: Annotated[str | None, typer.Option("--project", help="Only the runs of this project.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only runs with this tag.")] = None,
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -36,8 +39,8 @@ def list_(
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
-        found = [run._replace(state=state_of(run, opened)) for run in opened.runs()]
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
+        found = [run._replace(state=state_of(run, opened)) for run in opened.runs(project=project, tag=tag)]
         rows = [(run, opened.judged(run.id)) for run in found]
         failures = {run.id: failure for run in found if (failure := failure_of(run, opened))}
     if as_json:
@@ -48,14 +51,15 @@ def list_(
     table = Table("#", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     # The id is what people copy: others may be cut short, it never is.
     table.add_column("run", no_wrap=True, min_width=20)
-    named = any(run.manifest.get("name") for run, _ in rows)
-    for title in (*(("name",) if named else ()), "protocol", "judge", "state"):
+    # Most people name nothing: a column is there where somebody did.
+    told = [title for title in ("name", "project", "tags") if any(getattr(run, title) for run, _ in rows)]
+    for title in (*told, "protocol", "judge", "state"):
         table.add_column(title)
     table.add_column("samples", justify="right")
     table.add_column("gaps", justify="right")
     for run, counts in rows:
         gaps = counts.get("partial", 0) + counts.get("failed", 0)
-        name = (escape(str(run.manifest.get("name") or "")),) if named else ()
+        name = (escape(_short(run, title)) for title in told)
         shown = (run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
         table.add_row(str(run.number), run.id, *name, *shown)
     console().print(table)
@@ -63,6 +67,45 @@ def list_(
         if run.id in failures:
             _, reason, remedy = failures[run.id].told("en")
             print(f"\n{run.number} failed. {one_line(reason)} {remedy}")
+
+
+def _short(run: RunRow, title: str) -> str:
+    value = getattr(run, title)
+    text = ", ".join(value) if title == "tags" else str(value)
+    return f"{text} (baseline)".lstrip() if title == "project" and run.baseline else text
+
+
+@app.command("edit")
+def edit(
+    name: RunArgument,
+    called: Annotated[str | None, typer.Option("--name", help="What to call the run.")] = None,
+    notes: Annotated[str | None, typer.Option("--notes", help="What to note about it.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Add a tag; may be given several times.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="Take a tag away.")] = None,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Set a value; an empty one takes it away.")
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", help="The project it belongs to; '' for none.")] = None,
+    baseline: Annotated[
+        bool | None, typer.Option("--baseline/--no-baseline", help="Whether it is its project's baseline.")
+    ] = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Change what a run is called: its name, notes, tags, project. The manifest stays as it is.
+
+    Example:  steelyard runs edit last --name "prompt 7" --tag nightly --baseline
+    """
+    from steelyard.settings import Settings
+    from steelyard.store import Store
+
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
+        run = opened.run(name)
+        tags = [one for one in (*run.tags, *(tag or ())) if one not in (untag or ())] if tag or untag else None
+        values = {**run.meta, **pairs(meta, "--meta")} if meta else None
+        kept = None if values is None else {key: value for key, value in values.items() if value != ""}
+        opened.edit_run(run.id, name=called, notes=notes, tags=tags, meta=kept, project=project, baseline=baseline)
+    print(f"changed {run.id}", file=sys.stderr)
 
 
 @app.command("show")
@@ -75,7 +118,7 @@ def show(name: RunArgument = "last", config: ConfigOption = None, store: StoreOp
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
         run = opened.run(name)
         run = run._replace(state=state_of(run, opened))
         shown = {**run._asdict(), "samples": opened.judged(run.id), "bad_rows": len(opened.bad_rows(run.id))}
@@ -96,7 +139,7 @@ def delete(
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
         run = opened.run(name)
         if not yes:
             if not sys.stdin.isatty():
@@ -106,33 +149,9 @@ def delete(
     print(f"deleted {run.id}", file=sys.stderr)
 
 
-@app.command("export")
-def export(
-    name: RunArgument,
-    out: Annotated[Path, typer.Argument(help=".jsonl: result lines; .csv or .parquet: a row per sample.")],
-    items: Annotated[bool, typer.Option("--items", help="A row per labelled item instead (.csv, .parquet).")] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Everything, samples and manifest too, for `runs import` (.jsonl).")
-    ] = False,
-    config: ConfigOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Write a run to a file.
-
-    Example:  steelyard runs export last results.csv --items
-    """
-    from steelyard.engine import exports
-    from steelyard.settings import Settings
-    from steelyard.store import Store
-
-    with Store.open(Settings.load(config).store_path(store), create=False) as opened:
-        count = exports.write(opened, opened.run(name), out, items=items, whole=whole)
-    print(f"{count} lines in {out}", file=sys.stderr)
-
-
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file of `runs export --whole`.")],
+    file: Annotated[Path, typer.Argument(help="A file of `export --whole`.")],
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -144,7 +163,7 @@ def import_(
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    with Store.open(Settings.load(config).store_path(store)) as opened:
+    with Store.open(Settings.load(config).store_location(store)) as opened:
         run = exports.read(opened, file)
     print(f"imported {run.id} as number {run.number}", file=sys.stderr)
 

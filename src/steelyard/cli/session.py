@@ -28,7 +28,6 @@ from steelyard.reports import Report, ReportBuilder
 from steelyard.reports.blocks import one_line
 from steelyard.reports.model import RunFacts, self_judged_note
 from steelyard.reports.terminal import render
-from steelyard.samples import count_lines
 from steelyard.settings import Settings
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ class Session:
         progress: ProgressStyle,
         lang: Lang | None,
         out: Path | None,
-        store: Path | None,
+        store: str | None,
     ) -> None:
         self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
         self.language = language(lang) or config.run.language
@@ -99,7 +98,22 @@ class Session:
 
     def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
         """Whether the next run may begin, and the exit code of this one."""
-        run.tally.total = count_lines(run.data.sources, run.data.format)
+        tally, report = self.drive(run, retrying=retrying)
+        console().print(render(report, self.language))
+        if note := self_judged_note(report):
+            print(f"warning: {note}", file=sys.stderr)
+        if tally.stopped:
+            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            return False, INTERRUPTED if tally.stopped == "interrupted" else GAPS
+        if report.failure:
+            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
+            return False, JudgeError.exit_code
+        gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
+        return True, GAPS if gaps else 0
+
+    def drive(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
+        """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
+        run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
         builder = ReportBuilder(run.protocol.name, self.language)
@@ -116,18 +130,7 @@ class Session:
                 print(kept, file=sys.stderr)
             raise
         self._write_lines(run)
-        report = self._report(run, builder)
-        console().print(render(report, self.language))
-        if note := self_judged_note(report):
-            print(f"warning: {note}", file=sys.stderr)
-        if tally.stopped:
-            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
-            return False, INTERRUPTED if tally.stopped == "interrupted" else GAPS
-        if report.failure:
-            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
-            return False, JudgeError.exit_code
-        gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
-        return True, GAPS if gaps else 0
+        return tally, self._report(run, builder)
 
     def _write_lines(self, run: Run) -> None:
         """All result lines, in the order of the input; each run of a group has a file of its own."""
@@ -157,7 +160,7 @@ def _kept(run: Run) -> str:
         return f"what was kept cannot be read: {error}"
     if not (verdicts or replies or run.memory.unwritten):
         return ""
-    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.path}"
+    kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.name}"
     if run.memory.unwritten:
         kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
     return f"{kept}; go on with: steelyard resume {run.row.id}"

@@ -35,7 +35,7 @@ def view(
     Example:  steelyard view
     """
     from steelyard.settings import Settings
-    from steelyard.store import Store
+    from steelyard.store import Store, shown_location
     from steelyard.web.serving import Server, listen
     from steelyard.web.viewer import LOOPBACK, Viewer
 
@@ -43,12 +43,12 @@ def view(
     token = token or settings.token
     if host not in LOOPBACK and not token:
         raise ConfigError(f"listening on {host or 'every address'} needs a token: --token, or STEELYARD_TOKEN")
-    path = settings.store_path(store)
+    location = settings.store_location(store)
     # Made or migrated now: what is wrong with it is said here, not on the first page.
-    Store.open(path).close()
+    Store.open(location).close()
     viewer = Viewer(
         settings,
-        path,
+        location,
         language=language(lang) or settings.run.language,
         token=token,
         # Behind a wildcard there is no telling what it is called; the token has to do.
@@ -56,7 +56,7 @@ def view(
     )
 
     def ready(address: str) -> None:
-        print(f"{path} at {address}  (Ctrl-C to stop)", file=sys.stderr, flush=True)
+        print(f"{shown_location(location)} at {address}  (Ctrl-C to stop)", file=sys.stderr, flush=True)
         if not no_browser:
             import webbrowser
             from urllib.parse import urlencode

@@ -15,8 +15,9 @@ from steelyard.protocols import get_protocol
 from steelyard.records import Usage, Verdict
 from steelyard.reports.files import write_csv, write_lines, write_parquet
 from steelyard.reports.results import Results
-from steelyard.store import SAMPLE, RunRow, Store, StoredReply
+from steelyard.store import SAMPLE, RunRow, Store, StoredReply, run_identity
 from steelyard.store.labels import HumanLabel
+from steelyard.store.rows import MetaValue
 
 
 def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: bool = False) -> int:
@@ -62,6 +63,11 @@ class _Head(BaseModel):
     started: str
     finished: str | None
     manifest: dict[str, Any]
+    name: str = ""
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    meta: dict[str, MetaValue] = Field(default_factory=dict)
+    project: str = ""
 
 
 def read(store: Store, file: Path) -> RunRow:
@@ -70,7 +76,7 @@ def read(store: Store, file: Path) -> RunRow:
     number, first = next(lines, (1, {}))
     if not isinstance(first.get("run"), dict):
         raise InputError(
-            "is not a whole run; write one with: runs export RUN FILE --whole", file=str(file), line=number
+            "is not a whole run; write one with: steelyard export RUN --to FILE --whole", file=str(file), line=number
         )
     try:
         run = _Head.model_validate(first["run"])
@@ -82,7 +88,9 @@ def read(store: Store, file: Path) -> RunRow:
     if any(known.id == run.id for known in store.runs()):
         raise ConfigError(f"run {run.id} is in this store already")
     with store.all_or_nothing():
-        store.create_run(run.id, run.protocol, run.judge, run.started, run.manifest)
+        # Whether it is a baseline is for the people of this store to say.
+        identity = run_identity(run.model_dump(include={"name", "notes", "tags", "meta", "project"}))
+        store.create_run(run.id, run.protocol, run.judge, run.started, run.manifest, identity)
         seq = 0
         for number, line in lines:
             try:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from steelyard.engine.manifest import data_file, file_sha256
+from steelyard.engine.pairs import PairedRuns
 from steelyard.engine.runner import Row
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
-from steelyard.samples import read_samples
-from steelyard.store import RunRow
+from steelyard.samples import count_samples, read_samples, takes_names
+from steelyard.samples.files import Place, rows_of
+from steelyard.store import RunRow, Store
 
 # How a manifest calls samples that were not in a file but given in Python.
 IN_MEMORY = "(in memory)"
@@ -34,6 +36,8 @@ class Input:
     surface: Surface = Surface.flags
     on_note: Callable[[str], None] = lambda note: None
     given: Iterable[Sample | InputError] | None = None
+    importer: str | None = None
+    """The tool that wrote the files; None: told from their shape."""
 
     def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
         if self.given is not None:
@@ -45,10 +49,15 @@ class Input:
             encoding=self.encoding,
             format=self.format,
             on_note=(lambda note: None) if quietly else self.on_note,
+            importer=self.importer,
             surface=self.surface,
             needs_question=protocol.needs_question,
         )
         return enumerate(samples)
+
+    def places(self) -> Iterator[Place]:
+        """Where each row stands, in the order of `rows`."""
+        return (place for source in self.sources for place, _ in rows_of(source, self.format, self.encoding))
 
     @cached_property
     def described(self) -> list[dict[str, Any]]:
@@ -59,7 +68,17 @@ class Input:
         for row in self.given:
             count += 1
             digest.update((str(row) if isinstance(row, InputError) else row.model_dump_json()).encode() + b"\n")
-        return [{"path": IN_MEMORY, "samples": count, "sha256": digest.hexdigest()}]
+        made = {"samples": count, "sha256": digest.hexdigest()}
+        if isinstance(self.given, PairedRuns):
+            return [{"path": f"runs {' + '.join(self.given.ids)}", "runs": self.given.ids, **made}]
+        return [{"path": IN_MEMORY, **made}]
+
+    @property
+    def total(self) -> int | None:
+        """How many samples there are, where that can be told without reading them."""
+        if self.given is not None:
+            return len(self.given) if isinstance(self.given, Sized) else None
+        return count_samples(self.sources, self.format, self.importer)
 
     def check_readable(self, protocol: Protocol) -> None:
         """A run needs a row that can be read. Standard input can be read only once, so it is not looked at here."""
@@ -80,15 +99,20 @@ class Input:
         self.rows(protocol)
 
 
-def input_of(row: RunRow) -> Input:
+def input_of(row: RunRow, store: Store) -> Input:
     """The input of an earlier run; refused where it has changed or cannot be read a second time."""
     for data in row.manifest["data"]:
+        if "runs" in data:
+            paired = Input([], given=PairedRuns(store, data["runs"]))
+            if paired.described != [data]:
+                raise StoreError(f"the runs that run {row.id} compares have changed since; start a new run")
+            return paired
         path = Path(data["path"])
         if data["path"] == "-":
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
         if data["path"] == IN_MEMORY:
             raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
-        if not path.is_file():
+        if not path.is_file() and not takes_names(row.manifest.get("importer")):
             raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
         if "sha256" in data and file_sha256(path) != data["sha256"]:
             raise StoreError(f"{path} has changed since run {row.id}; start a new run")
@@ -97,4 +121,5 @@ def input_of(row: RunRow) -> Input:
         row.manifest["fields"],
         row.manifest["encoding"],
         row.manifest.get("format"),
+        importer=row.manifest.get("importer"),
     )

@@ -7,16 +7,16 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from steelyard.engine.grouping import Grouped
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge, Voice
 from steelyard.judges.jury import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, TextReply, Unjudged, Usage
-from steelyard.store import RunRow, Store, StoredReply
+from steelyard.store import RunRow, Store, StoredReply, StoreLocation
 from steelyard.tasks import PROBE
 
 # Where a stored reply keeps how a panel came to it; no field has this name.
@@ -62,26 +62,22 @@ class JournalledJudge(Judge):
         self.spent = Usage()
         self.unwritten = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
-        self._unwritten: list[tuple[str, StoredReply]] = []
-        self._arrived: list[asyncio.Future[None]] = []
+        self._found = Grouped(store.replies, in_thread=store.is_remote)
+        self._kept = Grouped(self._journal, in_thread=store.is_remote)
+        self._used = Grouped(self._use, in_thread=store.is_remote)
 
     def key(self, ask: Ask) -> str:
         return reply_key(self.judge, ask, self.repeat, self.fresh_in)
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         key = self.key(ask)
-        if known := self.recall(key, ask):
-            return known
         if under_way := self._in_flight.get(key):
             # Somebody else pays for the identical ask.
             reply = await asyncio.shield(under_way)
             return reply.model_copy(update={"usage": Usage()})
         self._in_flight[key] = future = asyncio.get_running_loop().create_future()
         try:
-            reply = await self.judge.answer(ask)
-            self.spent += reply.usage
-            if isinstance(reply, Reply):
-                await self._kept_with_others(key, self._stored(ask, reply))
+            reply = await self._known(key, ask) or await self._asked(key, ask)
             future.set_result(reply)
             return reply
         except BaseException as error:
@@ -91,23 +87,55 @@ class JournalledJudge(Judge):
         finally:
             del self._in_flight[key]
 
+    async def _asked(self, key: str, ask: Ask) -> Reply | Unjudged:
+        reply = await self.judge.answer(ask)
+        self.spent += reply.usage
+        if isinstance(reply, Reply):
+            try:
+                await self._kept((key, self._stored(ask, reply)))
+            except Exception:
+                self.unwritten += 1
+                raise
+        return reply
+
+    async def _known(self, key: str, ask: Ask) -> Reply | None:
+        # A file is looked into faster than a group is formed.
+        stored = await self._found(key) if self.store.is_remote else self.store.reply(key)
+        reply = self._usable(stored, ask) if stored else None
+        if stored and reply and self._is_news(stored):
+            await self._used((ask.key, key))
+        return reply
+
     def recall(self, key: str, ask: Ask) -> Reply | None:
         """The journalled reply; it costs nothing now unless this very run paid for it before it was stopped."""
         stored = self.store.reply(key)
-        if stored is None:
-            return None
+        reply = self._usable(stored, ask) if stored else None
+        if stored and reply and self._is_news(stored):
+            self._use([(ask.key, key)])
+        return reply
+
+    def _usable(self, stored: StoredReply, ask: Ask) -> Reply | None:
         try:
             data = ask.reply.model_validate_json(stored.reply)
         except ValidationError:
             return None  # written by a version whose reply had another shape: ask anew
         if self.retrying and _leaves_out(ask, data):
             return None
-        own = stored.run == self.run
-        # What another voice of this run was answered is used here for the first time.
-        if self.run is not None and (not own or self.place):
-            self.store.use_reply(self.run, ask.key, key, self.place)
-        usage = stored.usage if own and self.continued else Usage()
+        usage = stored.usage if stored.run == self.run and self.continued else Usage()
         return Reply(data=data, raw=stored.raw, usage=usage, marks=marks_in(stored))
+
+    def _is_news(self, stored: StoredReply) -> bool:
+        """Whether the run has not noted yet that it uses this reply. What another voice of it was answered is used here
+        for the first time."""
+        return self.run is not None and (stored.run != self.run or bool(self.place))
+
+    def _use(self, uses: Sequence[tuple[str, str]]) -> Sequence[None]:
+        self.store.use_replies([(self.run or "", ask, key) for ask, key in uses], self.place)
+        return [None] * len(uses)
+
+    def _journal(self, replies: Sequence[tuple[str, StoredReply]]) -> Sequence[None]:
+        self.store.journal(replies, self.place)
+        return [None] * len(replies)
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
         self.store.journal([(key, self._stored(ask, reply))], self.place)
@@ -119,42 +147,6 @@ class JournalledJudge(Judge):
             marks = reply.model_dump(mode="json", include={"marks"})["marks"]
             data = json.dumps({**json.loads(data), MARKS: marks}, ensure_ascii=False)
         return StoredReply(ask.key, ask.task, self.judge.name, data, reply.raw, reply.usage, self.run)
-
-    def _kept_with_others(self, key: str, stored: StoredReply) -> asyncio.Future[None]:
-        """Done once it is written, in one transaction with whatever else arrived in this turn of the loop."""
-        loop = asyncio.get_running_loop()
-        if not self._unwritten:
-            loop.call_soon(self._write)
-        self._unwritten.append((key, stored))
-        self._arrived.append(loop.create_future())
-        return self._arrived[-1]
-
-    def _write(self) -> None:
-        replies, self._unwritten = self._unwritten, []
-        arrived, self._arrived = self._arrived, []
-        errors: list[BaseException | None] = [None] * len(replies)
-        try:
-            self.store.journal(replies, self.place)
-        except StoreError as refused:
-            errors = [refused] * len(replies)
-        except BaseException:
-            # One that cannot be written does not take along those that came in the same moment.
-            errors = [self._failure_to_write(one) for one in replies]
-        self.unwritten += sum(error is not None for error in errors)
-        for future, error in zip(arrived, errors, strict=True):
-            if future.cancelled():
-                continue  # nobody waits any more, but what was paid for is kept
-            if error:
-                future.set_exception(error)
-            else:
-                future.set_result(None)
-
-    def _failure_to_write(self, reply: tuple[str, StoredReply]) -> BaseException | None:
-        try:
-            self.store.journal([reply], self.place)
-        except BaseException as error:
-            return error
-        return None
 
     async def aclose(self) -> None:
         await self.judge.aclose()
@@ -325,9 +317,9 @@ def judge_of_run(
     return rebuilt(then, _Gone).exchanged(stored)
 
 
-def judge_of_stored_run(run: str, path: Path) -> Judge:
+def judge_of_stored_run(run: str, location: StoreLocation) -> Judge:
     """The same for a run that is named."""
-    store = Store.open(path, create=False)
+    store = Store.open(location, create=False)
     try:
         return judge_of_run(store, store.run(run))
     except StoreError:

@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from html import escape
+from importlib import import_module
 from typing import Any, Literal, Self, TextIO
 
 from steelyard.engine.runner import Tally
 
-Style = Literal["auto", "live", "plain", "json", "quiet"]
-SECONDS_BETWEEN = {"live": 0.1, "plain": 5.0, "json": 1.0}
+Style = Literal["auto", "live", "plain", "json", "quiet", "notebook"]
+SECONDS_BETWEEN = {"live": 0.1, "plain": 5.0, "json": 1.0, "notebook": 0.3}
 
 
 def snapshot(tally: Tally, seconds: float, in_flight: int | None) -> dict[str, Any]:
@@ -56,6 +58,12 @@ def line(state: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook; IPython is not loaded for the question."""
+    get = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return get is not None and hasattr(get(), "kernel")
+
+
 class ProgressLine(AbstractContextManager["ProgressLine"]):
     """Call `tick()` whenever something happened; it prints when the style's time has come."""
 
@@ -64,9 +72,10 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
     ) -> None:
         self.stream = stream or sys.stderr
         if style == "auto":
-            style = "live" if self.stream.isatty() else "plain"
+            style = "notebook" if stream is None and in_notebook() else "live" if self.stream.isatty() else "plain"
         self.style, self.tally, self._in_flight = style, tally, in_flight
         self._started = self._last = time.monotonic()
+        self._cell: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +97,9 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
 
     def _print(self, now: float) -> None:
         state = snapshot(self.tally, now - self._started, self._in_flight())
+        if self.style == "notebook":
+            self._show(state)
+            return
         if self.style == "json":
             text = json.dumps(state) + "\n"
         elif self.style == "live":
@@ -96,3 +108,18 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
             text = line(state) + "\n"
         self.stream.write(text)
         self.stream.flush()
+
+    def _show(self, state: dict[str, Any]) -> None:
+        """A bar below the cell, which is drawn over each time. The text holds numbers and our own words only."""
+        shown = {"text/plain": line(state), "text/html": bar(state)}
+        if self._cell is None:
+            self._cell = import_module("IPython.display").display(shown, raw=True, display_id=True)
+        else:
+            self._cell.update(shown, raw=True)
+
+
+def bar(state: dict[str, Any]) -> str:
+    """The state as a progress bar in HTML."""
+    passed = state["done"] + state["skipped"] + state["bad_rows"]
+    known = f' value="{passed}" max="{max(1, state["total"])}"' if state["total"] is not None else ""
+    return f"<div><progress{known}></progress> {escape(line(state))}</div>"

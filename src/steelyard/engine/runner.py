@@ -49,7 +49,9 @@ async def replay(protocol: Protocol, sample: Sample, answer: Answering, options:
             asks = rounds.send(replies)
     except StopIteration as finished:
         verdict: Verdict = finished.value
-        flags = (*verdict.flags, "self_judged") if judges_itself(judge, sample.model) else verdict.flags
+        writers = (sample.model, getattr(sample, "other_model", None))
+        own = any(judges_itself(judge, model) for model in writers)
+        flags = (*verdict.flags, "self_judged") if own else verdict.flags
         return verdict.model_copy(update={"judge": judge, "usage": usage, "flags": flags})
 
 
@@ -202,7 +204,11 @@ class Runner:
                     queue.settle(place, None)
                     continue
                 try:
+                    began = asyncio.get_running_loop().time()
                     verdict = await replay(self.protocol, sample, self._answers, self.options, self.judge.name)
+                    if verdict.usage.calls:
+                        seconds = round(asyncio.get_running_loop().time() - began, 3)
+                        verdict = verdict.model_copy(update={"notes": {**verdict.notes, "seconds": seconds}})
                     self.tally.count(verdict)
                     queue.settle(place, (seq, sample, verdict))
                 except Stopped:

@@ -29,7 +29,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import main_reason
 from steelyard.reports.model import UNUSABLE, RunFailure, remedy
-from steelyard.store import RunRow, Store, Wording
+from steelyard.store import RunIdentity, RunRow, Store, Wording
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
@@ -143,7 +143,7 @@ class Run:
             try:
                 tally = await self.runner.run(open_rows(), keep, keep_bad)
             finally:
-                kept.finish()
+                await kept.finish()
             if not tally.stopped and (missing := self.store.unaccounted(self.row.id, rows)):
                 tally.stopped = f"{missing} of {rows} rows have neither a verdict nor an error"
             state = "stopped" if tally.stopped else "complete"
@@ -220,51 +220,65 @@ class _Verdicts:
         self._store, self._run = store, run
         self._waiting: list[tuple[int, Sample, Verdict]] = []
         self._due: asyncio.TimerHandle | None = None
+        self._under_way: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
 
     def add(self, seq: int, sample: Sample, verdict: Verdict) -> None:
         self._waiting.append((seq, sample, verdict))
         if len(self._waiting) >= self.MOST:
-            self.write()
+            self._begin()
         elif self._due is None:
             # Somebody may be watching: a slow judge fills no batch for minutes.
             self._due = asyncio.get_running_loop().call_later(self.SECONDS, self._in_time)
 
-    def write(self) -> None:
-        """Write all that wait. One that cannot be written keeps none of the others out."""
+    async def finish(self) -> None:
+        """Write what is left, and say what could not be written."""
+        if self._under_way:
+            with suppress(StoreError):  # it went on waiting; the next line says what is wrong
+                await self._under_way
         if self._due:
             self._due.cancel()
-            self._due = None
-        if not self._waiting:
-            return
-        try:
-            self._store.add_verdicts(self._run, self._waiting)
-            self._waiting = []
-        except StoreError:
-            raise  # all go on waiting: the next try may find room
-        except Exception:
-            self._write_one_by_one()
-
-    def finish(self) -> None:
-        """Write what is left, and say what could not be written."""
-        self.write()
+        self._write()
         if self._failure:
             raise self._failure
 
-    def _write_one_by_one(self) -> None:
-        while self._waiting:
-            try:
-                self._store.add_verdicts(self._run, self._waiting[:1])
-            except StoreError:
-                raise
-            except Exception as error:
-                self._failure = self._failure or error
-            del self._waiting[0]
+    def _begin(self) -> None:
+        if self._due:
+            self._due.cancel()
+            self._due = None
+        if not self._store.is_remote:
+            self._write()
+        elif self._under_way is None or self._under_way.done():
+            # A server that is away for a while must not hold up the calls to the judge.
+            self._under_way = asyncio.get_running_loop().create_task(asyncio.to_thread(self._write))
+            self._under_way.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    def _write(self) -> None:
+        """Write all that wait. One that cannot be written keeps none of the others out."""
+        writing = self._waiting[:]
+        if not writing:
+            return
+        try:
+            self._store.add_verdicts(self._run, writing)
+        except StoreError:
+            raise  # all go on waiting: the next try may find room
+        except Exception:
+            for one in writing:
+                self._write_alone(one)
+        del self._waiting[: len(writing)]
+
+    def _write_alone(self, one: tuple[int, Sample, Verdict]) -> None:
+        try:
+            self._store.add_verdicts(self._run, [one])
+        except StoreError:
+            raise
+        except Exception as error:
+            self._failure = self._failure or error
 
     def _in_time(self) -> None:
         self._due = None
         with suppress(StoreError):  # the next ask or verdict meets the same trouble, and says so
-            self.write()
+            self._begin()
 
 
 def start(
@@ -277,24 +291,24 @@ def start(
     data: Input,
     settings: RunSettings,
     together: Mapping[str, Any] | None = None,
-    name: str | None = None,
+    identity: RunIdentity | None = None,
     group: str | None = None,
 ) -> Run:
     """A new run over the given input, which must hold a row that can be read. `judge_spec` and `together` make the
-    same judge again when it is resumed; `name` is what the user calls the run; runs of one `group` judge the same
+    same judge again when it is resumed; `identity` is what the user calls it; runs of one `group` judge the same
     samples by several protocols."""
     check_judge(protocol, judge)
     if not settings.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
     manifest |= {"judge_spec": judge_spec, "format": data.format, "fresh": settings.fresh}
-    if name:
-        manifest["name"] = name
+    if data.importer:
+        manifest["importer"] = data.importer
     if together:
         manifest["together"] = dict(together)
     if group:
         manifest["group"] = group
-    row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest)
+    row = store.create_run(new_run_id(), protocol.name, judge.name, now(), manifest, identity)
     store.keep_wordings(
         Wording(prompt.sha256, prompt.id, prompt.version, prompt.text)
         for prompt in prompts
@@ -351,7 +365,7 @@ def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings:
         check_rubric(protocol.origin, row.id)
     options = protocol.parse_options(row.manifest["options"])
     settings = replace(settings, fresh=bool(row.manifest.get("fresh")))
-    return Run(row, store, protocol, options, judge, input_of(row), settings, continued=True)
+    return Run(row, store, protocol, options, judge, input_of(row, store), settings, continued=True)
 
 
 async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdict: OnVerdict) -> Tally:

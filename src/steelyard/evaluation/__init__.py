@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -44,10 +45,15 @@ class EvaluationSettings(TypedDict, total=False):
     fields: Mapping[str, str] | None
     encoding: str
     format: str | None
+    importer: str | None
     prompts: AnyPath | Sequence[AnyPath]
     template: AnyPath | PromptTemplate | None
     store: AnyPath | None
     name: str | None
+    notes: str | None
+    tags: Sequence[str]
+    meta: Mapping[str, Any] | None
+    project: str | None
     max_cost: float | None
     progress: bool | OnProgress
     concurrency: int
@@ -77,13 +83,14 @@ def evaluate(
 
     Samples are a path, a table (pandas, polars, pyarrow, Hugging Face), or an iterable of dicts, records, dataclasses
     or pydantic models, such as the test cases of ragas and deepeval. `fields` says which column holds what; `encoding`
-    and `format` are for files. Rows that cannot be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
+    and `format` are for files; `importer` names the tool that wrote them, if it is not recognised. Rows that cannot
+    be read are in `.bad_rows`; if all are bad, `NoReadableRow` is raised.
 
     `judge` is a judge, or a name as on the command line, which `prompts` (files or folders) belong to. `template` is a
     judge prompt of your own, a file or a `PromptTemplate`, that is sent instead of the shipped ones. With a `store`,
-    replies are kept and nothing is paid for twice; `name` is what the run is called there. After `max_cost` US dollars
-    no further call is made, and `.stopped` says so. `progress` shows a line on standard error, or is called with the
-    state after every sample.
+    replies are kept and nothing is paid for twice; `name`, `notes`, `tags`, `meta` and `project` are what the run is
+    called there, and can be edited later. After `max_cost` US dollars no further call is made, and `.stopped` says so.
+    `progress` shows a line on standard error, or is called with the state after every sample.
 
     Several protocols in a list judge the same samples one after the other; what more than one of them asks is asked
     once. Then the results come by protocol.
@@ -128,10 +135,15 @@ async def _evaluated(
     fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
+    importer: str | None = None,
     prompts: AnyPath | Sequence[AnyPath] = (),
     template: AnyPath | PromptTemplate | None = None,
     store: AnyPath | None = None,
     name: str | None = None,
+    notes: str | None = None,
+    tags: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
+    project: str | None = None,
     max_cost: float | None = None,
     progress: bool | OnProgress = False,
     concurrency: int = 32,
@@ -140,8 +152,10 @@ async def _evaluated(
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
-    if name and store is None:
-        raise ConfigError("name= is what a run is called in a store; give store= too")
+    told = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
+    called = {field: value for field, value in told.items() if value}
+    if called and store is None:
+        raise ConfigError(f"{next(iter(called))}= is what a run is called in a store; give store= too")
     is_one = isinstance(protocol, str | Protocol)
     protocols = [get_protocol(one) for one in ([protocol] if isinstance(protocol, str | Protocol) else protocol)]
     if not protocols:
@@ -154,9 +168,9 @@ async def _evaluated(
         protocols = [templated(protocols[0], given)]
     if isinstance(samples, Iterator) and len(protocols) > 1:
         samples = list(samples)
-    notes: list[str] = []
+    said: list[str] = []
     plans = [
-        _plan(one, own, samples, fields or {}, encoding, format, notes.append)
+        _plan(one, own, samples, fields or {}, encoding, format, importer, said.append)
         for one, own in zip(protocols, own_options(protocols, options), strict=True)
     ]
     if store is not None:
@@ -175,9 +189,9 @@ async def _evaluated(
         group = None if is_one else new_run_id()
         for plan in plans:
             if store is None:
-                results = await _judged(plan, asked, budget, progress, notes)
+                results = await _judged(plan, asked, budget, progress, said)
             else:
-                results = await _kept(Path(store), name, group, plan, asked, budget, progress, notes)
+                results = await _kept(store, called, group, plan, asked, budget, progress, said)
             found[plan.protocol.name] = results
             budget = budget.after(sum((verdict.usage for verdict in results), start=Usage()), 0.0)
             if results.stopped:
@@ -195,11 +209,13 @@ def _plan(
     fields: Mapping[str, str],
     encoding: str,
     format: str | None,
+    importer: str | None,
     on_note: Callable[[str], None],
 ) -> Plan:
     chosen = options if isinstance(options, Options) else protocol.parse_options(dated(protocol, options))
     is_dated = isinstance(options, Options) or bool(options.get("date"))
-    return Plan(protocol, chosen, is_dated, input_of(samples, protocol, fields, encoding, format, on_note))
+    data = input_of(samples, protocol, fields, encoding, format, on_note, importer=importer)
+    return Plan(protocol, chosen, is_dated, data)
 
 
 @dataclass(frozen=True)
@@ -248,7 +264,7 @@ async def _judged(
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
     runner = Runner(protocol, plan.options, asked.judge, workers=asked.workers, budget=budget, limiter=asked.limiter)
-    runner.tally.total = _count(data)
+    runner.tally.total = data.total
     with _shown(progress, runner.tally, asked.limiter) as tick:
 
         def keep(_: int, sample: Sample, verdict: Verdict) -> None:
@@ -267,8 +283,8 @@ async def _judged(
 
 
 async def _kept(
-    path: Path,
-    name: str | None,
+    location: AnyPath,
+    called: Mapping[str, Any],
     group: str | None,
     plan: Plan,
     asked: ChosenJudge,
@@ -278,23 +294,26 @@ async def _kept(
 ) -> Results:
     """Judge as a run of a store."""
     from steelyard.engine import runs
-    from steelyard.store import Store
+    from steelyard.store import Store, run_identity
 
+    identity = run_identity(called)
     protocol, options, data = plan.protocol, plan.options, plan.data
-    with Store.open(path) as store:
+    with Store.open(os.fspath(location)) as store:
         if not plan.is_dated and (found := runs.earlier_date(store, protocol, asked.judge.name, data)):
             options, note = redated(options, *found, Surface.python)
             notes += [note] if note else []
         settings = runs.RunSettings(asked.workers, budget, limiter=asked.limiter)
         try:
             run = runs.start(
-                store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings, name=name, group=group
+                *(store, protocol, options, asked.judge, asked.spec, asked.prompts, data, settings),
+                identity=identity,
+                group=group,
             )
         except NoReadableRow as error:
             if error.bad_rows:
                 raise
             return Results(protocol.name, (), (), notes=notes)
-        run.tally.total = _count(data)
+        run.tally.total = data.total
 
         def results(stopped: str | None) -> Results:
             bad_rows, verdicts = store.bad_rows(run.row.id), store.verdicts(run.row.id)
@@ -307,14 +326,6 @@ async def _kept(
                 error.results = results(str(error))
                 raise
         return results(tally.stopped)
-
-
-def _count(data: Input) -> int | None:
-    from steelyard.samples import count_lines
-
-    if data.given is None:
-        return count_lines(data.sources, data.format)
-    return len(data.given) if isinstance(data.given, Sized) else None
 
 
 @contextmanager
@@ -392,20 +403,29 @@ def input_of(
     format: str | None = None,
     on_note: Callable[[str], None] = lambda note: None,
     surface: Surface = Surface.python,
+    *,
+    importer: str | None = None,
 ) -> Input:
     """Samples as they were passed: a file, or what is in memory, to be read once."""
     from steelyard.engine.inputs import Input
-    from steelyard.samples import samples_from
+    from steelyard.samples import samples_from, takes_names
 
     if isinstance(samples, str | PathLike):
         path = str(samples)
-        if not Path(path).exists():
+        if not Path(path).exists() and not takes_names(importer):
             raise InputError("there is no such file", file=path)
-        data = Input([path], dict(fields), encoding, format, surface, on_note)
+        data = Input([path], dict(fields), encoding, format, surface, on_note, importer=importer)
         data.check(protocol)
         return data
-    given = samples_from(samples, protocol.kind, fields=fields, on_note=on_note, needs_question=protocol.needs_question)
-    return Input([], dict(fields), encoding, format, surface, on_note, given)
+    given = samples_from(
+        samples,
+        protocol.kind,
+        fields=fields,
+        importer=importer,
+        on_note=on_note,
+        needs_question=protocol.needs_question,
+    )
+    return Input([], dict(fields), encoding, format, surface, on_note, given, importer)
 
 
 def rows_of(samples: Samples, protocol: Protocol, fields: Mapping[str, str], surface: Surface) -> Iterator[Row]:

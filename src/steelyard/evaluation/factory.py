@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from steelyard.judges.jury import Jury, Route
     from steelyard.judges.limiter import Limiter
     from steelyard.judges.sigv4 import Signer
+    from steelyard.store import StoreLocation
 
 GROUP = "steelyard.judges"
 DEFAULT_REGION = "us-east-1"
@@ -64,7 +65,7 @@ class JudgeFactory:
         settings: Settings,
         prompts: Prompts | None = None,
         limiter: Limiter | None = None,
-        store: Path | None = None,
+        store: StoreLocation | None = None,
     ) -> None:
         self._settings, self._prompts, self._limiter = (
             settings,
@@ -266,7 +267,7 @@ class JudgeFactory:
 
         if not is_run_name(source):
             raise ConfigError(f"there is no file {source} of recorded replies")
-        return judge_of_stored_run(source, self._settings.store_path(self._store))
+        return judge_of_stored_run(source, self._settings.store_location(self._store))
 
 
 def _installed_names() -> list[str]:

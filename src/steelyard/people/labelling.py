@@ -184,7 +184,10 @@ def _context(sample: Sample | None, slot: Slot) -> dict[str, str]:
     match sample:
         case RagSample():
             passages = "\n\n".join(f"[{n}] {text}" for n, text in enumerate(sample.references, start=1))
-            return {"question": sample.question, "answer": sample.answer, "references": passages}
+            answer = sample.answer
+            if sample.other_answer is not None:
+                answer = f"[A] {answer}\n\n[B] {sample.other_answer}"
+            return {"question": sample.question, "answer": answer, "references": passages}
         case DialogueSample():
             turn = sample.turns[slot.turn - 1] if slot.turn and slot.turn <= len(sample.turns) else None
             prompt, answer = (turn.prompt, turn.answer) if turn else ("", "")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, invalid_field
 from steelyard.protocols.common import Options
-from steelyard.protocols.vocabulary import Aspect, Vocabulary
+from steelyard.protocols.vocabulary import Aspect, Expectation, Vocabulary
 from steelyard.records import Rounds
 
 
@@ -21,7 +21,7 @@ from steelyard.records import Rounds
 class Protocol(Vocabulary):
     """A way to judge: its body, its options, and what it calls things."""
 
-    kind: Literal["rag", "dialogue"]
+    kind: Literal["rag", "dialogue", "pair"]
     """Which samples it judges."""
     rounds: Callable[[Any, Any], Rounds]
     options: type[Options]
@@ -43,6 +43,11 @@ class Protocol(Vocabulary):
     @property
     def takes_dialogues(self) -> bool:
         return self.kind == "dialogue"
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether a sample needs a second answer."""
+        return self.kind == "pair"
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -73,9 +78,11 @@ def nested(given: Mapping[str, Any]) -> dict[str, Any]:
 
 # Those that judge what is said; the samples and attacks of an audit are made for them.
 OF_ANSWERS = ("atomic", "grounded", "scorecard", "dialogue")
-BUILT_IN = (*OF_ANSWERS, "retrieval")
+PAIRS = "pairwise"
+BUILT_IN = (*OF_ANSWERS, "retrieval", PAIRS)
 DEFAULT = BUILT_IN[0]
 RUBRIC = "rubric"
+IMPORTED = "imported"
 MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
 # name.
@@ -106,6 +113,8 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
     family, _, named = name.partition(":")
     if family == RUBRIC:
         return _passed.get(name) or get_protocol(import_module("steelyard.protocols.rubric").find(named, paths=paths))
+    if family == IMPORTED and name in _passed:
+        return _passed[name]
     if name in BUILT_IN:
         # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
         found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
@@ -145,13 +154,22 @@ def _takes(protocol: Protocol, option: str) -> bool:
 
 def restore(name: str, manifest: Mapping[str, Any]) -> None:
     """Make the protocol of a stored run known by its name, where its manifest says what it was made from."""
-    if name in _passed or not name.startswith(f"{RUBRIC}:"):
+    family = name.partition(":")[0]
+    # Of one tool every run adds the scores that earlier ones did not have.
+    if family not in (RUBRIC, IMPORTED) or (family == RUBRIC and name in _passed):
         return
     made = manifest.get("protocol")
     origin = made.get("origin") if isinstance(made, Mapping) else None
-    protocol = import_module("steelyard.protocols.rubric").restored(origin) if isinstance(origin, Mapping) else None
+    if not isinstance(origin, Mapping) or (name in _passed and _passed[name].origin == origin):
+        return
+    protocol = import_module(f"steelyard.protocols.{family}").restored(origin)
     if protocol and protocol.name == name:
         get_protocol(protocol)
+
+
+def passed(name: str) -> Protocol | None:
+    """A protocol that was passed as an object or made from a stored run."""
+    return _passed.get(name)
 
 
 @cache
@@ -164,6 +182,15 @@ def vocabulary(name: str) -> Vocabulary:
     except ConfigError:
         shipped = {kind.name: kind for one in BUILT_IN for kind in get_protocol(one).kinds}
         return Vocabulary(name, kinds=tuple(shipped.values()))
+
+
+def expecting(name: str) -> tuple[Protocol, Expectation]:
+    """The first protocol that can say whether this expectation holds, and what breaks it there."""
+    for protocol in map(get_protocol, BUILT_IN):
+        for expectation in protocol.expectations:
+            if expectation.name == name:
+                return protocol, expectation
+    raise ConfigError(f"no protocol can say whether {name!r} holds")
 
 
 def known_aspects() -> dict[str, list[Aspect]]:

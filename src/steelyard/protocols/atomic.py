@@ -17,7 +17,7 @@ from steelyard.protocols.common import (
     too_long,
 )
 from steelyard.protocols.counts import atomic_scores
-from steelyard.protocols.vocabulary import Aspect, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Label, Metric, Words
 from steelyard.records import Ask, Atom, RagSample, Rounds, Tolerance, Unjudged, Verdict
 from steelyard.tasks import AtomicData, AtomicReply
 from steelyard.text.suspicion import suspected
@@ -187,6 +187,19 @@ PROTOCOL = Protocol(
     whole=(FALLBACK,),
     sections=("levels",),
     rescore=lambda verdict: atomic_scores(verdict.items, verdict.scores.get("fallback")),
+    expectations=(
+        Expectation(
+            "grounded_in",
+            "atom",
+            Words("The answer is not grounded in the passages", "回答没有材料依据", "回答沒有資料依據"),
+        ),
+        Expectation(
+            "no_wrong_statement",
+            "atom",
+            Words("The answer contradicts the passages", "回答与材料矛盾", "回答與資料矛盾"),
+            by=("wrong",),
+        ),
+    ),
     version=2,
     needs_question=False,
 )

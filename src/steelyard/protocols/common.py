@@ -183,6 +183,21 @@ def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
     return collected
 
 
+def together(*askings: Asking) -> Generator[list[Ask], list[Reply | Unjudged], list[Collected]]:
+    """Several collections at once: what they ask next goes out as one round."""
+    found: dict[int, Collected] = {}
+    waiting = {at: next(asking) for at, asking in enumerate(askings)}
+    while waiting:
+        replies = iter((yield [ask for asks in waiting.values() for ask in asks]))
+        for at, asks in list(waiting.items()):
+            try:
+                waiting[at] = askings[at].send([next(replies) for _ in asks])
+            except StopIteration as finished:
+                found[at] = finished.value
+                del waiting[at]
+    return [found[at] for at in range(len(askings))]
+
+
 def _follow_up(ask: Ask, collected: Collected, unproven: Problem | None) -> Ask | None:
     missing: dict[str, tuple[int, ...]] = {}
     doubted: dict[str, tuple[int, ...]] = {}

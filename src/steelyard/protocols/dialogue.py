@@ -21,7 +21,7 @@ from steelyard.protocols.common import (
 )
 from steelyard.protocols.counts import dialogue_scores
 from steelyard.protocols.rules import Ruling, rule_on
-from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Metric, Words
 from steelyard.records import (
     Ask,
     ComplianceLabel,
@@ -322,4 +322,13 @@ PROTOCOL = Protocol(
     transcript="dialogue",
     sections=("turns",),
     rescore=lambda verdict: dialogue_scores(verdict.items),
+    expectations=(
+        Expectation(
+            "prompt_followed",
+            "criterion",
+            Words("The answer does not follow the system prompt", "回答没有遵循系统提示词", "回答沒有遵循系統提示詞"),
+            # A criterion without basis in the prompt was not tested: that must not pass either.
+            by=("violated", "undetermined"),
+        ),
+    ),
 )

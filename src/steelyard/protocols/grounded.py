@@ -25,7 +25,7 @@ from steelyard.protocols.common import (
 )
 from steelyard.protocols.counts import grounded_scores
 from steelyard.protocols.scoring import conjunction
-from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Metric, Words
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
 from steelyard.text import language_of, sentences
@@ -270,6 +270,19 @@ CHECK = Kind(
         "no_fallacy": Words("Has no logical fallacy", "没有逻辑谬误", "沒有邏輯謬誤"),
     },
 )
+# People are asked about the checks; what users of an assistant said of a whole answer is compared with this.
+ACCURACY = Aspect(
+    "accuracy",
+    (
+        Label("1", "good", Words("accurate", "准确", "準確")),
+        Label("0", "bad", Words("not accurate", "不准确", "不準確")),
+    ),
+    words=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
+    one=Words("Accuracy as a whole", "整体准确性", "整體準確性"),
+    ask=Words("Is the answer accurate as a whole?", "整体来看，这个回答准确吗？", "整體來看，這個回答準確嗎？"),
+    asked=False,
+    confidence=None,
+)
 PROTOCOL = Protocol(
     name="grounded",
     title=Words("Grounded in the background", "相关性与真实性", "相關性與真實性"),
@@ -277,6 +290,7 @@ PROTOCOL = Protocol(
     rounds=grounded,
     options=GroundedOptions,
     kinds=(CHECK,),
+    whole=(ACCURACY,),
     metrics=(
         Metric(
             "relevance",
@@ -321,4 +335,11 @@ PROTOCOL = Protocol(
         "truthfulness": Words("Truthfulness", "真实性", "真實性"),
     },
     rescore=lambda verdict: grounded_scores(verdict.items),
+    expectations=(
+        Expectation(
+            "question_answered",
+            "check",
+            Words("The answer does not pass as an answer to the question", "没有合格地回答问题", "沒有合格地回答問題"),
+        ),
+    ),
 )

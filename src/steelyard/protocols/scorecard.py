@@ -46,7 +46,7 @@ from steelyard.protocols.key_points import (
     wants_key_points,
 )
 from steelyard.protocols.scoring import Number, composite
-from steelyard.protocols.vocabulary import Aspect, Kind, Label, Metric, Words
+from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Metric, Words
 from steelyard.records import (
     AnyItem,
     Ask,
@@ -420,6 +420,13 @@ PROTOCOL = Protocol(
     gravest=("atom", "key_point", "support", "on_topic"),
     sections=("reasoning",),
     rescore=_rescored,
+    expectations=(
+        Expectation(
+            "points_covered",
+            "key_point",
+            Words("The answer does not cover every point", "回答没有覆盖全部要点", "回答沒有涵蓋所有要點"),
+        ),
+    ),
     version=2,
     needs_question=False,
 )

@@ -8,14 +8,15 @@ protocol. A name without words stands for itself.
     │   └── aspects   Aspect    one label of such an item; most kinds have one, a sentence has two
     │       └── labels    Label     a name with its tone: good, half, bad, open, neutral
     ├── whole     Aspect    labels of the sample as a whole: a score of 0 or 1 that people can label too
-    └── metrics   Metric    a score: its scale, its direction, which aspects it is counted from
+    ├── metrics   Metric    a score: its scale, its direction, which aspects it is counted from
+    └── expectations   Expectation   what a test may expect of one answer, and which labels break it
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from steelyard.records import AnyItem, Language, Part, Verdict
@@ -164,6 +165,11 @@ class Kind:
         found = ((aspect, getattr(item, aspect.field, None)) for aspect in self.aspects)
         return [(aspect, str(label)) for aspect, label in found if label is not None]
 
+    def told(self, item: AnyItem) -> list[tuple[Aspect, str]]:
+        """Its labels as people are told them: with those that a flag gives instead."""
+        instead = {aspect: label.name for flag, (aspect, label) in self.flagged.items() if flag in item.flags}
+        return [(aspect, instead.get(aspect.name, label)) for aspect, label in self.labels(item)]
+
     def shown(self, item: AnyItem) -> tuple[str, Label]:
         """The label that colours an item: its leading one, unless a flag or a bad one of another aspect says more."""
         for flag, shown in self.flagged.items():
@@ -225,6 +231,18 @@ class Metric:
         return -share if self.direction == "down" else share
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What a test may expect of a single answer. It is broken by labels, never by a score."""
+
+    name: str
+    aspect: str
+    broken: Words
+    """What is said of an answer that breaks it, as a sentence without its stop."""
+    by: tuple[str, ...] = ()
+    """The labels that break it; where none is named, those that count against a sample."""
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The words of one protocol. One that is not installed has none, and its verdicts speak for themselves."""
@@ -252,6 +270,8 @@ class Vocabulary:
     """The textual form that its verdicts can be written in."""
     rescore: Callable[[Verdict], Mapping[str, Number]] | None = None
     """The scores that the labels of a verdict give: what people's labels are counted with."""
+    expectations: tuple[Expectation, ...] = ()
+    """What `steelyard.testing` can assert by it."""
 
     # --- kinds and labels --------------------------------------------------------------------------
 
@@ -292,6 +312,15 @@ class Vocabulary:
         found = self.kind_named(item.kind).labels(item)
         return [(aspect.name, label) for aspect, label in found if aspect.label(label).is_against]
 
+    def breaking(self, item: AnyItem, expectation: Expectation | None) -> list[tuple[str, str]]:
+        """The labels of an item that break an expectation; without one, those that count against its sample."""
+        if expectation is None:
+            return self.against(item)
+        found = (pair for pair in self.labels_of(item) if pair[0] == expectation.aspect)
+        if not expectation.by:
+            return [pair for pair in self.against(item) if pair[0] == expectation.aspect]
+        return [pair for pair in found if pair[1] in expectation.by]
+
     def gravity(self, aspect: str, label: str) -> tuple[int, int]:
         """Sorts labels: those that say most about a low score first."""
         names = list(dict.fromkeys((*self.gravest, *(one.name for one in self.aspects()))))
@@ -301,8 +330,21 @@ class Vocabulary:
     # --- metrics -----------------------------------------------------------------------------------
 
     def metric(self, name: str) -> Metric:
-        """A metric by name; one that is not declared is a number of which more is better."""
-        return next((metric for metric in self.metrics if metric.name == name), Metric(name, "number"))
+        """A metric by name; one that is not declared is a number of which more is better.
+
+        `METRIC.NAME` is a metric counted from the items of that name alone, which may be a user's own.
+        """
+        if found := next((metric for metric in self.metrics if metric.name == name), None):
+            return found
+        whole, dot, part = name.partition(".")
+        if dot and (found := next((metric for metric in self.metrics if metric.name == whole), None)):
+            return replace(found, name=name, words=self._of_part(found.words, part), about=NOTHING, main=False)
+        return Metric(name, "number")
+
+    def _of_part(self, words: Words, part: str) -> Words:
+        told = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
+        marks = (": ", "：", "：")
+        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, told, strict=True)))
 
     def mains(self, names: Iterable[str]) -> tuple[str, ...]:
         """Of the scores there are, those that say how good the assistant is."""

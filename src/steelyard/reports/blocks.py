@@ -110,12 +110,17 @@ def one_line(text: str, longest: int | None = None) -> str:
 # --- numbers ---------------------------------------------------------------------------------------
 
 
+def minus(text: str) -> str:
+    """A number as it is printed: with a minus sign where the machine writes a hyphen."""
+    return text.replace("-", "\u2212")
+
+
 def _one_decimal(value: float, low: float, high: float) -> str:
     """One decimal; only the ends themselves are shown as the ends, so 99.97 never reads as 100."""
     rounded = round(value, 1)
     if low < value < high:
         rounded = min(max(rounded, low + 0.1), high - 0.1)
-    return f"{rounded:.1f}"
+    return minus(f"{rounded:.1f}")
 
 
 def number(value: float | None, scale: Scale) -> str:
@@ -124,7 +129,7 @@ def number(value: float | None, scale: Scale) -> str:
         return NOT_APPLICABLE
     if scale in ("ratio", "binary"):
         return _one_decimal(value * 100, 0.0, 100.0) + "%"
-    return _one_decimal(value, 0.0, 100.0) if scale == "points" else f"{value:.4g}"
+    return _one_decimal(value, 0.0, 100.0) if scale == "points" else minus(f"{value:.4g}")
 
 
 def score(value: float | None, scale: Scale) -> str:

@@ -37,6 +37,8 @@ from steelyard.reports.tally import (
     DistributionTally,
     GroupTally,
     OutcomesTally,
+    RankingTally,
+    SpendingTally,
     count_bounded,
 )
 from steelyard.reports.voices import RoutingTally, VotesTally
@@ -117,10 +119,12 @@ class ReportBuilder:
         self._routing = RoutingTally(told)
         self._bands = BandsTally(told.metrics)
         self._dialogue = DialogueTally(told) if "turns" in told.sections else None
+        self._ranking = RankingTally(told) if "ranking" in told.sections else None
         self._worst: list[Low] = []
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
         self._usage = Usage()
+        self._spending = SpendingTally()
 
     def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
         """One verdict; its sample tells tags, language, and which samples share a question."""
@@ -129,6 +133,7 @@ class ReportBuilder:
         if verdict.judge:
             count_bounded(self._judges, verdict.judge)
         self._usage += verdict.usage
+        self._spending.add(verdict)
         self._count_language(verdict, sample)
         self._all.add(verdict, cluster)
         self._distributions.add(verdict)
@@ -143,8 +148,8 @@ class ReportBuilder:
             count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
             self._within_tolerance += WITHIN in item.flags
-            for kind, label in self._words.labels_of(item):
-                self._labels[kind][label] += 1
+            for aspect, label in self._words.kind_of(item).told(item):
+                self._labels[aspect.name][label] += 1
         self._checks.add(verdict, cluster)
         if self._outcomes:
             self._outcomes.add(verdict, cluster)
@@ -155,6 +160,8 @@ class ReportBuilder:
         self._bands.add(verdict)
         if self._dialogue:
             self._dialogue.add(verdict)
+        if self._ranking:
+            self._ranking.add(verdict, sample, cluster)
         self._rank(verdict)
 
     def add_bad_row(self, error: InputError) -> None:
@@ -184,6 +191,7 @@ class ReportBuilder:
             outcomes=self._outcomes.summary() if self._outcomes else (),
             bands=self._bands.summary(language),
             dialogue=self._dialogue.summary() if self._dialogue else None,
+            ranking=self._ranking.summary() if self._ranking else (),
             tags={tag: tally.group() for tag, tally in self._tags.sorted()},
             flags={flag: tally.group() for flag, tally in self._flags.sorted()},
             unjudged=dict(self._unjudged.most_common()),
@@ -205,6 +213,7 @@ class ReportBuilder:
             n_bad_rows=self._n_bad_rows,
             bad_rows=tuple(self._bad_rows),
             usage=self._usage,
+            spending=self._spending.summary(),
             run=run,
             failure=self._failure(manifest or {}, run, language),
             manifest=None if manifest is None else json.loads(json.dumps(dict(manifest), default=str)),
@@ -227,7 +236,7 @@ class ReportBuilder:
         if self._language or self._languages.total() >= MOST_LANGUAGE_VOTES:
             return
         if isinstance(sample, RagSample):
-            texts = [sample.question, sample.answer]
+            texts = [sample.question, sample.answer, sample.other_answer or ""]
         elif sample:
             texts = [sample.system_prompt, *(turn.prompt for turn in sample.turns[:3])]
         else:
@@ -272,7 +281,7 @@ def words_of(verdict: Verdict) -> Vocabulary:
 
 def in_declared_order(told: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
     """Every label of the aspect, also those that never occurred."""
-    known = [*told.aspect(aspect).names, UNJUDGED]
+    known = [*told.aspect(aspect).names, *(label.name for of, label in told.flagged() if of == aspect), UNJUDGED]
     return {label: counts.get(label, 0) for label in known} | {
         label: n for label, n in counts.items() if label not in known
     }

@@ -66,12 +66,13 @@ class Page:
             title, reason, remedy = self.report.failure.told(self.language)
             yield Heading(title)
             yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
-        yield self._summary()
+        yield self.summary()
         if self.report.n and not self.report.failure:
             yield from self._outcomes()
             yield from self._scores()
             # A document is read from the top; in a terminal the end is what one sees.
-            yield from () if self.brief else self._worst()
+            yield from () if self.brief else self.worst()
+            yield from self._ranking()
             yield from self._atoms()
             yield from self._checks()
             yield from self._dialogue()
@@ -79,7 +80,7 @@ class Page:
             yield from self._labels()
             yield from self._groups("tags", "tag", self.report.tags)
             yield from self._flags()
-            yield from self._worst() if self.brief else ()
+            yield from self.worst() if self.brief else ()
         elif not self.report.failure:
             yield Lines((self.say("nothing"),))
         yield from self._unjudged()
@@ -90,7 +91,7 @@ class Page:
     def _pair(self, key: str, value: str) -> str:
         return self.say(key) + self.say("colon") + value
 
-    def _summary(self) -> Lines:
+    def summary(self) -> Lines:
         r = self.report
         states = self.say("comma").join(f"{self.named('status', s)} {n}" for s, n in r.statuses.items())
         lines = [self._pair("samples", f"{r.n} = {states}")]
@@ -149,6 +150,28 @@ class Page:
             band = band_of_score(int(estimate.value))
             value = number(estimate.value, self.report.scale_of(name))
             yield f"{metric} {value}{self.say('colon')}{band_description(name, band, self.language)}"
+
+    def _ranking(self) -> Iterator[Block]:
+        found = self.report.ranking
+        if not found:
+            return
+        yield Heading(self.say("ranking"))
+        rate, ends = self.say("win_rate"), self.say("interval")
+        yield Table(
+            (self.say("contestant"), rate, ends, "n", self.say("strength"), ends),
+            "lrrrrr",
+            tuple(
+                (
+                    self._other(one.name),
+                    *self._cells(one.win_rate)[:3],
+                    *estimate_cells(one.strength, "number")[:2],
+                )
+                for one in found
+            ),
+        )
+        unknown = all(one.strength.value is None for one in found)
+        notes = ("note_no_strength" if unknown else "note_strength", *(("note_several",) if len(found) > 2 else ()))
+        yield Lines(tuple(map(self.say, notes)))
 
     def _atoms(self) -> Iterator[Block]:
         atoms = self.report.atoms
@@ -287,7 +310,7 @@ class Page:
         rows = tuple((self.named("unjudged", self._other(reason)), str(n)) for reason, n in reasons.items())
         yield Table((self.say("reason"), self.say("count")), "lr", rows)
 
-    def _worst(self) -> Iterator[Block]:
+    def worst(self) -> Iterator[Block]:
         if not self.report.worst:
             return
         metrics = {low.metric for low in self.report.worst}

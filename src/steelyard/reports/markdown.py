@@ -16,6 +16,9 @@ ESCAPES = str.maketrans(
 )
 # What makes a list, a heading rule or a numbered item at the start of a line.
 LINE_START = re.compile(r"^(\d{1,9})?([-+=.)])(?=\s|$|[-=])")
+# What begins a name, an issue, a merge request, a milestone, a snippet, a label, an epic or an address somewhere.
+SIGILS = re.compile(r"(?:&#64;|\\#|\\~|\\\$|\\\[|&amp;|&#58;|&#46;|!|%|(?i:\bGH-)|/|:)(?=[\w\"/\\])")
+WORD_JOINER = "\u2060"
 AUTOLINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(:)|\b(www)(\.)")
 
 
@@ -27,6 +30,15 @@ def render(report: Report, language: Language | None = None) -> str:
 def document(blocks: Iterable[Block]) -> str:
     """Blocks as one Markdown text."""
     return "\n\n".join(part for block in blocks if (part := _block(block))) + "\n"
+
+
+def inert(markdown: str) -> str:
+    """Escaped Markdown in which a code host finds nobody to notify and nothing to link.
+
+    Hosts look for names, issues and addresses in what Markdown made of the text, where escapes are gone already; so an
+    invisible character follows each sign that begins one.
+    """
+    return SIGILS.sub(lambda found: found[0] + WORD_JOINER, markdown)
 
 
 def escape(text: str) -> str:

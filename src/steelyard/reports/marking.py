@@ -13,14 +13,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from steelyard.records import Verdict
-from steelyard.text import ELLIPSIS, HAN, fold, places
+from steelyard.text import ELLIPSIS, places
+from steelyard.text.likeness import word_pieces
 
 Span = tuple[int, int]
 
 # Nobody reads further than this for one mark, and a hostile megabyte must not hold up the page.
 LONGEST_SEARCHED = 200_000
 CLAUSE_END = re.compile(r"[，；。！？!?;\n]+|[,.:：](?=\s|$)|：")
-WORD = re.compile(rf"{HAN.pattern}+|\d+(?:[.,]\d+)*|(?:(?!{HAN.pattern})[^\W\d_])+")
+UNITS = "%％‰°℃"
 CLOSING = "。．.！!？?…”’」』）)】》\"'"
 # Below this, a clause shares too little with a statement to be called its place.
 ENOUGH_SHARED = 0.35
@@ -93,6 +94,8 @@ class Searched:
         needle, _ = letters(wanted[:LONGEST_SEARCHED])
         for at in places(haystack, needle, after) if needle else ():
             start, end = origins[at], origins[at + len(needle) - 1] + 1
+            if self.text[end : end + 1] in tuple(UNITS):
+                end += 1
             if not cuts_a_number(self.text, start, end):
                 return (start, end), at + len(needle)
         return None
@@ -107,7 +110,7 @@ class Searched:
         if found := self._exact(statement, 0):
             return (self._closed(found[0]),)
         clauses, index, weights = self._wording
-        wanted = {piece for piece in wording(statement) if piece in index}
+        wanted = {piece for piece in word_pieces(statement) if piece in index}
         shared: Counter[int] = Counter()
         for piece in wanted:
             shared.update(index[piece][:MOST_CLAUSES])
@@ -142,7 +145,7 @@ class Searched:
     @cached_property
     def _wording(self) -> tuple[list[tuple[Span, set[str]]], dict[str, list[int]], dict[str, float]]:
         """The clauses with their wording, which clauses hold a piece of wording, and what each piece weighs."""
-        clauses = [(span, wording(self.text[slice(*span)])) for span in _clauses(self.text[:LONGEST_SEARCHED])]
+        clauses = [(span, word_pieces(self.text[slice(*span)])) for span in _clauses(self.text[:LONGEST_SEARCHED])]
         index: defaultdict[str, list[int]] = defaultdict(list)
         for number, (_, pieces) in enumerate(clauses):
             for piece in pieces:
@@ -168,20 +171,6 @@ def cuts_a_number(text: str, start: int, end: int) -> bool:
     before = text[start - 1 : start].isdecimal() and text[start].isdecimal()
     after = text[end : end + 1].isdecimal() and text[end - 1].isdecimal()
     return before or after
-
-
-def wording(text: str) -> set[str]:
-    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of words, numbers."""
-    pieces: set[str] = set()
-    for match in WORD.finditer(fold(text).casefold()):
-        word = match.group()
-        if HAN.match(word):
-            pieces.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        elif word[0].isdigit():
-            pieces.add(word)
-        elif len(word) > 2:
-            pieces.add(word[:5])
-    return pieces
 
 
 def _clauses(text: str) -> Iterator[Span]:

@@ -79,6 +79,16 @@ class Outcome(Record):
     share: Estimate = Field(description="of the samples that have such a label")
 
 
+class Contestant(Record):
+    """One of those whose answers are compared with each other: two models, or several runs."""
+
+    name: str
+    win_rate: Estimate = Field(description="the share of points it won, a tie counting half")
+    strength: Estimate = Field(
+        description="Bradley and Terry's, as a logarithm with mean 0; null where one never lost to, or met, the others"
+    )
+
+
 class BandCount(Record):
     """How many samples scored in one band of a scorecard metric."""
 
@@ -94,6 +104,17 @@ class Bin(Record):
     low: float
     high: float
     n: int
+
+
+class Spread(Record):
+    """How an amount per sample spreads: quantiles within some 2 %, and counts between round amounts."""
+
+    n: int
+    mean: float
+    median: float
+    p95: float
+    most: float
+    bins: tuple[Bin, ...]
 
 
 class RunFacts(Record):
@@ -243,6 +264,7 @@ class Report(Record):
     outcomes: tuple[Outcome, ...] = Field(default=(), description="empty where the protocol declares none")
     bands: dict[str, tuple[BandCount, ...]]
     dialogue: DialogueSummary | None
+    ranking: tuple[Contestant, ...] = Field(default=(), description="the best first; where answers are compared")
     tags: dict[str, Group]
     flags: dict[str, Group]
     unjudged: dict[str, int]
@@ -253,6 +275,10 @@ class Report(Record):
     n_bad_rows: int
     bad_rows: tuple[BadRow, ...]
     usage: Usage
+    spending: dict[str, Spread] = Field(
+        default_factory=dict,
+        description="per sample that the judge was called for: seconds, tokens, cost in US dollars",
+    )
     run: RunFacts | None = None
     failure: RunFailure | None = Field(default=None, description="where the judge labelled nothing: why, what to do")
     manifest: dict[str, Any] | None
@@ -264,8 +290,9 @@ class Report(Record):
 
     def scale_of(self, metric: str) -> Scale:
         """The scale of the mean of a score; a protocol that is not installed has one for all."""
-        declared = (one.mean_scale for one in self.words.metrics if one.name == metric)
-        return next(declared, self.scale)
+        declared = {one.name for one in self.words.metrics}
+        known = metric in declared or metric.partition(".")[0] in declared
+        return self.words.metric(metric).mean_scale if known else self.scale
 
 
 def agreement_note(judge: str, language: Language) -> str:

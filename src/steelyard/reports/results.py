@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,10 +13,13 @@ from steelyard.text.wording import words
 
 if TYPE_CHECKING:
     from steelyard.reports.model import Report
+    from steelyard.reports.notebook import SampleView
 
 AnyPath = str | PathLike[str]
 # As many as a report of the command line holds.
 SAMPLES_IN_FULL = 50
+# As many as one wants to open below a cell.
+SAMPLES_FOLDED = 5
 
 
 class Results(Sequence[Verdict]):
@@ -58,22 +60,31 @@ class Results(Sequence[Verdict]):
         return f"<Results: {len(self)} {self.protocol} verdicts, {len(self.bad_rows)} bad rows{stopped}>"
 
     def _repr_html_(self) -> str:
-        from steelyard.reports.notebook import fragment
+        from steelyard.reports.notebook import report_fragment
 
-        return fragment(self.report(), self._remarks())
+        report = self.report()
+        lowest = ((low.id, self.show(low.id, report.language).blocks()) for low in report.worst[:SAMPLES_FOLDED])
+        return report_fragment(report, self._remarks(), lowest)
+
+    def show(self, sample: str | int, language: Language | None = None) -> SampleView:
+        """One sample in full, by its id or its place: a notebook shows it with evidence, `print` as text."""
+        from steelyard.reports.notebook import SampleView
+
+        if isinstance(sample, str):
+            at = next((at for at, verdict in enumerate(self) if verdict.id == sample), None)
+            if at is None:
+                raise InputError(f"there is no sample {sample!r} among these results")
+            sample = at
+        return SampleView(self.samples[sample], self[sample], language)
 
     def summary(self, language: Language | None = None) -> str:
         """The report as text of 80 columns, as the command line prints it."""
         if language is not None:
             words(language)
-        from rich.console import Console
+        from steelyard.reports.layout import Page
+        from steelyard.reports.terminal import as_text
 
-        from steelyard.reports.terminal import render
-
-        console = Console(file=io.StringIO(), width=80, highlight=False, color_system=None)
-        with console.capture() as shown:
-            console.print(render(self.report(language), language))
-        return "\n".join([shown.get().rstrip(), *self._remarks()])
+        return "\n".join([as_text(Page(self.report(language), brief=True).blocks()), *self._remarks()])
 
     def _remarks(self) -> list[str]:
         return [*([f"stopped: {self.stopped}"] if self.stopped else []), *self.notes]

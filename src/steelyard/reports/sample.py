@@ -143,7 +143,8 @@ class SamplePage:
         facts = self.fact("status", named(self.language, "status", self.verdict.status))
         facts += self.fact("judge", self.verdict.judge)
         if sample:
-            facts += self.fact("model", sample.model or "")
+            models = (sample.model, getattr(sample, "other_model", None))
+            facts += self.fact("model", " / ".join(filter(None, models)))
             facts += self.fact("tags", say(self.language, "report.comma").join(sample.tags))
         if isinstance(sample, RagSample):
             facts += self.fact("date", sample.date or "") + self.fact("place_given", sample.place or "")
@@ -179,21 +180,37 @@ class SamplePage:
             lines = (f"{flag}{colon}{self.flag(flag)}" for flag in self.verdict.flags)
             yield Lines(tuple(lines), listed=True)
 
+    def passage_named(self, index: int) -> str:
+        return self.say("passage").format(n=index + 1)
+
     def quoted(self, key: str, text: str) -> Iterator[Block]:
         yield Heading(self.say(key))
         yield Passage(text)
 
+    def answers(self, sample: RagSample) -> tuple[tuple[str, str], ...]:
+        """The answer; of two that are compared, each with whose it is."""
+        if sample.other_answer is None:
+            return ((self.say("answer"), sample.answer),)
+        names = sample.contestants or ("", "")
+        texts = (("answer_a", sample.answer), ("answer_b", sample.other_answer))
+        return tuple(
+            (self.say(key) + (f" · {name}" if name else ""), text)
+            for (key, text), name in zip(texts, names, strict=True)
+        )
+
     def rag(self, sample: RagSample) -> Iterator[Block]:
         if sample.question.strip():
             yield from self.quoted("question", sample.question)
-        yield from self.quoted("answer", sample.answer)
+        for title, text in self.answers(sample):
+            yield Heading(title)
+            yield Passage(text)
         if sample.reference_answer:
             yield from self.quoted("reference_answer", sample.reference_answer)
         if sample.references:
             yield Heading(self.say("references"))
         for index, passage in enumerate(sample.references):
             marks = evidence_marks(passage, index, self.verdict)
-            yield Passage(passage, self.say("passage").format(n=index + 1), marks)
+            yield Passage(passage, self.passage_named(index), marks)
 
     # --- the items ---------------------------------------------------------------------------------
 
@@ -202,7 +219,7 @@ class SamplePage:
             return ()
         parts = []
         if evidence.reference is not None:
-            parts.append(self.say("passage").format(n=evidence.reference + 1))
+            parts.append(self.passage_named(evidence.reference))
         parts.append(named(self.language, "source", evidence.source))
         if evidence.quote:
             parts.append(self.say("verified" if evidence.verified else "unverified"))
@@ -237,7 +254,7 @@ class SamplePage:
     def entry(self, item: AnyItem) -> Entry:
         """One item with its labels and all that is known about it."""
         kind = self.told.kind_of(item)
-        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.labels(item))
+        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.told(item))
         text = self.told.item_told(item, self.language)
         further: tuple[Toned, ...] = ()
         facts = self.reason(item.reason)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Generic, TypeVar
+from zlib import crc32
 
 from steelyard.protocols.counts import AtomCounts, turn_rates, turn_satisfied
 from steelyard.protocols.scoring import band_of_score
 from steelyard.protocols.vocabulary import BOUNDS, UNJUDGED, Metric, Vocabulary, name_of
-from steelyard.records import Atom, Criterion, Language, Verdict
+from steelyard.records import Atom, Criterion, Language, RagSample, Sample, Verdict
 from steelyard.reports.model import (
     OTHERS,
     AtomGroup,
@@ -19,10 +21,12 @@ from steelyard.reports.model import (
     BandCount,
     Bin,
     CheckRate,
+    Contestant,
     DialogueSummary,
     Estimate,
     Group,
     Outcome,
+    Spread,
     TurnSummary,
     described,
 )
@@ -236,6 +240,58 @@ class OutcomesTally:
         return tuple(sorted(found, key=lambda one: (self._aspect.label(one.label).tone == "good", -one.n)))
 
 
+class RankingTally:
+    """Who won how much against whom, by the main score of samples that compare two answers."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._metric = words.main
+        self._numbers: dict[str, int] = {}
+        self._rates: list[ScoreTally] = []
+        self._points: dict[tuple[int, int, int], tuple[float, int]] = {}
+
+    def add(self, verdict: Verdict, sample: Sample | None, cluster: Cluster | None) -> None:
+        names = sample.contestants if isinstance(sample, RagSample) else None
+        if names is None:
+            return
+        first, second = (self._number(name) for name in names)
+        points = verdict.scores.get(self._metric)
+        if first == second:
+            return
+        if points is None:
+            self._rates[first].n_unjudged += 1
+            self._rates[second].n_unjudged += 1
+            return
+        self._rates[first].mean.add(points, cluster)
+        self._rates[second].mean.add(1 - points, cluster)
+        # Without a cluster a sample stands alone; some share one by chance, and a union of clusters is again one.
+        shared = crc32(verdict.id.encode("utf-8", "surrogatepass")) if cluster is None else int(cluster)
+        key = first, second, shared % GROUPS_PER_TAG
+        won, n = self._points.get(key, (0.0, 0))
+        self._points[key] = won + points, n + 1
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers and len(self._numbers) >= MOST_GROUPS:
+            name = OTHERS
+        if name not in self._numbers:
+            self._rates.append(ScoreTally(groups=GROUPS_PER_TAG))
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def summary(self) -> tuple[Contestant, ...]:
+        if not self._points:
+            return ()
+        from steelyard.stats.ranking import Compared, strengths
+
+        met = [Compared(i, j, won, n, cluster) for (i, j, cluster), (won, n) in self._points.items()]
+        found = strengths(len(self._numbers), met)
+        listed = []
+        for name, at in self._numbers.items():
+            rate = self._rates[at].estimate()
+            one = found[at] if found else None
+            strength = Estimate(value=one and one.value, interval=one and one.interval, n=rate.n)
+            listed.append(Contestant(name=name, win_rate=rate, strength=strength))
+        return tuple(sorted(listed, key=lambda one: (-(one.strength.value or 0), -(one.win_rate.value or 0), one.name)))
+
+
 class BandsTally:
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._counts = {metric.name: [0] * 10 for metric in metrics if metric.banded}
@@ -285,6 +341,64 @@ class DistributionTally:
     def _edge(self, name: str, n: int, counts: list[int]) -> float:
         low, high = self._words.metric(name).bounds
         return low + (high - low) * n / len(counts)
+
+
+class SpendingTally:
+    """What judging a sample took: seconds, tokens, money. Amounts lie far apart: their logarithms are counted."""
+
+    STEPS = 100
+    """To a factor of ten."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[int]] = {}
+        self._sums: dict[str, float] = {}
+        self._most: dict[str, float] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        usage = verdict.usage
+        if not usage.calls:
+            return
+        amounts = {"seconds": verdict.notes.get("seconds"), "cost": usage.cost}
+        amounts["tokens"] = usage.prompt_tokens + usage.completion_tokens
+        for name, amount in amounts.items():
+            if isinstance(amount, (int, float)) and 0 < amount < math.inf:
+                self._counts.setdefault(name, Counter())[math.floor(math.log10(amount) * self.STEPS)] += 1
+                self._sums[name] = self._sums.get(name, 0.0) + amount
+                self._most[name] = max(amount, self._most.get(name, 0.0))
+
+    def summary(self) -> dict[str, Spread]:
+        return {name: self._spread(name) for name in ("seconds", "cost", "tokens") if name in self._counts}
+
+    def _spread(self, name: str) -> Spread:
+        counts, n = self._counts[name], self._counts[name].total()
+        ordered = sorted(counts)
+        edges = _round_edges(self._amount(ordered[0]), self._most[name])
+        bins = [Bin(low=low, high=high, n=0) for low, high in pairwise(edges)]
+        for step in ordered:
+            at = min(len(bins) - 1, max(0, bisect_right(edges, self._amount(step + 0.5)) - 1))
+            bins[at] = bins[at].model_copy(update={"n": bins[at].n + counts[step]})
+        median, p95 = (self._quantile(ordered, counts, share * n, self._most[name]) for share in (0.5, 0.95))
+        return Spread(n=n, mean=self._sums[name] / n, median=median, p95=p95, most=self._most[name], bins=tuple(bins))
+
+    def _quantile(self, ordered: list[int], counts: Counter[int], wanted: float, most: float) -> float:
+        for step in ordered:
+            wanted -= counts[step]
+            if wanted <= 0:
+                return min(most, self._amount(step + 0.5))
+        return most
+
+    def _amount(self, step: float) -> float:
+        return float(10 ** (step / self.STEPS))
+
+
+def _round_edges(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 … from below the lowest amount to above the highest."""
+    edges = []
+    for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 2):
+        edges += [float(f"{digit}e{power}") for digit in (1, 2, 5)]
+    first = max(0, bisect_right(edges, low) - 1)
+    last = next(at for at, edge in enumerate(edges) if edge > high or (at > first and edge >= high))
+    return edges[first : max(last, first + 1) + 1]
 
 
 class DialogueTally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -68,6 +69,14 @@ def _may_break(before: str, after: str) -> bool:
 def render(report: Report, language: Language | None = None) -> RenderableType:
     """The report for a terminal of 80 columns or more."""
     return renderable(Page(in_language(report, language), brief=True).blocks())
+
+
+def as_text(blocks: Iterable[Block]) -> str:
+    """Blocks as plain text of 80 columns, without colour."""
+    console = Console(file=io.StringIO(), width=80, highlight=False, color_system=None)
+    with console.capture() as shown:
+        console.print(renderable(blocks))
+    return shown.get().rstrip()
 
 
 def renderable(blocks: Iterable[Block]) -> RenderableType:

@@ -11,7 +11,7 @@ from steelyard.errors import ConfigError, InputError, Surface
 from steelyard.samples import values
 from steelyard.samples.literals import parsed
 
-Kind = Literal["rag", "dialogue"]
+Kind = Literal["rag", "dialogue", "pair"]
 
 Names = tuple[tuple[str, ...], ...]
 """The names of a field in ranks. The first rank that has a value gives it; two different values within
@@ -49,6 +49,27 @@ _RAG: Final[dict[str, Names]] = {
     "date": (("date",), ("日期",)),
     "place": (("place",), ("pos", "地点", "地點")),
 }
+# Two answers to a question. Of a pair of preference data, the chosen one is A.
+_PAIR: Final[dict[str, Names]] = {
+    **_RAG,
+    "answer": (
+        (
+            *("answer_a", "response_a", "output_a", "model_a_answer", "model_a_response", "回答a"),
+            *("answer_1", "response_1", "output_1", "chosen"),
+        ),
+        *_RAG["answer"],
+    ),
+    "other_answer": (
+        ("other_answer",),
+        (
+            *("answer_b", "response_b", "output_b", "model_b_answer", "model_b_response", "回答b"),
+            *("answer_2", "response_2", "output_2", "rejected", "other_response", "baseline"),
+            *("另一个回答", "另一個回答"),
+        ),
+    ),
+    "model": (("model_a", "model_1", "模型a"), *_RAG["model"]),
+    "other_model": (("other_model",), ("model_b", "model_2", "模型b")),
+}
 _DIALOGUE: Final[dict[str, Names]] = {
     **_SHARED,
     "system_prompt": (("system_prompt",), ("system", "系统提示词", "系統提示詞")),
@@ -59,7 +80,7 @@ _TURN: Final[dict[str, Names]] = {
     "answer": (("answer",), ("response", "actual_output", "output", "assistant")),
     "criteria": (("criteria",), ("评估细则", "評估細則")),
 }
-_NAMES: Final[dict[Kind, dict[str, Names]]] = {"rag": _RAG, "dialogue": _DIALOGUE}
+_NAMES: Final[dict[Kind, dict[str, Names]]] = {"rag": _RAG, "dialogue": _DIALOGUE, "pair": _PAIR}
 _SPELLING = re.compile(r"[\s_$-]+")
 
 
@@ -78,7 +99,12 @@ def _by_spelling(names: Mapping[str, Names]) -> dict[str, tuple[str, int]]:
     }
 
 
-_SPELLED: Final = {"rag": _by_spelling(_RAG), "dialogue": _by_spelling(_DIALOGUE), "turn": _by_spelling(_TURN)}
+_SPELLED: Final = {
+    "rag": _by_spelling(_RAG),
+    "dialogue": _by_spelling(_DIALOGUE),
+    "pair": _by_spelling(_PAIR),
+    "turn": _by_spelling(_TURN),
+}
 
 
 def known_fields(kind: Kind) -> tuple[str, ...]:
@@ -98,22 +124,28 @@ def check_fields(kind: Kind, fields: Mapping[str, str] | None) -> None:
 def names_a_sample(keys: Iterable[str]) -> bool:
     """Whether these are the columns of a sample, rather than of something that holds samples."""
     meant = {spelled[key][0] for spelled in _SPELLED.values() for key in map(_spelling, keys) if key in spelled}
-    known = ({"question", "answer"}, {"references", "answer"}, {"system_prompt", "turns"})
+    known = ({"question", "answer"}, {"references", "answer"}, {"answer", "other_answer"}, {"system_prompt", "turns"})
     return any(meant >= names for names in known)
 
 
 class SourceRow:
-    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row."""
+    """The fields of one mapping, by canonical name. `inside` is the path of a mapping within a row, `record` what an
+    importer made the row from."""
 
     def __init__(
         self,
         row: Mapping[str, object],
-        shape: Literal["rag", "dialogue", "turn"],
+        shape: Literal["rag", "dialogue", "pair", "turn"],
         fields: Mapping[str, str],
         inside: str = "",
         surface: Surface = Surface.python,
+        record: Mapping[str, object] | None = None,
     ) -> None:
         self._row, self._fields, self._inside, self._surface = row, fields, inside, surface
+        # What the user maps, and is told of, is the record as the tool wrote it.
+        self._record = row if record is None else record
+        source = row.get("source") if record is not None else None
+        self._tool = source.get("tool") if isinstance(source, Mapping) else None
         self._columns: dict[str, list[tuple[int, str]]] = {}
         for key in row:
             # Longer ones are nobody's column, and the cache of spellings would keep them.
@@ -161,6 +193,9 @@ class SourceRow:
     def missing(self, *names: str) -> InputError:
         """The error to raise for fields that must be there and are not."""
         mapping = self._surface.mapping({self._mapped(name): "COLUMN" for name in names})
+        if self._tool:
+            # A mapping alone would turn off the recognition of the file.
+            mapping = f"{self._surface.importing(self._tool)} {mapping}"
         right = "the right one" if len(names) == 1 else "the right ones"
         problem = f"not in this row; {self._has()} (name {right}: {mapping})"
         return InputError(problem, field=", ".join(map(self.path, names)))
@@ -187,9 +222,9 @@ class SourceRow:
 
     def _at(self, name: str, path: str) -> object:
         """The value at `a.b.0`, unless a column is called exactly that."""
-        if path in self._row:
-            return values.plain(self._row[path])
-        here: object = self._row
+        if path in self._record:
+            return values.plain(self._record[path])
+        here: object = self._record
         for step in path.split("."):
             here = _step(here, step)
             if here is _NOWHERE:
@@ -198,7 +233,7 @@ class SourceRow:
         return values.plain(here)
 
     def _has(self) -> str:
-        keys = [repr(str(key)[:40]) for key in self._row]
+        keys = [repr(str(key)[:40]) for key in self._record]
         more = ", …" if len(keys) > 8 else ""
         return f"it has {', '.join(keys[:8])}{more}" if keys else "it has no fields"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, TextIO
 
 from steelyard.samples.columns import names_a_sample
@@ -22,6 +24,7 @@ _LONE_ESCAPE = re.compile(
 )
 _HIGH = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _ESCAPE: Final = len("\\ud800")
+_MOST_EVENTS: Final = 5_000
 
 
 def broken_json() -> type[Exception]:
@@ -32,21 +35,45 @@ def broken_json() -> type[Exception]:
     return error
 
 
-def elements(text: TextIO) -> Iterator[tuple[object, bool]]:
-    """Each element, and whether undecodable bytes stood in it. Whole ones come before the error of a broken one."""
+def elements(text: TextIO, *, whole: bool = False) -> Iterator[tuple[object, bool]]:
+    """Each element, and whether undecodable bytes stood in it. Whole ones come before the error of a broken one.
+
+    With `whole`, an object is an element even where it holds a list under a known key.
+    """
     import ijson
 
     source = _Source(text)
     if source.is_blank():
         return
-    for value in _values(iter(ijson.basic_parse(source, multiple_values=True))):
+    for value in _values(iter(ijson.basic_parse(source, multiple_values=True)), whole):
         yield value, source.damaged and _is_damaged(value)
 
 
-def _values(events: Iterator[Event]) -> Iterator[object]:
+def paths_at(head: str) -> frozenset[str]:
+    """The dotted paths of keys in the first objects of a document that breaks off; those through lists have no number,
+    and those in a list under a known key are there without that key too."""
+    import ijson
+
+    found: set[str] = set()
+    events = ijson.parse(io.BytesIO(head.encode("utf-8", "replace")), multiple_values=True)
+    try:
+        for prefix, event, key in islice(events, _MOST_EVENTS):
+            if event == "map_key":
+                steps = [step for step in prefix.split(".") if step and step != "item"]
+                found.add(".".join((*steps, key)))
+                if steps and steps[0] in _LISTS:
+                    found.add(".".join((*steps[1:], key)))
+    except ijson.JSONError:
+        pass
+    return frozenset(found)
+
+
+def _values(events: Iterator[Event], whole: bool) -> Iterator[object]:
     for event, value in events:
         if event == "start_array":
             yield from _array(events)
+        elif event == "start_map" and whole:
+            yield _built(event, value, events)
         elif event == "start_map":
             yield from _map(events)
         else:

@@ -12,7 +12,6 @@ from steelyard.samples import values
 from steelyard.samples.columns import Kind, SourceRow, check_fields
 from steelyard.samples.messages import exchange, has_roles, messages_of, system_of, turns_of
 from steelyard.samples.objects import as_mapping
-from steelyard.samples.shapes import recognised
 
 NO_QUESTION = "rows without a question: relevance is not judged there"
 
@@ -33,7 +32,7 @@ def sample_from(
 def derived_id(sample: Sample) -> str:
     """Twelve hex digits of the content: the same row has the same id in every file and on every machine."""
     # Defaults are left out so that a field added later does not change the ids of old rows.
-    content = sample.model_dump(mode="json", exclude={"id"}, exclude_defaults=True)
+    content = sample.model_dump(mode="json", exclude={"id", "source"}, exclude_defaults=True)
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -45,12 +44,16 @@ def coerce(
     surface: Surface = Surface.python,
     *,
     needs_question: bool = True,
+    record: Mapping[str, object] | None = None,
 ) -> tuple[Sample, str]:
     """Like `sample_from`, but a missing id stays empty. A record of the right kind is taken as it is.
 
-    The second value says how the row was read, where that is not plain from the names of its columns.
+    The second value says how the row was read, where that is not plain from the names of its columns. `record` is what
+    an importer made the row from.
     """
-    if isinstance(row, RagSample if kind == "rag" else DialogueSample):
+    if isinstance(row, DialogueSample if kind == "dialogue" else RagSample):
+        if kind == "pair" and isinstance(row, RagSample) and row.other_answer is None:
+            raise InputError(f"the sample {row.id!r} has none, and this protocol compares two", field="other_answer")
         if needs_question and isinstance(row, RagSample) and not row.question.strip():
             raise InputError(f"the sample {row.id!r} has none, and this protocol needs one", field="question")
         return _sendable(row), ""
@@ -59,12 +62,9 @@ def coerce(
         raise InputError(f"expected an object with fields, got {values.kind_of(row)}")
     try:
         if kind == "dialogue":
-            return _dialogue(row, fields, surface), ""
-        data, reading = recognised(row, fields)
-        sample = _rag(data, fields, surface, needs_question)
-        if not sample.question.strip():
-            reading = reading or NO_QUESTION
-        return sample, reading
+            return _dialogue(row, fields, surface, record), ""
+        sample = _rag(row, kind, fields, surface, needs_question, record)
+        return sample, "" if sample.question.strip() else NO_QUESTION
     except RecursionError:
         raise InputError("nested too deeply to be read") from None
 
@@ -77,8 +77,19 @@ def _sendable(sample: Sample) -> Sample:
     return sample
 
 
-def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface, needs_question: bool) -> RagSample:
-    row = SourceRow(data, "rag", fields, surface=surface)
+def _rag(
+    data: Mapping[str, object],
+    kind: Kind,
+    fields: Mapping[str, str],
+    surface: Surface,
+    needs_question: bool,
+    record: Mapping[str, object] | None,
+) -> RagSample:
+    row = SourceRow(data, kind, fields, surface=surface, record=record)
+    if kind == "pair":
+        row.need("answer", "other_answer")
+        data = {**data, **_conversations(row)}
+        row = SourceRow(data, kind, fields, surface=surface, record=record)
     question, answer = _question_and_answer(row, needs_question)
     reference_answer, key_points = row.value("reference_answer"), row.value("key_points")
     date = row.value("date")
@@ -95,7 +106,23 @@ def _rag(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface
         place=row.text("place"),
         tags=_tags(row),
         model=row.text("model"),
+        other_answer=row.needed("other_answer", blank=True) if kind == "pair" else None,
+        other_model=row.text("other_model") if kind == "pair" else None,
+        source=_source(data),
     )
+
+
+def _conversations(row: SourceRow) -> dict[str, object]:
+    """The columns of a pair whose answers are whole conversations, as preference data has them: what was said last in
+    each, and the question where no column has it."""
+    found: dict[str, object] = {}
+    for name in ("answer", "other_answer"):
+        column, value = row.find(name)
+        if column and isinstance(value, list) and has_roles(value):
+            question, found[column] = exchange(messages_of(value, column), answered=False)
+            if row.value("question") is None and row.value("messages") is None:
+                found["question"] = question
+    return found
 
 
 def _question_and_answer(row: SourceRow, needs_question: bool) -> tuple[str, str]:
@@ -128,13 +155,23 @@ def _tags(row: SourceRow) -> tuple[str, ...]:
     return () if value is None else values.tags(value, "tags")
 
 
+def _source(data: Mapping[str, object]) -> dict[str, str]:
+    """Where an imported sample came from, in a file that we wrote. Any other column of that name is nothing we read."""
+    source = data.get("source")
+    if not isinstance(source, Mapping) or "tool" not in source:
+        return {}
+    return {str(name): values.scalar(value, f"source.{name}") for name, value in source.items()}
+
+
 def _id(row: SourceRow) -> str:
     value = row.value("id")
     return "" if value is None else values.scalar(value, "id")
 
 
-def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Surface) -> DialogueSample:
-    row = SourceRow(data, "dialogue", fields, surface=surface)
+def _dialogue(
+    data: Mapping[str, object], fields: Mapping[str, str], surface: Surface, record: Mapping[str, object] | None
+) -> DialogueSample:
+    row = SourceRow(data, "dialogue", fields, surface=surface, record=record)
     name = "turns" if row.value("turns") is not None else "messages"
     value = row.value(name)
     if value is None:
@@ -153,10 +190,12 @@ def _dialogue(data: Mapping[str, object], fields: Mapping[str, str], surface: Su
         system = None
     return DialogueSample(
         id=_id(row),
-        system_prompt=system or row.needed("system_prompt"),
+        # Many platforms keep it elsewhere than the conversation; the importer says so, and a rubric needs none.
+        system_prompt=system or row.needed("system_prompt", blank=record is not None),
         turns=turns,
         tags=_tags(row),
         model=row.text("model"),
+        source=_source(data),
     )
 
 

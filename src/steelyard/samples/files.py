@@ -26,6 +26,8 @@ FORMATS: Final = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _SUFFIXES: Final = {".jsonl": "jsonl", ".ndjson": "jsonl"} | {f".{name}": name for name in FORMATS}
 _STDIN: Final = "-"
 _PEEK: Final = 1 << 20
+# So many characters tell whose file it is.
+_HEAD: Final = 1 << 17
 _BATCH: Final = 256
 _EXTRAS: Final = {"parquet": ("pyarrow", "reading Parquet files"), "xlsx": ("openpyxl", "reading Excel files")}
 # A quote that is never closed swallows the rest of a file; this is where we stop believing it.
@@ -70,8 +72,13 @@ def rows_of(
     encoding: str,
     on_note: Callable[[str], None] = lambda note: None,
     surface: Surface = Surface.python,
+    *,
+    whole: bool = False,
 ) -> Rows:
-    """The rows of one file with their places; an `InputError` for a row, or the file, that cannot be read."""
+    """The rows of one file with their places; an `InputError` for a row, or the file, that cannot be read.
+
+    With `whole`, an object in a JSON document is a row even where it seems to hold the rows in a list.
+    """
     shown = "stdin" if name == _STDIN else name
     chosen = _format(format) if format else _format_of(name)
     if chosen is None and name != _STDIN:
@@ -95,9 +102,12 @@ def rows_of(
         with ExitStack() as stack:
             stream = _opened(name, stack)
             # A format that was asked for is taken at its word; a suffix is checked against the content.
-            kind = chosen if format and chosen else _sniffed(stream, chosen)
+            kind = chosen if format and chosen else _sniffed(stream, chosen, whole=whole)
             text = stack.enter_context(_decoded(stream, encoding, kind))
-            yield from _READERS[kind](text, shown, _undecodable(encoding, surface))
+            if kind == "json":
+                yield from _json(text, shown, _undecodable(encoding, surface), whole=whole)
+            else:
+                yield from _READERS[kind](text, shown, _undecodable(encoding, surface))
     except FileNotFoundError:
         yield _whole(shown, "no such file")
     except UnicodeError:
@@ -148,7 +158,21 @@ class _Borrowed(io.RawIOBase):
         return len(data)
 
 
-def _sniffed(stream: io.BufferedReader, suffix: str | None) -> str:
+def head_of(name: str, format: str | None, encoding: str) -> str | None:
+    """The beginning of a file of JSON, lines or one document, gunzipped; None for any other."""
+    chosen = _format(format) if format else _format_of(name)
+    if name == _STDIN or chosen not in ("jsonl", "json"):
+        return None
+    try:
+        with ExitStack() as stack:
+            stream = _opened(name, stack)
+            text = stack.enter_context(_decoded(stream, encoding, "json"))
+            return text.read(_HEAD)
+    except (*_UNREADABLE, UnicodeError):  # said when its rows are read
+        return None
+
+
+def _sniffed(stream: io.BufferedReader, suffix: str | None, *, whole: bool) -> str:
     """The format the content has: arrays are called .jsonl as often as lines are called .json."""
     if suffix in ("csv", "tsv"):
         return suffix
@@ -158,7 +182,7 @@ def _sniffed(stream: io.BufferedReader, suffix: str | None) -> str:
         return "json"
     if head[:1] == b"{":
         document = _parsed(first) if newline or suffix == "jsonl" else None
-        if wraps_samples(document):
+        if not whole and wraps_samples(document):
             return "json"
         return "jsonl" if suffix == "jsonl" or isinstance(document, dict) else "json"
     return suffix or "csv"
@@ -202,10 +226,10 @@ def _object(line: str, place: Place, undecodable: str) -> object:
         return place.error("not JSON that can be read: a number too long or nested too deeply")
 
 
-def _json(text: io.TextIOWrapper, file: str, undecodable: str) -> Rows:
+def _json(text: io.TextIOWrapper, file: str, undecodable: str, *, whole: bool = False) -> Rows:
     number = 0
     try:
-        for number, (value, damaged) in enumerate(elements(text), 1):
+        for number, (value, damaged) in enumerate(elements(text, whole=whole), 1):
             place = Place(file, number, "item")
             yield place, place.error(undecodable) if damaged else value
     except broken_json() as error:
@@ -295,7 +319,7 @@ def _parquet(name: str, shown: str) -> Rows:
         yield place, InputError(f"not Parquet that can be read: {_first_line(error)}", file=shown)
 
 
-_READERS: Final = {"jsonl": _jsonl, "json": _json, "csv": _csv, "tsv": _tsv}
+_READERS: Final = {"jsonl": _jsonl, "csv": _csv, "tsv": _tsv}
 
 
 def count_lines(files: Sequence[str], format: str | None) -> int | None:

@@ -65,7 +65,8 @@ class HumanLabel(Record):
 
 def digest(sample: Sample) -> str:
     """Twelve hex digits of the text that was judged: another answer to the same question has others."""
-    text = sample.model_dump_json(exclude={"id", "tags", "model", "date", "place"})
+    apart = {"id", "tags", "model", "other_model", "answer_of", "date", "place", "source"}
+    text = sample.model_dump_json(exclude=apart)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Record
-from steelyard.samples import count_lines
+from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunRow, Store
 from steelyard.web.jobs import RunProgress
@@ -42,6 +43,9 @@ class RunRequest(Record):
     fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
     template: str | None = Field(default=None, description="the text of a judge prompt of your own")
     fence: bool = Field(default=False, description="whether texts in it stand between tags with a code")
+    importer: str | None = Field(
+        default=None, description="the tool that wrote the file or the samples; null: told from their shape"
+    )
 
 
 class Spending(Record):
@@ -70,6 +74,13 @@ def judge_name(config: Settings, name: str | None) -> str:
     return name or known[0]
 
 
+def imports(name: str | None) -> str | None:
+    """The importer to take; one whose sources are names would read from elsewhere than the upload."""
+    if name and takes_names(name):
+        raise ConfigError(f"{name} reads datasets by name, which is not offered over HTTP; send the rows")
+    return name or None
+
+
 def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
     """The protocol with its options: those of the settings file, then the given ones, with today's date."""
     if how.template:
@@ -93,7 +104,7 @@ def judge_and_limiter(
         tokens_per_minute=settings.tokens_per_minute,
     )
     limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts)
-    made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_path)
+    made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_location)
     return made.judge(name, together), limiter, limits, prompts
 
 
@@ -119,7 +130,7 @@ def start(
     def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
-        data = Input([str(path)], how.fields, encoding, format)
+        data = Input([str(path)], how.fields, encoding, format, importer=imports(how.importer))
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
@@ -165,7 +176,7 @@ def _judge_of(config: Settings, row: RunRow) -> str:
 
 
 def _counted(run: runs.Run) -> runs.Run:
-    run.tally.total = count_lines(run.data.sources, run.data.format)
+    run.tally.total = run.data.total
     return run
 
 
@@ -201,14 +212,30 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
     if job := viewer.jobs.get(row.id):
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)
+    # Only of a run that a process of this machine works on: what others name is not looked for here.
+    total = (
+        _total(tuple(_files(row)), row.manifest.get("format"), row.manifest.get("importer"))
+        if state == "running"
+        else None
+    )
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
     return RunProgress(
         id=row.id,
         state=state,
         problem=str(problem) if problem and state in ("stopped", "failed") else None,
         done=sum(counts.values()),
+        total=total,
         bad_rows=len(store.bad_rows(row.id)),
         judged=counts.get("judged", 0),
         partial=counts.get("partial", 0),
         failed=counts.get("failed", 0),
     )
+
+
+def _files(row: RunRow) -> Iterator[str]:
+    return (str(data.get("path", "")) for data in row.manifest.get("data", ()))
+
+
+@lru_cache(maxsize=64)
+def _total(files: tuple[str, ...], format: str | None, importer: str | None) -> int | None:
+    return count_samples(files, format, importer) if files else None

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -42,6 +43,8 @@ class Known:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="steelyard-known")
         self._counts: dict[str, _Count] = {}
+        self._following: dict[str, Future[Report]] = {}
+        self._latest: dict[str, Report] = {}
         self._closing = threading.Event()
 
     def get(self, key: Hashable, make: Callable[[], Value], patience: float | None = PATIENCE) -> Value | None:
@@ -64,10 +67,14 @@ class Known:
             raise
 
     def report(self, open_store: Callable[[], Store], row: RunRow, patience: float | None = PATIENCE) -> Report | None:
-        """The report of a run as it stands now, or None where it is still being counted."""
+        """The report of a run as it stands now, or None where it is still being counted.
+
+        A run at work changes faster than a large one is counted: of that, the latest report there is.
+        """
         with open_store() as store:
             key = _standing(store, row)
             kept = kept_report(store, row.id, key)
+            is_running = state_of(row, store) == "running"
         if kept:
             return kept
         with self._lock:
@@ -82,7 +89,29 @@ class Known:
                     keep_report(store, row.id, as_counted, report)
                 return report
 
-        return self.get(("report", row.id, key), counted, patience)
+        if is_running:
+            return self._followed(row.id, counted, patience)
+        report = self.get(("report", row.id, key), counted, patience)
+        if report:
+            self._latest.pop(row.id, None)
+            self._following.pop(row.id, None)
+        return report
+
+    def latest(self, run: str) -> Report | None:
+        """The last report of a run that was counted while it was at work."""
+        return self._latest.get(run)
+
+    def _followed(self, run: str, counted: Callable[[], Report], patience: float | None) -> Report | None:
+        with self._lock:
+            counting = self._following.get(run)
+            if counting and counting.done() and not counting.exception():
+                self._latest[run] = counting.result()
+            # One count at a time, however many look and however often.
+            if counting is None or counting.done():
+                counting = self._following[run] = self._pool.submit(counted)
+        with suppress(NotYet):
+            self._latest[run] = counting.result(patience)
+        return self._latest.get(run)
 
     def close(self) -> None:
         """Leave off counting: nobody waits for it any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from starlette.concurrency import run_in_threadpool
@@ -15,18 +16,44 @@ from steelyard.web.jobs import RunProgress
 from steelyard.web.viewer import Viewer
 
 TICK = 0.5
+# Over how many seconds the pace of a run is taken.
+WINDOW = 20.0
 # Proxies and laptops drop what is silent for long.
 PING = 15.0
 RETRY_MILLISECONDS = 2000
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
+class Pace:
+    """How fast a run goes that another process drives: from how far it was at earlier looks."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, progress: RunProgress) -> RunProgress:
+        if progress.rate is not None or progress.state != "running":
+            return progress
+        now = time.monotonic()
+        self._seen.append((now, progress.passed))
+        while now - self._seen[0][0] > WINDOW:
+            self._seen.popleft()
+        began, before = self._seen[0]
+        if now - began < TICK:
+            return progress
+        rate = (progress.passed - before) / (now - began)
+        left = None if progress.total is None else max(0, progress.total - progress.passed)
+        eta = round(left / rate) if left is not None and rate else None
+        return progress.model_copy(update={"rate": round(rate, 3), "eta_seconds": eta})
+
+
 def run_events(viewer: Viewer, run: str) -> StreamingResponse:
     """One run until it is not at work any more: `progress` events, then one `end`."""
 
+    pace = Pace()
+
     def look() -> list[RunProgress]:
         with viewer.store() as store:
-            return [progress_of(viewer, store, store.run(run))]
+            return [pace.of(progress_of(viewer, store, store.run(run)))]
 
     return _response(_events(viewer, look, ends=True))
 

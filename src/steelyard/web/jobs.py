@@ -19,7 +19,8 @@ from steelyard.engine.progress import snapshot
 from steelyard.engine.runs import Run
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.limiter import Limiter
-from steelyard.records import Record
+from steelyard.protocols import vocabulary
+from steelyard.records import Record, Verdict
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
@@ -55,10 +56,31 @@ class RunProgress(Record):
     in_flight: int | None = None
     errors: Mapping[str, int] = Field(default_factory=dict)
     seconds: float | None = None
+    scores: Mapping[str, float] = Field(
+        default_factory=dict, description="means of the main scores over what was judged this time"
+    )
 
     @property
     def passed(self) -> int:
         return self.done + self.skipped + self.bad_rows
+
+
+class RunningMeans:
+    """The means of a run's main scores, kept up verdict by verdict: nothing is ever counted anew."""
+
+    def __init__(self, protocol: str) -> None:
+        self._told = vocabulary(protocol)
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, verdict: Verdict) -> None:
+        for name in self._told.mains(verdict.scores):
+            value = verdict.scores[name]
+            if value is not None:
+                total, n = self._sums.get(name, (0.0, 0))
+                self._sums[name] = total + value, n + 1
+
+    def means(self) -> dict[str, float]:
+        return {name: total / n for name, (total, n) in self._sums.copy().items()}
 
 
 class Job:
@@ -66,6 +88,7 @@ class Job:
 
     def __init__(self, run: Run, limiter: Limiter) -> None:
         self.id, self._run, self._limiter = run.row.id, run, limiter
+        self.scores = RunningMeans(run.row.protocol)
         self._loop = asyncio.get_running_loop()
         self._began = time.monotonic()
         self.task: asyncio.Task[object] | None = None
@@ -73,7 +96,7 @@ class Job:
 
     def progress(self) -> RunProgress:
         state = snapshot(self._run.tally, time.monotonic() - self._began, self._limiter.in_flight)
-        return RunProgress(id=self.id, state="running", stopping=self.stopping, **state)
+        return RunProgress(id=self.id, state="running", stopping=self.stopping, scores=self.scores.means(), **state)
 
     def stop(self, reason: str) -> None:
         """Finish what is in flight, begin nothing new."""
@@ -121,7 +144,8 @@ class Jobs:
                 run, limiter = making(store)
                 job = Job(run, limiter)
                 try:
-                    job.task = asyncio.create_task(run.drive(lambda *_: None, lambda _: None, retry=retry))
+                    driving = run.drive(lambda _, verdict: job.scores.add(verdict), lambda _: None, retry=retry)
+                    job.task = asyncio.create_task(driving)
                     # The first step takes the run's lock; if somebody else has it, that is the answer.
                     await asyncio.sleep(0)
                     if job.task.done():

@@ -101,6 +101,7 @@ class Item(Record):
     choices: tuple[Choice, ...]
     question: Text | None
     answer: Text | None
+    other_answer: Text | None = Field(default=None, description="where two answers are compared")
     passages: tuple[Text, ...]
     earlier: tuple[tuple[str, str], ...] = Field(default=(), description="the turns before this one")
     seen: str = Field(description="digest of all that it is about: a label is kept only for what was shown")
@@ -155,8 +156,17 @@ def _rag(sample: RagSample, kind: Kind | None, slot: Slot, language: Language) -
     ]
     if sample.reference_answer and (kind is None or kind.place != "sentence"):
         passages.append(_plain(named(language, "sample", "reference_answer"), sample.reference_answer))
+    question = _plain(named(language, "sample", "question"), sample.question)
+    if sample.other_answer is not None:
+        # Whose the answers are would sway a person as it would a judge.
+        return {
+            "question": question,
+            "answer": _plain(named(language, "sample", "answer_a"), sample.answer),
+            "other_answer": _plain(named(language, "sample", "answer_b"), sample.other_answer),
+            "passages": tuple(passages),
+        }
     return {
-        "question": _plain(named(language, "sample", "question"), sample.question),
+        "question": question,
         "answer": _placed(named(language, "sample", "answer"), sample.answer, kind.place if kind else "", slot.text),
         "passages": tuple(passages),
     }

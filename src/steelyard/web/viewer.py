@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 
 from steelyard.records import Language
 from steelyard.settings import Settings
-from steelyard.store import Store
+from steelyard.store import Store, StoreLocation, files_of
 from steelyard.web.cache import Known
 from steelyard.web.jobs import Evaluations, Jobs
 
@@ -32,7 +32,7 @@ class Viewer:
     """One viewer over one store. `hosts` are the names it may be called by; empty means any, which needs a token."""
 
     config: Settings
-    store_path: Path
+    store_location: StoreLocation
     language: Language | None = None
     token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] = LOOPBACK
@@ -47,14 +47,14 @@ class Viewer:
     def store(self) -> Store:
         """The store, opened for one request; close it (`with`) when the request is done.
 
-        Handlers are plain functions, which run in a thread of their own: SQLite never holds up the others.
+        Handlers are plain functions, which run in a thread of their own: the database never holds up the others.
         """
-        return Store.open(self.store_path)
+        return Store.open(self.store_location)
 
     @property
     def uploads(self) -> Path:
         """Where uploaded samples are kept, so that their runs can be resumed."""
-        return self.store_path.with_name(f"{self.store_path.stem}-uploads")
+        return files_of(self.store_location, "uploads")
 
 
 def viewer_of(connection: HTTPConnection) -> Viewer:

@@ -26,6 +26,7 @@ HOMES = {
     "rubric.judge": ("rubric", "judge"),
     "rubric.dialogue": ("rubric", "dialogue"),
     "retrieval.judge": ("retrieval", "judge"),
+    "pairwise.judge": ("pairwise", "judge"),
 }
 
 

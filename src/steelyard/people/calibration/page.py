@@ -15,6 +15,7 @@ from steelyard.reports.blocks import (
     Lines,
     Table,
     interval,
+    minus,
     number,
     one_line,
 )
@@ -38,12 +39,12 @@ def _plain(value: float | None) -> str:
 
 
 def _plain_interval(ends: Interval | None) -> str:
-    return NOT_APPLICABLE if ends is None else f"{ends[0]:.2f} … {ends[1]:.2f}"
+    return NOT_APPLICABLE if ends is None else minus(f"{ends[0]:.2f} … {ends[1]:.2f}")
 
 
 def _points(change: float | None) -> str:
     """A change of a share, in percentage points."""
-    return NOT_APPLICABLE if change is None else f"{100 * change:+.1f}"
+    return NOT_APPLICABLE if change is None else minus(f"{100 * change:+.1f}")
 
 
 def _points_interval(ends: Interval | None) -> str:

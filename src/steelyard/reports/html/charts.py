@@ -7,14 +7,15 @@ inside tables are hidden from them: the numbers stand in the same row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from steelyard.protocols.vocabulary import BOUNDS, Scale
-from steelyard.reports.blocks import number
-from steelyard.reports.model import Bin, Estimate
+from steelyard.reports.blocks import minus, number
+from steelyard.reports.model import Bin, Estimate, Spread
 from steelyard.stats import Interval
 
 
@@ -107,8 +108,8 @@ def nice_ticks(most: int) -> list[int]:
 def tick_text(value: float, scale: Scale) -> str:
     """A value on an axis: without decimals where it has none."""
     if scale == "ratio":
-        return f"{value * 100:.4g}%"
-    return f"{value:.4g}"
+        return minus(f"{value * 100:.4g}%")
+    return minus(f"{value:.4g}")
 
 
 # --- one estimate ----------------------------------------------------------------------------------
@@ -220,6 +221,36 @@ def histogram(
         y = bottom - (bottom - top) * each.n / ticks[-1]
         parts.append(tag("rect", x=x1 + 1.5, y=y, width=x2 - x1 - 3, height=bottom - y, rx=2, class_="column"))
         parts.append(tag("text", str(each.n), x=(x1 + x2) / 2, y=y - 4, text_anchor="middle", class_="count"))
+    return svg(HIST_WIDTH, HIST_HEIGHT, joined(parts), kind="histogram", title=title, desc=desc)
+
+
+def amounts(spread: Spread, told: Callable[[float], str], title: str, desc: str, counted: str) -> Markup:
+    """How many samples took which amount, in steps that grow; a line where the middle one is, a dotted one at 95 %."""
+    left, right, top, bottom = 34.0, HIST_WIDTH - 10.0, 34.0, HIST_HEIGHT - 26.0
+    bins, ticks = spread.bins, nice_ticks(max(b.n for b in spread.bins))
+    step = (right - left) / len(bins)
+    parts = [tag("text", counted, x=0.0, y=10, class_="tick")]
+    for tick in ticks:
+        y = bottom - (bottom - top) * tick / ticks[-1]
+        parts.append(tag("line", x1=left, x2=right, y1=y, y2=y, class_="base" if tick == 0 else "grid"))
+        parts.append(tag("text", str(tick), x=left - 6, y=y + 4, text_anchor="end", class_="tick"))
+    edges = [bins[0].low, *(b.high for b in bins)]
+    every = math.ceil(len(edges) / 6)
+    for at in range(0, len(edges), every):
+        parts.append(
+            tag("text", told(edges[at]), x=left + step * at, y=bottom + 17, text_anchor="middle", class_="tick")
+        )
+    for at, each in enumerate(bins):
+        y = bottom - (bottom - top) * each.n / ticks[-1]
+        if each.n:
+            parts.append(
+                tag("rect", x=left + step * at + 1.5, y=y, width=step - 3, height=bottom - y, rx=2, class_="column")
+            )
+    for value, kind in ((spread.median, "mean"), (spread.p95, "mean late")):
+        at = min(len(bins) - 1, max(0, bisect_right(edges, value) - 1))
+        share = math.log(value / bins[at].low) / math.log(bins[at].high / bins[at].low)
+        x = left + step * (at + min(1.0, max(0.0, share)))
+        parts.append(tag("line", x1=x, x2=x, y1=top - 14, y2=bottom, class_=kind))
     return svg(HIST_WIDTH, HIST_HEIGHT, joined(parts), kind="histogram", title=title, desc=desc)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from steelyard.reports.blocks import interval, number, share
 from steelyard.reports.html import charts
 from steelyard.reports.html.views import Chip, chip
 from steelyard.reports.html.words import Words
-from steelyard.reports.model import Estimate, is_broken_down
+from steelyard.reports.model import Estimate, Spread, is_broken_down
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,14 @@ class Figure:
     legend: tuple[tuple[Chip, str], ...] = ()
     caption: str = ""
     wide: bool = False
+
+
+# How an amount is written: two digits tell all there is to tell.
+AMOUNTS: dict[str, Callable[[float], str]] = {
+    "seconds": lambda value: f"{value:.2g} s" if value < 100 else f"{value:,.0f} s",
+    "cost": lambda value: f"${value:.2g}" if value < 0.001 else f"${value:.4f}".rstrip("0").rstrip("."),
+    "tokens": lambda value: f"{float(f'{value:.2g}'):,.0f}",
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,27 @@ class Figures:
         kind = next(iter(metric.reads), "")
         counts = self.report.labels.get(kind, {})
         return self._labels(self.words.kind(kind), kind, counts) if any(counts.values()) else None
+
+    def spending(self) -> list[Figure]:
+        """What judging a sample took; tokens only where no price is known."""
+        found = self.report.spending
+        names = [
+            name
+            for name in ("seconds", "cost", "tokens")
+            if name in found and (name != "tokens" or "cost" not in found)
+        ]
+        return [self._spending(name, found[name]) for name in names]
+
+    def _spending(self, name: str, spread: Spread) -> Figure:
+        title, told = self.words.say(f"html.per_sample.{name}"), AMOUNTS[name]
+        steps = [f"{told(b.low)} – {told(b.high)}" for b in spread.bins]
+        caption = self.words.say("html.per_sample.caption").format(
+            median=told(spread.median), p95=told(spread.p95), most=told(spread.most)
+        )
+        counted = self.words.say("report.samples")
+        chart = charts.amounts(spread, told, title, caption, counted)
+        rows = tuple((step, str(b.n), share(b.n, spread.n)) for step, b in zip(steps, spread.bins, strict=True))
+        return Figure(title, chart, (title, counted, self.words.say("report.share")), rows, caption=caption)
 
     def labels(self) -> list[Figure]:
         """How often each label was given, per kind of item; statements also per relevance level."""

@@ -61,7 +61,8 @@ class Items:
         leading = kind.leading
         found = {aspect: chip(self.language, self.told, aspect, shown.name)}
         if getattr(item, leading.field, None) is not None:
-            found[leading.name] = self._label(leading.name, getattr(item, leading.field), item)
+            label = shown.name if aspect == leading.name else getattr(item, leading.field)
+            found[leading.name] = self._label(leading.name, label, item)
         for other, label in kind.labels(item):
             found.setdefault(other.name, chip(self.language, self.told, other.name, label))
         return tuple(found.values())
@@ -124,6 +125,7 @@ class Items:
                 reason=cut(reason_in(self.language, part.reason)),
                 facts=self._facts(self.page.told_by(part)),
                 in_text=f"p{index}-{number}" in self.places,
+                in_source=f"p{index}-{number}" in self.quotes,
             )
             for number, part in enumerate(parts_of(item)[: self.limits.items])
         )

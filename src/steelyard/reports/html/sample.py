@@ -8,11 +8,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
+from markupsafe import Markup
+
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind, Label, Vocabulary, parts_of, turn_of
 from steelyard.records import AnyItem, Criterion, DialogueSample, Language, RagSample, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.html.items import Items, cut, key_of
+from steelyard.reports.html.richtext import RichText, rendered, woven
 from steelyard.reports.html.views import (
     SEVERITY,
     Badge,
@@ -27,10 +30,11 @@ from steelyard.reports.html.views import (
     chip,
     tone_of,
 )
-from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, segments, shortened
+from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, Span, segments, shortened
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
+from steelyard.text.likeness import likeness, word_pieces
 
 Numbered = tuple[int, AnyItem]
 # The sign of a label that only a flag gives, such as one within a tolerance.
@@ -91,19 +95,21 @@ class _Maker:
         if isinstance(self.sample, RagSample):
             view = self._rag(view, self.sample)
         if own := str(self.verdict.notes.get("own_answer") or ""):
-            view = replace(view, texts=(*view.texts, self._plain(self.page.say("own_answer"), own)))
+            view = replace(view, texts=(*view.texts, self._rendered(self.page.say("own_answer"), own)))
         return replace(view, groups=tuple(self._groups()))
 
     def _rag(self, view: SampleView, sample: RagSample) -> SampleView:
         say = self.page.say
-        marks = self._answer_marks(readable(sample.answer))
+        (title, told), *other = self.page.answers(sample)
+        answer = self._answer(title, told)
         given = sample.reference_answer
         passages = self._passages(sample)
         return replace(
             view,
             question=self._plain(say("question"), sample.question) if sample.question.strip() else None,
-            answer=self._marked(say("answer"), sample.answer, marks, "t"),
-            texts=(self._plain(say("reference_answer"), given),) if given else (),
+            answer=answer,
+            other_answer=self._rendered(*other[0]) if other else None,
+            texts=(self._rendered(say("reference_answer"), given),) if given else (),
             passages=passages,
             passages_hidden=len(sample.references) - len(passages),
             legend=tuple(self._legend()),
@@ -111,7 +117,7 @@ class _Maker:
 
     def _spoken(self) -> list[str]:
         if isinstance(self.sample, RagSample):
-            return [self.sample.question, self.sample.answer]
+            return [self.sample.question, self.sample.answer, self.sample.other_answer or ""]
         if self.sample:
             return [self.sample.system_prompt, *(turn.prompt for turn in self.sample.turns[:3])]
         return [item.text for item in self.verdict.items[:3]]
@@ -123,6 +129,16 @@ class _Maker:
         return ((self.page.say("reasoning"), cut(summary)),) if summary else ()
 
     # --- places ------------------------------------------------------------------------------------
+
+    def _answer(self, title: str, text: str) -> Passage:
+        """The answer with its marks: its Markdown rendered, unless a mark finds its place in the raw text alone."""
+        raw = self._answer_marks(readable(text))
+        rich = rendered(readable(text))
+        marks = self._answer_marks(rich.searched) if rich else []
+        if rich and {mark.key for mark in raw} <= {mark.key for mark in marks}:
+            return self._rich(self._marked(title, text, raw, "t"), rich, marks)
+        self.places.intersection_update(mark.key for mark in raw)
+        return self._marked(title, text, raw, "t")
 
     def _answer_marks(self, answer: str) -> list[Mark]:
         """Where in the answer each sentence and each statement lies."""
@@ -175,11 +191,34 @@ class _Maker:
                     # Beside its source an off-topic sentence is one that the source supports.
                     self.source_badges[key] = badge(str(item.id), leading.label(getattr(item, leading.field)))
                 marks.setdefault(at, []).extend(Mark(key, *span) for span in spans)
+        for key, text in self._parts():
+            if found := self._closest(text, sample.references, searched):
+                self.quotes.add(key)
+                marks.setdefault(found[0], []).extend(Mark(key, *span) for span in found[1])
         return tuple(
             self._marked(self.page.say("passage").format(n=at + 1), text, marks.get(at, []), "q")
             for at, text in enumerate(sample.references)
             if at < self.limits.passages or at in marks
         )
+
+    def _parts(self) -> Iterator[tuple[str, str]]:
+        """The parts of items. No judge quotes for them, so what the passages say about them is looked for."""
+        return ((key, text) for key, text, *_ in self._placed() if key.startswith("p"))
+
+    def _closest(
+        self, text: str, references: Sequence[str], searched: dict[int, Searched]
+    ) -> tuple[int, tuple[Span, ...]] | None:
+        """The passage, and the place in it, that shares most of a text's wording; none where no place is close."""
+        wanted = word_pieces(text)
+        best: tuple[float, int, tuple[Span, ...]] | None = None
+        for at, reference in enumerate(references[: self.limits.passages]):
+            if at not in searched:
+                searched[at] = Searched(readable(reference))
+            spans = searched[at].statement(clean(text))
+            said = set().union(*(word_pieces(searched[at].text[slice(*span)]) for span in spans))
+            if spans and (best is None or likeness(said, wanted) > best[0]):
+                best = likeness(said, wanted), at, spans
+        return best and best[1:]
 
     def _marked(self, title: str, text: str, marks: Sequence[Mark], place: Literal["t", "q"]) -> Passage:
         pieces = shortened(segments(readable(text), marks), self.limits.text)
@@ -189,6 +228,16 @@ class _Maker:
 
     def _plain(self, title: str, text: str) -> Passage:
         return self._marked(title, text, (), "t")
+
+    def _rendered(self, title: str, text: str) -> Passage:
+        """A text that is nobody's answer here, or an answer without marks."""
+        rich, plain = rendered(readable(text)), self._plain(title, text)
+        return self._rich(plain, rich, ()) if rich else plain
+
+    def _rich(self, raw: Passage, rich: RichText, marks: Sequence[Mark]) -> Passage:
+        parts = woven(segments(rich.text, marks), rich)
+        pieces = tuple(Piece("", markup=one) if isinstance(one, Markup) else self._piece(one, "t") for one in parts)
+        return replace(raw, pieces=pieces, raw=raw.pieces)
 
     def _piece(self, segment: Segment, place: Literal["t", "q"]) -> Piece:
         badges = self.badges | self.source_badges if place == "q" else self.badges
@@ -247,7 +296,7 @@ class _Maker:
             TurnView(
                 self.page.say("turn").format(n=number),
                 self._plain(self.page.say("prompt"), turn.prompt),
-                self._plain(self.page.say("answer"), turn.answer),
+                self._rendered(self.page.say("answer"), turn.answer),
                 self._of_turn([(index, item) for index, item in of_turns if turn_of(item) == number], totals[number]),
             )
             for number, turn in enumerate(sample.turns[: self.limits.items], start=1)

@@ -104,6 +104,11 @@ class Tables:
             ]
             columns = tuple(words.metric(name) for name in ("accuracy", "accuracy_strict", "coverage"))
             yield self._breakdown("levels", "report.levels", "report.level", columns, rows)
+        columns = (words.say("report.win_rate"), words.say("report.strength"))
+        ranking: list[Line] = [
+            (words.group(one.name), "", ((one.win_rate, "ratio"), (one.strength, "number"))) for one in report.ranking
+        ]
+        yield self._breakdown("ranking", "report.ranking", "report.contestant", columns, ranking)
         checks = [
             (words.check(c), words.told.group_told(c.group, words.language), shares(c.passed)) for c in report.checks
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from markupsafe import Markup
+
 from steelyard.protocols.vocabulary import Label, Vocabulary
 from steelyard.records import Language
 
@@ -13,6 +15,7 @@ Tone = Literal["bad", "half", "open", "plain", "good"]
 SEVERITY: tuple[Tone, ...] = ("bad", "half", "open", "good", "plain")
 
 LONGEST_UNFOLDED = 1200
+NO_MARKUP = Markup("")
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,29 @@ class Badge:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text with the items it belongs to; or, with `hidden`, a gap of so many characters."""
+    """A stretch of text with the items it belongs to; or, with `hidden`, a gap of so many characters; or, with
+    `markup`, a tag of a rendered text."""
 
     text: str
     keys: tuple[str, ...] = ()
     tone: Tone = "plain"
     badges: tuple[Badge, ...] = ()
     hidden: int = 0
+    markup: Markup = NO_MARKUP
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text from outside. `size` is its full length, `cited` whether an item rests on it."""
+    """A text from outside. `size` is its full length, `cited` whether an item rests on it.
+
+    Where `pieces` are its Markdown rendered, `raw` is the text as it was written.
+    """
 
     title: str
     pieces: tuple[Piece, ...]
     size: int
     cited: bool = False
+    raw: tuple[Piece, ...] = ()
 
     @property
     def is_long(self) -> bool:
@@ -128,6 +137,7 @@ class SampleView:
     flags: tuple[tuple[str, str], ...]
     question: Passage | None = None
     answer: Passage | None = None
+    other_answer: Passage | None = None
     texts: tuple[Passage, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     groups: tuple[ItemGroup, ...] = ()

@@ -7,19 +7,30 @@ rows of its page are read. The first page in the order of the input needs none o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from pydantic_core import from_json
 
 from steelyard.records import Status
 from steelyard.store import Store
+from steelyard.store.database import marks
 from steelyard.store.listing.facets import known_summary, statuses, summary
-from steelyard.store.listing.index import catch_up, columns, is_listed, keep, searchable, unlisted, worked_out
+from steelyard.store.listing.index import (
+    beginning,
+    catch_up,
+    columns,
+    is_listed,
+    keep,
+    searchable,
+    unlisted,
+    worked_out,
+)
 from steelyard.store.listing.model import Range, SampleQuery, SampleRow, SampleTable, ScoreSummary, Summary
-from steelyard.store.listing.query import everything, places
+from steelyard.store.listing.query import WORST, everything, places
 
 __all__ = [
+    "WORST",
     "Range",
     "SampleQuery",
     "SampleRow",
@@ -27,6 +38,7 @@ __all__ = [
     "ScoreSummary",
     "Summary",
     "catch_up",
+    "is_listed",
     "keep",
     "known_summary",
     "neighbours",
@@ -50,7 +62,7 @@ def table(store: Store, run: str, query: SampleQuery) -> SampleTable:
         catch_up(store, run)
         found = places(store, run, query)
         n, total = int(everything(store, run).sum()), len(found)
-        rows = _rows(store, run, found[start : start + query.per_page].tolist())
+        rows = _with_answers(store, run, _rows(store, run, found[start : start + query.per_page].tolist()))
     return SampleTable(rows=tuple(rows), total=total, n=n, page=query.page, per_page=query.per_page)
 
 
@@ -81,14 +93,28 @@ def _in_order(store: Store, run: str, limit: int, start: int, descending: bool) 
         ORDER BY s.seq {direction}
     """
     for place, id, status, sample, verdict in store.query(sql, run, run, limit, start):
-        yield _row(*columns(place, id, status, from_json(sample), from_json(verdict)))
+        document = from_json(sample)
+        row = _row(*columns(place, id, status, document, from_json(verdict)))
+        yield row.model_copy(update={"answer": beginning(document)})
 
 
 def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
-    marks = ", ".join("?" * len(wanted))
-    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks})", run, *wanted)
+    if not wanted:
+        return iter(())
+    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks(wanted)})", run, *wanted)
     by_place = {row.seq: row for row in (_row(*row) for row in found)}
     return (by_place[seq] for seq in wanted if seq in by_place)
+
+
+def _with_answers(store: Store, run: str, rows: Iterable[SampleRow]) -> Iterator[SampleRow]:
+    """The rows with the beginnings of their answers, read from the samples of this page alone."""
+    listed = list(rows)
+    marks = ", ".join("?" * len(listed))
+    found = store.query(
+        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})", run, *(row.seq for row in listed)
+    )
+    answers = {seq: beginning(from_json(sample)) for seq, sample in found}
+    return (row.model_copy(update={"answer": answers.get(row.seq, "")}) for row in listed)
 
 
 def _row(seq: int, id: str, status: Status, title: str, scores: str, flags: str, tags: str, labels: str) -> SampleRow:

@@ -7,7 +7,7 @@ When somebody looks, `catch_up` lists what is new, a block of samples at a time.
     scored    a block's values of one score, as 64-bit numbers; not a number where a sample has none
     faceted   where in a block a status, flag, label or tag is found, as 16-bit numbers
     texts     what is searched, at the place `number of the run << 32 | seq`
-    search    the index of three-character pieces of `texts`, where SQLite can make one
+              with an index of their three-character pieces, where the database can make one
     worked_out   what was counted over all of it, gone as soon as something new is listed
 """
 
@@ -16,32 +16,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from pydantic_core import from_json
 
-from steelyard.errors import StoreError
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind
 from steelyard.store import Store
+from steelyard.store.database import insert, insert_new, marks, upsert
 from steelyard.text import fold
 
 # Places inside a block are 16-bit numbers; a block is listed in one transaction, which others have to wait for.
 BLOCK = 1024
+READ_TOGETHER = 256
 LONGEST_TITLE = 160
+LONGEST_BEGINNING = 400
+LIST = upsert("listed", "run seq id status title scores flags tags labels", "run seq")
 FACETS = ("status", "flag", "label", "tag")
-# Not among the migrations: a Python whose SQLite cannot do it must still be able to judge.
-SEARCH = (
-    "CREATE VIRTUAL TABLE search USING fts5(text, content='texts', content_rowid='place', "
-    "tokenize='trigram case_sensitive 1')",
-    "CREATE TRIGGER text_is_searched AFTER INSERT ON texts BEGIN "
-    "INSERT INTO search (rowid, text) VALUES (new.place, new.text); END",
-    "CREATE TRIGGER text_is_gone AFTER DELETE ON texts BEGIN "
-    "INSERT INTO search (search, rowid, text) VALUES ('delete', old.place, old.text); END",
-    "INSERT INTO search (search) VALUES ('rebuild')",
-)
 # The index ends a text at the first of these and takes the others for the last.
 UNINDEXED, INDEXED = "\0\ufffe\uffff", "\ufffd"
 
@@ -61,11 +53,12 @@ def catch_up(store: Store, run: str) -> None:
     """List what is new. Others may write in between."""
     if is_listed(store, run):
         return
-    make_search(store)
+    store.make_text_index()
     number = number_of(store, run)
     while (first := next(store.query("SELECT min(seq) FROM unlisted WHERE run = ?", run))[0]) is not None:
-        with store.all_or_nothing():
+        with store.all_or_nothing(f"the table of {run}"):
             _list_block(store, run, number, first // BLOCK)
+    store.settle_text_index()
 
 
 def number_of(store: Store, run: str) -> int:
@@ -74,40 +67,32 @@ def number_of(store: Store, run: str) -> int:
     return 0
 
 
-def has_search(store: Store) -> bool:
-    return any(store.query("SELECT 1 FROM sqlite_master WHERE name = 'search'"))
-
-
-def make_search(store: Store) -> None:
-    """The index for searches, made with the first table; without one, every text is looked through."""
-    if not has_search(store):
-        # Either this SQLite has no such index, or another process was first.
-        with suppress(StoreError), store.all_or_nothing():
-            for statement in SEARCH:
-                store.change(statement, [()])
-
-
 def _list_block(store: Store, run: str, number: int, block: int) -> None:
     first, last = block * BLOCK, (block + 1) * BLOCK - 1
-    found = store.query(
-        "SELECT s.seq, s.id, s.status, s.sample, s.verdict FROM unlisted u CROSS JOIN samples s USING (run, seq) "
-        "WHERE u.run = ? AND u.seq BETWEEN ? AND ?",
-        run,
-        first,
-        last,
-    )
+    new = [
+        seq
+        for (seq,) in store.query("SELECT seq FROM unlisted WHERE run = ? AND seq BETWEEN ? AND ?", run, first, last)
+    ]
+    # Before they are read: a verdict that comes meanwhile notes its place again.
+    store.change(("DELETE FROM unlisted WHERE run = ? AND seq = ?", [(run, seq) for seq in new]))
     listed, texts = [], []
-    for seq, id, status, sample_text, verdict in found:
-        sample = from_json(sample_text)
-        listed.append((run, *columns(seq, id, status, sample, from_json(verdict))))
-        texts.append((number << 32 | seq, searchable("\n".join(_texts(id, sample)))))
-    store.change("INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", listed)
-    # A sample that was judged again still says the same.
-    store.change("DELETE FROM texts WHERE place = ? AND text <> ?", texts)
-    store.change("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts)
-    store.change("DELETE FROM unlisted WHERE run = ? AND seq BETWEEN ? AND ?", [(run, first, last)])
+    within = (number << 32 | first, number << 32 | last)
+    known = {place for (place,) in store.query("SELECT place FROM texts WHERE place BETWEEN ? AND ?", *within)}
+    for start in range(0, len(new), READ_TOGETHER):
+        places = new[start : start + READ_TOGETHER]
+        sql = f"SELECT seq, id, status, sample, verdict FROM samples WHERE run = ? AND seq IN ({marks(places)})"
+        for seq, id, status, sample_text, verdict in store.query(sql, run, *places):
+            sample = from_json(sample_text)
+            listed.append((run, *columns(seq, id, status, sample, from_json(verdict))))
+            texts.append((number << 32 | seq, searchable("\n".join(_texts(id, sample)))))
+    store.change(
+        (LIST, listed),
+        # A sample that was judged again still says the same.
+        ("DELETE FROM texts WHERE place = ? AND text <> ?", [text for text in texts if text[0] in known]),
+        (insert_new("texts", "place text"), texts),
+    )
     _keep_columns(store, run, block)
-    store.change("DELETE FROM worked_out WHERE run = ?", [(run,)])
+    store.write("DELETE FROM worked_out WHERE run = ?", run)
 
 
 def _keep_columns(store: Store, run: str, block: int) -> None:
@@ -130,15 +115,16 @@ def _keep_columns(store: Store, run: str, block: int) -> None:
         for what, several in zip(FACETS, values, strict=True):
             for value in dict.fromkeys(several):
                 facets.setdefault((what, value), []).append(seq - first)
-    for kept in ("scored", "faceted"):
-        store.change(f"DELETE FROM {kept} WHERE run = ? AND block = ?", [(run, block)])
     store.change(
-        "INSERT INTO scored VALUES (?, ?, ?, ?, ?)",
-        [(run, name, block, at, column.astype("<f8").tobytes()) for at, (name, column) in enumerate(scores.items())],
-    )
-    store.change(
-        "INSERT INTO faceted VALUES (?, ?, ?, ?, ?)",
-        [(run, *facet, block, np.array(places, "<u2").tobytes()) for facet, places in facets.items()],
+        *((f"DELETE FROM {kept} WHERE run = ? AND block = ?", [(run, block)]) for kept in ("scored", "faceted")),
+        (
+            insert("scored", "run name block at vals"),
+            [(run, name, block, at, col.astype("<f8").tobytes()) for at, (name, col) in enumerate(scores.items())],
+        ),
+        (
+            insert("faceted", "run what value block places"),
+            [(run, *facet, block, np.array(places, "<u2").tobytes()) for facet, places in facets.items()],
+        ),
     )
 
 
@@ -159,10 +145,12 @@ def worked_out(store: Store, run: str, name: str, key: str = "") -> Any | None:
 def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -> None:
     """For whoever looks next; unless something came in between, in which case that one works it out again."""
     sql = (
-        "INSERT OR REPLACE INTO worked_out SELECT ?, ?, ?, ? "
-        "WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = ?) AND EXISTS (SELECT 1 FROM runs WHERE id = ?)"
+        "INSERT INTO worked_out (run, name, key, value) SELECT ?, ?, ?, ? "
+        "WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = ?) AND EXISTS (SELECT 1 FROM runs WHERE id = ?) "
+        "ON CONFLICT (run, name) DO UPDATE SET key = excluded.key, value = excluded.value"
     )
-    store.change(sql, [(run, name, key, value, run, run)])
+    document = value.encode() if isinstance(value, str) else value
+    store.write(sql, run, name, key, document, run, run)
 
 
 # --- a sample in short -----------------------------------------------------------------------------
@@ -189,6 +177,12 @@ def _title(sample: Mapping[str, Any]) -> str:
     turns = sample.get("turns") or [{}]
     text = " ".join((sample.get("question") or turns[0].get("prompt", "") or sample.get("answer", "")).split())
     return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
+
+
+def beginning(sample: Mapping[str, Any]) -> str:
+    """The beginning of the answer as it was written, for whoever shows it to shorten."""
+    turns = sample.get("turns") or [{}]
+    return str(sample.get("answer") or turns[0].get("answer") or "")[:LONGEST_BEGINNING]
 
 
 def _texts(id: str, sample: Mapping[str, Any]) -> Iterator[str]:

@@ -26,7 +26,7 @@ class SampleQuery(Record):
     labels: tuple[str, ...] = Field(default=(), description="kind:label, for example atom:wrong")
     tags: tuple[str, ...] = ()
     scores: Mapping[str, Range] = Field(default_factory=dict)
-    sort: str = Field(default="seq", description="seq, id, status, title, flags, or the name of a score")
+    sort: str = Field(default="seq", description="seq, worst, id, status, title, flags, or the name of a score")
     descending: bool = False
     page: int = Field(default=1, ge=1, le=1_000_000)
     per_page: int = Field(default=50, ge=1, le=500)
@@ -45,6 +45,7 @@ class SampleRow(Record):
     id: str
     status: Status
     title: str = Field(description="the beginning of the question, of a dialogue's first prompt, or else of the answer")
+    answer: str = Field(default="", description="the beginning of the answer; in a dialogue, of the first one")
     scores: Mapping[str, float | None]
     flags: tuple[str, ...]
     tags: tuple[str, ...]

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import ConfigError
+from steelyard.protocols import vocabulary
 from steelyard.store import Store
-from steelyard.store.listing.index import BLOCK, has_search, keep, number_of, searchable, worked_out
+from steelyard.store.database import marks
+from steelyard.store.listing.index import BLOCK, keep, number_of, searchable, worked_out
 from steelyard.store.listing.model import SampleQuery
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SORTS = ("id", "status", "title")
+WORST = "worst"
 # The index knows pieces of three characters; what is shorter is looked for in the texts themselves.
 SHORTEST_INDEXED = 3
 
@@ -66,14 +69,13 @@ def _ordered(store: Store, run: str, query: SampleQuery, fits: Array) -> Array:
         everyone = _in_words(store, run, query.sort, direction)
         everyone = everyone[everyone < len(fits)]
         return everyone[fits[everyone]]
-    keys = _flag_counts(store, run, len(fits)) if query.sort == "flags" else _sort_key(store, run, query, len(fits))
-    keys = keys[found]
+    keys = _sort_key(store, run, query.sort, len(fits))[found]
     # What has no score is last in both directions, and what is equal stays in the order of the input.
     return found[np.argsort(-keys if query.descending else keys, kind="stable")]
 
 
 def _in_words(store: Store, run: str, column: str, direction: str) -> Array:
-    """All samples in the order of a text. SQLite sorts them once."""
+    """All samples in the order of a text. The database sorts them once."""
     name = f"order {column} {direction}"
     if kept := worked_out(store, run, name):
         return np.frombuffer(kept, "<i8")
@@ -82,8 +84,21 @@ def _in_words(store: Store, run: str, column: str, direction: str) -> Array:
     return order
 
 
-def _sort_key(store: Store, run: str, query: SampleQuery, size: int) -> Array:
-    return score(store, run, _score_name(query.sort), size)
+def _sort_key(store: Store, run: str, sort: str, size: int) -> Array:
+    if sort == "flags":
+        return _flag_counts(store, run, size)
+    return goodness(store, run, size) if sort == WORST else score(store, run, _score_name(sort), size)
+
+
+def goodness(store: Store, run: str, size: int) -> Array:
+    """How good each sample is by what ranks it: its main score, the weakest of several; not a number without one."""
+    names = [name for (name,) in store.query("SELECT DISTINCT name FROM scored WHERE run = ?", run)]
+    told = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
+    least = np.full(size, np.nan)
+    for metric in map(told.metric, told.mains(names)):
+        values = score(store, run, metric.name, size)
+        least = np.fmin(least, metric.goodness(values))  # type: ignore[arg-type] # a column at once
+    return least
 
 
 def _score_name(name: str) -> str:
@@ -100,8 +115,7 @@ def _flag_counts(store: Store, run: str, size: int) -> Array:
 
 
 def _any_of(store: Store, run: str, what: str, wanted: Sequence[str], size: int) -> Array:
-    marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks})"
+    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks(wanted)})"
     return _filled(store.query(sql, run, what, *wanted), size)
 
 
@@ -109,17 +123,16 @@ def _holding(store: Store, run: str, text: str) -> Array:
     """The places whose text holds these very characters."""
     first = number_of(store, run) << 32
     within = (first, first | 0xFFFF_FFFF)
-    if len(text) >= SHORTEST_INDEXED and has_search(store):
-        phrase = '"{}"'.format(text.replace('"', '""'))
-        sql = "SELECT rowid AS n FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?"
-        return _numbers(store, sql, phrase, *within) - first
-    sql = "SELECT place AS n FROM texts WHERE place BETWEEN ? AND ? AND instr(text, ?)"
+    if len(text) >= SHORTEST_INDEXED and store.has_text_index():
+        sql, values = store.places_holding(text, *within)
+        return _numbers(store, sql, *values) - first
+    sql = f"SELECT place AS n FROM texts WHERE place BETWEEN ? AND ? AND {store.dialect.holds}"
     return _numbers(store, sql, *within, text) - first
 
 
 def _numbers(store: Store, sql: str, *values: Any) -> Array:
     """The numbers `n` of a statement. One long text is read in a tenth of the time that as many rows take."""
-    (joined,) = next(store.query(f"SELECT group_concat(n) FROM ({sql})", *values))
+    (joined,) = next(store.query(f"SELECT {store.dialect.joined} FROM ({sql}) AS found", *values))
     return np.fromstring(joined or "", np.int64, sep=",")
 
 

@@ -14,15 +14,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from steelyard.errors import ConfigError, StoreError
-from steelyard.records import Sample, Usage, Verdict
-from steelyard.store import LABEL_COLUMNS, Store, label_of
+from steelyard.records import Usage, Verdict
+from steelyard.store import LABEL_COLUMNS, SAMPLE, RunIdentity, Store, label_of
+from steelyard.store.database import marks
 from steelyard.store.rescue.pages import PageCell, Pages
 
-SAMPLE: TypeAdapter[Sample] = TypeAdapter(Sample)
 TOGETHER = 500
 STATES = ("running", "stopped", "complete")
 WHY = "rescued from a damaged store"
@@ -82,6 +82,14 @@ def _is_sample(row: Row) -> bool:
     return bool(Verdict.model_validate_json(row[5]).status == row[4])
 
 
+def _is_identity(row: Row) -> bool:
+    if not (_texts(row, 0, 1, 2, 3, 4, 5) and row[6] in (0, 1)):
+        return False
+    name, notes, tags, meta, project, _ = row[1:]
+    documents = {"tags": from_json(tags), "meta": from_json(meta)}
+    return bool(RunIdentity.model_validate({"name": name, "notes": notes, "project": project, **documents}))
+
+
 def _is_use(row: Row) -> bool:
     return _texts(row, 0, 1) and type(row[2]) is int and _is_hash(row[3], 40)
 
@@ -108,6 +116,7 @@ TABLES = (
     RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
     RescuedTable("replies", 8, "key", _is_reply, has_rowid=True),
     RescuedTable("samples", 6, "run, seq", _is_sample),
+    RescuedTable("identities", 7, "run", _is_identity),
     RescuedTable("bad_rows", 5, "rowid", _is_bad_row, has_rowid=True),
     RescuedTable("used", 4, "run, ask, repeat", _is_use),
     RescuedTable("unusable", 3, "run, key", _is_unusable),
@@ -199,7 +208,7 @@ def _is_sound(table: RescuedTable, row: Row) -> bool:
 
 
 def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Orphans) -> None:
-    if table.name in ("samples", "bad_rows", "used", "unusable"):
+    if table.name in ("samples", "identities", "bad_rows", "used", "unusable"):
         known = {run for (run,) in store.query("SELECT id FROM runs")}
         orphans.keys |= {(table.name, row[0], row[1]) for row in rows if row[0] not in known}
         rows = [row for row in rows if row[0] in known]
@@ -209,14 +218,14 @@ def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Or
         rows = [row for row in rows if tuple(row) not in there]
     if rows:
         with store.all_or_nothing():
-            store.change(f"INSERT OR IGNORE INTO {table.name} VALUES ({', '.join('?' * table.columns)})", rows)
+            store.change((f"INSERT OR IGNORE INTO {table.name} VALUES ({marks(rows[0])})", rows))
 
 
 def _settled(store: Store, orphans: _Orphans) -> Rescue:
     """A run is only called complete where every row of its input is here; the others can be resumed."""
     lost = "SELECT count(*) FROM used WHERE key NOT IN (SELECT key FROM replies)"
     (lost_replies,) = next(store.query(lost))
-    store.change("DELETE FROM used WHERE key NOT IN (SELECT key FROM replies) AND ?", [(1,)])
+    store.write("DELETE FROM used WHERE key NOT IN (SELECT key FROM replies)")
     for run in store.runs():
         rows = run.manifest.get("rows")
         if run.state != "complete" or rows is None or store.unaccounted(run.id, rows):

@@ -46,6 +46,8 @@ def scope_of(protocols: Sequence[str] = (), only: Sequence[str] = (), repeats: i
         raise ConfigError(f"repeats are at least 1 (asked once), not {repeats}")
     # By the protocol's own name: that of a rubric is not the name of its file.
     named = dict.fromkeys(get_protocol(name).name for name in protocols)
+    if pairs := [name for name in named if get_protocol(name).takes_pairs]:
+        raise ConfigError(f"{pairs[0]} compares two answers, and the samples of an audit have one; name another")
     chosen = tuple(name for name in dict.fromkeys((*PROTOCOLS, *named)) if name in named) or PROTOCOLS
     sections = tuple(name for name in SECTIONS if name in only) or SECTIONS
     return Scope(chosen, sections, repeats)
@@ -154,7 +156,7 @@ async def audit_async(
     scope = scope_of(protocols, only, repeats)
     mine = samples_for(data, scope, samples) if data is not None else []
     made = chosen_judge(judge, concurrency).judge
-    opened = Store.open(Path(store)) if store is not None else None
+    opened = Store.open(store) if store is not None else None
     try:
         settings = RunSettings(concurrency, Budget(max_cost))
         work = auditor_for(made, scope, samples=mine, with_built_in=with_built_in, settings=settings, store=opened)

@@ -13,6 +13,7 @@ from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale, Vocabulary
 from steelyard.records import Language, Verdict
 from steelyard.reports.build import most_telling, shown_flags
 from steelyard.reports.model import why
+from steelyard.reports.results import Results
 from steelyard.stats import CONFIDENCE, Cluster
 from steelyard.stats.libraries import np
 from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
@@ -43,8 +44,8 @@ class Pair(NamedTuple):
 
 
 def compare(
-    a: Judged,
-    b: Judged,
+    a: Judged | Results,
+    b: Judged | Results,
     *,
     metrics: Sequence[str] = (),
     anyway: bool = False,
@@ -55,6 +56,7 @@ def compare(
 
     Runs of different judges, prompts, options or questions are refused unless `anyway`, and then marked.
     """
+    a, b = Judged.of(a, "A"), Judged.of(b, "B")
     before, after = rows_of(a), rows_of(b)
     marks = check_comparable(a, b, before, after, anyway=anyway)
     pairs = [Pair(row, after[id]) for id, row in before.items() if id in after]

@@ -96,5 +96,12 @@ class Comparison(Record):
     n_improved: int
     n_regressed: int
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from steelyard.reports.notebook import fragment
+        from steelyard.trust.comparison.page import blocks
+
+        return fragment(blocks(self, brief=True))
+
     def scale_of(self, metric: str | None) -> Scale:
         return next((change.scale for change in self.metrics if change.metric == metric), self.scale)

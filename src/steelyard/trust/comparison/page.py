@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Scale
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, one_line, score
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, minus, one_line, score
 from steelyard.reports.blocks import number as plain_number
 from steelyard.reports.model import bracketed
 from steelyard.stats import Interval
@@ -26,10 +26,10 @@ def blocks(found: Comparison, *, brief: bool = False) -> Iterator[Block]:
 def signed(value: float, scale: Scale) -> str:
     """A difference: +3.2, in percentage points where scores are percentages."""
     if scale == "number":
-        return f"{value:+.4g}"
+        return minus(f"{value:+.4g}")
     shown = f"{value * 100 if scale == 'ratio' else value:+.1f}"
     # A difference that is there must not be shown as none.
-    return ("+<0.1" if value > 0 else "-<0.1") if value and shown in ("+0.0", "-0.0") else shown
+    return minus(("+<0.1" if value > 0 else "-<0.1") if value and shown in ("+0.0", "-0.0") else shown)
 
 
 def ends(interval: Interval | None, scale: Scale) -> str:
@@ -211,7 +211,7 @@ class ComparisonPage:
                     str(change.n_rose),
                     str(change.n_fell),
                     str(change.n - change.n_rose - change.n_fell),
-                    NOT_APPLICABLE if change.effect is None else f"{change.effect:+.2f}",
+                    NOT_APPLICABLE if change.effect is None else minus(f"{change.effect:+.2f}"),
                     f"{change.n_only_a:,} / {change.n_only_b:,}",
                 )
                 for change in self.found.metrics

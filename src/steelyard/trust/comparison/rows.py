@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from steelyard.errors import ConfigError
 from steelyard.records import DialogueSample, RagSample, Sample, Verdict
 from steelyard.reports.build import cluster_of
+from steelyard.reports.results import Results
 from steelyard.stats import Cluster
 from steelyard.store.labels import digest
 
@@ -23,6 +24,13 @@ class Judged(NamedTuple):
     name: str
     verdicts: Verdicts
     manifest: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, given: Judged | Results, name: str) -> Judged:
+        """What `evaluate` returned, under the id of its run or else this name."""
+        if not isinstance(given, Results):
+            return given
+        return cls(given.run or name, lambda: zip(given.samples, given, strict=True))
 
 
 class Row(NamedTuple):
@@ -83,4 +91,5 @@ def _given(sample: Sample) -> object:
     """What the answer is held against. Another retriever brings other passages, so this may well differ."""
     if not isinstance(sample, RagSample):
         return None
-    return sample.references, sample.reference_answer, sample.key_points, sample.date, sample.place
+    others = sample.reference_answer, sample.other_answer
+    return sample.references, *others, sample.key_points, sample.date, sample.place

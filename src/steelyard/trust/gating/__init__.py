@@ -96,7 +96,7 @@ class Gate(Record):
 
 # --- what is asked for -----------------------------------------------------------------------------
 
-BAR = re.compile(r"\s*+(\w++)\s*+(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
+BAR = re.compile(r"\s*+([^<>=≥≤]++)(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 SHARE = re.compile(r"\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 
 
@@ -106,7 +106,8 @@ def parse_bar(text: str, scale_of: Callable[[str], Scale]) -> Bar:
     if not found:
         raise ConfigError(f"--require takes METRIC>=NUMBER (or >, <=, <), not {text!r}")
     sign = {"≥": ">=", "≤": "<="}.get(found[2], found[2])
-    return Bar(found[1], sign, _in_scale(float(found[3]), bool(found[4]), scale_of(found[1]), text))  # type: ignore[arg-type]
+    metric = found[1].strip()
+    return Bar(metric, sign, _in_scale(float(found[3]), bool(found[4]), scale_of(metric), text))  # type: ignore[arg-type]
 
 
 def parse_drops(given: Mapping[str, str], scale_of: Callable[[str], Scale]) -> dict[str, float]:

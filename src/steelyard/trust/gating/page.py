@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from steelyard.protocols import vocabulary
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, clean, interval, number
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, interval, number
 from steelyard.reports.blocks import one_line as short
+from steelyard.reports.build_servers import xml_text
+from steelyard.reports.layout import Page
+from steelyard.reports.markdown import document, inert
+from steelyard.reports.model import Report
 from steelyard.text.wording import say
 from steelyard.trust.comparison.model import MOST_VANISHED
 from steelyard.trust.gating import CHANGES, Gate, GateCheck, Outcome
+
+if TYPE_CHECKING:
+    from steelyard.trust.comparison import Comparison
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
 
@@ -132,6 +142,39 @@ def blocks(gate: Gate) -> Iterator[Block]:
     yield Lines(words.notes())
 
 
+LONGEST_COMMENT = 60_000
+"""GitHub takes 65,536 characters."""
+WORST_LISTED = 5
+
+
+def comment(gate: Gate, report: Report, comparison: Comparison | None = None) -> str:
+    """The gate as a comment below a change: the verdict, the checks with their intervals, the lowest samples.
+
+    The first line is the mark by which the comment is found again (`steelyard.integrations.code_hosts`).
+    """
+    words = _Words(gate)
+    title, *rest = blocks(gate)
+    assert isinstance(title, Heading)
+    page: list[Block] = [Heading(f"Steelyard · {title.text} · {report.words.told(gate.language)}", 3)]
+    if comparison is not None:
+        from steelyard.trust.comparison.page import ComparisonPage
+
+        page.append(Lines((ComparisonPage(comparison).sentence(),)))
+    page += [block for block in rest if block != Lines(words.notes())]
+    lowest = report.model_copy(update={"worst": report.worst[:WORST_LISTED]})
+    page += [
+        replace(block, level=4) if isinstance(block, Heading) else block for block in Page(lowest, brief=False).worst()
+    ]
+    page.append(Page(report, brief=True).summary())
+    mark = f"<!-- steelyard:{re.sub('[^a-z0-9]+', '-', gate.protocol.lower())} -->"
+    kept: list[str] = []
+    for block in page:
+        written = inert(document([block]))
+        if sum(map(len, kept)) + len(written) < LONGEST_COMMENT:
+            kept.append(written)
+    return "\n".join([mark, *kept])
+
+
 def junit(gate: Gate) -> str:
     """One test case per check: a failure where a limit was missed, an error where nothing could be measured, skipped
     where it is undecided."""
@@ -148,18 +191,18 @@ def junit(gate: Gate) -> str:
     )
     for check in gate.checks:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=_xml(words.title(check)), time="0"
+            suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=xml_text(words.title(check)), time="0"
         )
         told = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
         told = "; ".join(filter(None, (told, words.to_decide(check))))
         kind = _element(check)
         if kind == "system-out":
-            ElementTree.SubElement(case, kind).text = _xml(told)
+            ElementTree.SubElement(case, kind).text = xml_text(told)
             continue
-        found = ElementTree.SubElement(case, kind, message=_xml(told))
+        found = ElementTree.SubElement(case, kind, message=xml_text(told))
         if kind != "skipped":
             found.set("type", check.state)
-        found.text = _xml(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
+        found.text = xml_text(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -168,8 +211,3 @@ def _element(check: GateCheck) -> str:
     if check.outcome == "failed":
         return "error" if check.state == "unmeasured" else "failure"
     return "skipped" if check.outcome == "undecided" else "system-out"
-
-
-def _xml(text: str) -> str:
-    # XML has no way at all to write most control characters.
-    return clean(text).replace("\ufffe", "").replace("\uffff", "")

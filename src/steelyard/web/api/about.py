@@ -24,7 +24,7 @@ class ProtocolInfo(Record):
     """A way to judge: what it wants, what it scores, and the JSON schema of its options."""
 
     name: str
-    kind: Literal["rag", "dialogue"]
+    kind: Literal["rag", "dialogue", "pair"]
     scores: tuple[str, ...]
     main_score: str
     version: int

@@ -101,7 +101,7 @@ def _with_template(body: dict[str, Any], protocols: list[str], viewer: Viewer) -
 
 def _follows_prompts(name: str, viewer: Viewer) -> bool:
     try:
-        return JudgeFactory(viewer.config, store=viewer.store_path).judge(name).follows_prompts
+        return JudgeFactory(viewer.config, store=viewer.store_location).judge(name).follows_prompts
     except SteelyardError:
         return False  # it cannot be asked at all
 

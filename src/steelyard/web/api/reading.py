@@ -143,7 +143,7 @@ def result_table(request: Request, run: str, items: bool = False) -> Response:
 
 
 def csv_lines(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """As `runs export` writes it, piece by piece."""
+    """As `export` writes it, piece by piece."""
     first = list(islice(rows, BATCH))
     columns = list(dict.fromkeys(name for row in first for name in row))
     written = io.StringIO()

@@ -58,6 +58,9 @@ class UploadBody(Body):
     format: Literal["jsonl", "json", "csv", "tsv"] | None = Field(
         default=None, description="where the file's name does not say it"
     )
+    importer: str | None = Field(
+        default=None, description="the tool that wrote the file, such as dify or langfuse; null: told from its shape"
+    )
     template: str | None = OWN_PROMPT
     fence: bool = FENCED
 
@@ -102,7 +105,9 @@ def _from_file(viewer: Viewer, form: FormData) -> str:
     if not isinstance(file, UploadFile):
         raise InputError("a file of samples is needed", field="file")
     body = UploadBody.model_validate({name: value for name, value in form.multi_items() if name != "file"})
-    how = actions.RunRequest(protocol=body.protocol, judge=body.judge, template=body.template, fence=body.fence)
+    how = actions.RunRequest(
+        protocol=body.protocol, judge=body.judge, template=body.template, fence=body.fence, importer=body.importer
+    )
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     return actions.start(viewer, how, path, encoding=body.encoding, format=body.format, choosy=False)
 

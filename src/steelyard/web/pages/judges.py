@@ -141,7 +141,7 @@ async def health(request: Request) -> Response:
     if name not in [judge.name for judge in known.judges if judge.can_be_checked]:
         raise HTTPException(404, f"there is no judge {name!r} to check")
     language = language_of(request)
-    judge = JudgeFactory(viewer.config, store=viewer.store_path).judge(name)
+    judge = JudgeFactory(viewer.config, store=viewer.store_location).judge(name)
     try:
         each = await check_each(judge, "en" if language == "en" else "zh")
         # Of two judges in a row, the one that is not fit is the news.

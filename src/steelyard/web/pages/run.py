@@ -15,8 +15,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from steelyard.engine import exports
-from steelyard.records import Record
-from steelyard.reports.blocks import score
+from steelyard.protocols import vocabulary
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import number, score
 from steelyard.reports.html import Lowest, render
 from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
 from steelyard.reports.model import Report, in_language
@@ -38,6 +39,7 @@ class RunPage(Record):
 
     run: RunSummary
     report: Report | None
+    is_current: bool = Field(description="whether the report counts all that is judged, not just what was so far")
     progress: RunProgress | None = Field(default=None, description="how far it is, while it is at work")
     n_labels: int
     annotators: tuple[str, ...]
@@ -68,12 +70,37 @@ def run(request: Request) -> Response:
         labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
     report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
+    is_current = report is not None and report.n == summary.n
+    report = report or viewer.known.latest(row.id)
     report = in_language(report, language) if report else None
     annotators = tuple(sorted({annotator for annotator, _ in labels}))
-    model = RunPage(run=summary, report=report, progress=progress, n_labels=len(labels), annotators=annotators)
+    model = RunPage(
+        run=summary,
+        report=report,
+        is_current=is_current,
+        progress=progress,
+        n_labels=len(labels),
+        annotators=annotators,
+    )
     shown = ReportPage(report, places=SamplePlaces(row.id)) if report else None
     lowest = list(lowly(report, row.id)) if report else []
-    return page(request, "run.html", model, report_page=shown, lowest=lowest)
+    return page(
+        request,
+        "run.html",
+        model,
+        report_page=shown,
+        lowest=lowest,
+        is_ours=viewer.jobs.get(row.id) is not None,
+        scores=list(live_scores(row.protocol, progress, language)) if progress else [],
+    )
+
+
+def live_scores(protocol: str, progress: RunProgress, language: Language) -> Iterator[tuple[str, str, str, str]]:
+    """The main scores as they are so far: name, words, scale, value. Those without a value get one by an event."""
+    told = vocabulary(protocol)
+    for name in told.mains(metric.name for metric in told.metrics):
+        scale = told.metric(name).mean_scale
+        yield name, told.metric_told(name, language), scale, number(progress.scores.get(name), scale)
 
 
 def lowly(report: Report, run: str) -> Iterator[Lowly]:

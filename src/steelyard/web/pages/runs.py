@@ -23,9 +23,11 @@ from steelyard.records import Record
 from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
-from steelyard.store import RunRow, Store
+from steelyard.samples import PLAIN, importer_names, takes_names
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
+from steelyard.web.addresses import run_address
 from steelyard.web.events import all_events
 from steelyard.web.jobs import RunProgress
 from steelyard.web.rendering import is_json, language_of, page, page_routes, with_query
@@ -38,7 +40,7 @@ PATIENCE = 0.5
 STATES = ("running", "stopped", "complete", "failed")
 
 
-class RunSummary(Record):
+class RunSummary(RunIdentity):
     """One run as lists and headings show it."""
 
     id: str
@@ -117,6 +119,7 @@ def runs(request: Request) -> Response:
         "runs.html",
         model,
         states=STATES,
+        importers=[name for name in (*importer_names(), PLAIN) if not takes_names(name)],
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
         metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
@@ -202,7 +205,7 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
-    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge") if form.get(name)}
+    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge", "importer") if form.get(name)}
     how = actions.RunRequest.model_validate(given)
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
@@ -212,8 +215,9 @@ def _start(viewer: Viewer, form: FormData) -> Response:
 
 def _acting(act: Callable[[Viewer, str], object]) -> Callable[[Request], Response]:
     def handler(request: Request) -> Response:
-        act(viewer_of(request), request.path_params["run"])
-        return _back()
+        run = request.path_params["run"]
+        act(viewer_of(request), run)
+        return RedirectResponse(run_address(run), 303) if request.query_params.get("back") == "run" else _back()
 
     return handler
 

@@ -20,11 +20,11 @@ from steelyard.reports.html.views import Chip, Limits, chip
 from steelyard.reports.sample import sample_markdown
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import HumanLabel
-from steelyard.store.listing import SampleQuery, neighbours
+from steelyard.store.listing import WORST, SampleQuery, is_listed, neighbours
 from steelyard.web.addresses import run_address, sample_address, sample_of
 from steelyard.web.exchanges import JudgeCall, exchanges
 from steelyard.web.pages.runs import RunSummary
-from steelyard.web.pages.samples import parameters, query_of
+from steelyard.web.pages.samples import IN_ORDER, parameters, query_of
 from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
 
@@ -59,8 +59,11 @@ def sample(request: Request) -> Response:
         row, judged, verdict = one(store, request)
         summary = RunSummary.of(row, store)
         labels = tuple(store.labels(row.id, verdict.id))
-        query = query_of(request.query_params)
-        beside = neighbours_of(store, row.id, verdict.id, query)
+        query = order = query_of(request.query_params)
+        if query.sort == WORST and not is_listed(store, row.id):
+            # Nobody has looked at the table yet, and who opens one sample does not wait for it.
+            order = query.model_copy(update={"sort": IN_ORDER})
+        beside = neighbours_of(store, row.id, verdict.id, order)
     line = verdict.line() | {"notes": dict(verdict.notes)}
     model = ViewerSamplePage(run=summary, id=verdict.id, sample=judged, verdict=line, labels=labels)
     view = sample_view(verdict, judged, language, "s", LIMITS)

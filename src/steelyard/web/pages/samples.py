@@ -13,12 +13,24 @@ from starlette.responses import Response
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Metric, Vocabulary
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import NOT_APPLICABLE, score
+from steelyard.reports.blocks import NOT_APPLICABLE, one_line, score
 from steelyard.reports.html.page import score_tone
+from steelyard.reports.html.richtext import plain
 from steelyard.reports.html.views import Chip, chip
 from steelyard.reports.model import named
 from steelyard.store import RunRow
-from steelyard.store.listing import Range, SampleQuery, SampleRow, SampleTable, Summary, known_summary, summary, table
+from steelyard.store.listing import (
+    WORST,
+    Range,
+    SampleQuery,
+    SampleRow,
+    SampleTable,
+    Summary,
+    known_summary,
+    summary,
+    table,
+)
+from steelyard.text.wording import say
 from steelyard.web.addresses import run_address, sample_address, with_query
 from steelyard.web.cache import patience_for
 from steelyard.web.pages.runs import RunSummary
@@ -27,6 +39,10 @@ from steelyard.web.viewer import Viewer, viewer_of
 
 MOST_PROBLEMS = 3
 MANY = ("status", "flag", "label", "tag")
+# Where an address says nothing of an order, those come first that a reader looks for.
+IN_ORDER = "seq"
+DESCENDING = ":desc"
+LONGEST_ANSWER = 150
 
 
 class SamplesPage(Record):
@@ -43,6 +59,7 @@ class Line(NamedTuple):
 
     row: SampleRow
     href: str
+    answer: str
     scores: list[tuple[str, str]]
     problems: list[tuple[Chip, int]]
 
@@ -53,8 +70,8 @@ def samples(request: Request) -> Response:
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
         run = RunSummary.of(row, store)
-    found, filters = looked_up(viewer, row, run.n, query, wait=is_json(request))
-    model = SamplesPage(run=run, query=query, table=found, summary=filters)
+    shown, found, filters = looked_up(viewer, row, run.n, query, wait=is_json(request))
+    model = SamplesPage(run=run, query=shown, table=found, summary=filters)
     names, told = score_names(found, filters), vocabulary(row.protocol)
     kept = parameters(query)
     return page(
@@ -66,15 +83,17 @@ def samples(request: Request) -> Response:
         names=[(name, told.metric_told(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
         filters=list(active(query, told, language)),
+        sort=sort_of(shown),
+        sorts=list(sorts(names, told, language)),
         label_name=partial(label_name, told=told, language=language),
     )
 
 
 def looked_up(
     viewer: Viewer, row: RunRow, n: int, query: SampleQuery, *, wait: bool
-) -> tuple[SampleTable | None, Summary | None]:
-    """The page and the filters. In the order of the input both are there at once; else the table is made first, in
-    the background where it is long."""
+) -> tuple[SampleQuery, SampleTable | None, Summary | None]:
+    """What is shown, its page, and the filters. The table is made first, in the background where it is long; until then
+    a reader without special wishes sees the first samples in the order of the input."""
 
     def summed() -> Summary:
         with viewer.store() as store:
@@ -85,10 +104,12 @@ def looked_up(
     if filters is None:
         patience = None if wait else patience_for(n)
         filters = viewer.known.get(("summary", row.id, row.finished, n), summed, patience)
-    if filters is None and not query.is_plain:
-        return None, None
+    if filters is None and query.model_copy(update={"sort": IN_ORDER}).is_plain and query.sort in (WORST, IN_ORDER):
+        query = query.model_copy(update={"sort": IN_ORDER})
+    elif filters is None:
+        return query, None, None
     with viewer.store() as store:
-        return table(store, row.id, query), filters
+        return query, table(store, row.id, query), filters
 
 
 # --- the query in the address ----------------------------------------------------------------------
@@ -97,6 +118,7 @@ def looked_up(
 def query_of(given: QueryParams) -> SampleQuery:
     """The query as an address says it; what makes no sense is named."""
     low, high, of = given.get("low"), given.get("high"), given.get("score")
+    sort = given.get("sort") or WORST
     wanted: dict[str, Any] = {
         "search": given.get("q", ""),
         "statuses": _several(given, "status"),
@@ -106,12 +128,26 @@ def query_of(given: QueryParams) -> SampleQuery:
         "scores": {of: Range.model_validate({"low": low or None, "high": high or None})}
         if of and (low or high)
         else {},
-        "sort": given.get("sort") or "seq",
-        "descending": given.get("dir") == "desc",
+        "sort": sort.removesuffix(DESCENDING),
+        "descending": sort.endswith(DESCENDING),
         "page": given.get("page") or 1,
         "per_page": given.get("per") or 50,
     }
     return SampleQuery.model_validate(wanted)
+
+
+def sorts(names: list[str], told: Vocabulary, language: Language) -> Iterator[tuple[str, str]]:
+    """The orders to choose from, as `sort` of an address has them."""
+    yield WORST, say(language, "viewer.table.worst")
+    yield IN_ORDER, say(language, "viewer.table.in_order")
+    yield "id", say(language, "report.id")
+    for name in names:
+        for sort, key in ((name, "ascending"), (f"{name}{DESCENDING}", "descending")):
+            yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_told(name, language))
+
+
+def sort_of(query: SampleQuery) -> str:
+    return f"{query.sort}{DESCENDING}" if query.descending else query.sort
 
 
 def _several(given: QueryParams, name: str) -> tuple[str, ...]:
@@ -124,7 +160,8 @@ def parameters(query: SampleQuery) -> dict[str, Any]:
     found |= {"label": list(query.labels), "tag": list(query.tags)}
     for name, ends in query.scores.items():
         found |= {"score": name, "low": _short(ends.low), "high": _short(ends.high)}
-    found |= {"sort": query.sort if query.sort != "seq" else None, "dir": "desc" if query.descending else None}
+    sort = sort_of(query)
+    found |= {"sort": sort if sort != WORST else None}
     found |= {"page": query.page if query.page > 1 else None, "per": query.per_page if query.per_page != 50 else None}
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
@@ -170,7 +207,8 @@ def line(
     found = [(aspect, label, n) for key, n in row.labels.items() for aspect, _, label in [key.partition(":")]]
     problems = sorted((entry for entry in found if _is_told(told, *entry[:2])), key=lambda e: _order(told, *e[:2]))
     chips = [(chip(language, told, aspect, label), n) for aspect, label, n in problems if n]
-    return Line(row, sample_address(run, row.id, **kept), values, chips[:MOST_PROBLEMS])
+    answer = one_line(plain(row.answer), LONGEST_ANSWER) if row.title != row.answer else ""
+    return Line(row, sample_address(run, row.id, **kept), answer, values, chips[:MOST_PROBLEMS])
 
 
 def _is_told(told: Vocabulary, aspect: str, label: str) -> bool:

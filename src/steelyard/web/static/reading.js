@@ -34,7 +34,7 @@
     if (!more || fresh.innerHTML !== old.innerHTML) old.replaceWith(document.adoptNode(fresh));
     return more;
   };
-  let source = null;
+  let ended = false;
   let due = null;
   let moment = 0;
   const soon = (milliseconds) => {
@@ -50,20 +50,79 @@
     try {
       more = document.hidden || (await refresh());
     } catch { /* the viewer may be restarting; try again */ }
-    const run = document.getElementById("live").dataset.run;
-    if (run && !source) {
-      source = new EventSource("/events");
-      source.addEventListener("progress", (event) => {
-        if (JSON.parse(event.data).id === run) soon(1000);
-      });
-    } else if (!run) {
-      source?.close();
-      source = null;
-    }
-    // A run tells when it moves; what is being counted does not.
-    if (more) soon(run ? 10000 : 2000);
+    // While a run tells that it moves, its report is looked for again when it does.
+    if (more && (!panel || ended)) soon(2000);
   };
-  if (document.querySelector("#live[data-live]")) soon(1000);
+
+  // --- a run at work: every event is the whole picture; the report below follows at its own pace ---
+  const panel = document.getElementById("progress");
+  const clock = (seconds) => {
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    const rest = String(seconds % 60).padStart(2, "0");
+    return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+  };
+  const whole = (value) => (value === null ? "–" : value.toLocaleString("en"));
+  const onScale = {
+    ratio: (value) => `${(100 * value).toFixed(1)}%`,
+    points: (value) => value.toFixed(1),
+  };
+  const figures = (told) => {
+    const passed = told.done + told.skipped + told.bad_rows;
+    const tokens = told.prompt_tokens === null ? null : told.prompt_tokens + told.completion_tokens;
+    return {
+      passed: whole(passed) + (told.total ? ` / ${whole(told.total)}` : ""),
+      rate: told.rate === null ? "–" : told.rate.toFixed(1),
+      eta: told.eta_seconds === null ? "–" : clock(told.eta_seconds),
+      spent: told.cost === null ? "–" : told.cost.toFixed(4),
+      tokens: whole(tokens),
+      calls: whole(told.calls),
+      in_flight: whole(told.in_flight),
+      failed: whole(told.partial + told.failed),
+    };
+  };
+  const show = (told) => {
+    const bar = panel.querySelector("progress");
+    if (told.total) {
+      bar.max = told.total;
+      bar.value = told.done + told.skipped + told.bad_rows;
+    }
+    for (const [name, text] of Object.entries(figures(told))) {
+      panel.querySelector(`[data-figure=${name}]`).textContent = text;
+    }
+    for (const cell of panel.querySelectorAll("[data-score]")) {
+      const value = told.scores[cell.dataset.score];
+      const shape = onScale[cell.dataset.scale] ?? ((given) => given.toPrecision(4));
+      if (value !== undefined) cell.textContent = shape(value).replace("-", "\u2212");
+    }
+    if (told.stopping) {
+      const state = panel.querySelector("[data-state]");
+      state.textContent = state.dataset.stopping;
+      const button = panel.querySelector("button");
+      if (button) button.disabled = true;
+    }
+  };
+  if (panel) {
+    let done = -1;
+    const source = new EventSource(panel.dataset.events);
+    source.addEventListener("progress", (event) => {
+      const told = JSON.parse(event.data);
+      show(told);
+      if (told.done !== done) soon(done < 0 ? 500 : 4000);
+      done = told.done;
+    });
+    source.addEventListener("end", async (event) => {
+      show(JSON.parse(event.data));
+      source.close();
+      panel.remove();
+      ended = true;
+      clearTimeout(due);
+      due = null;
+      soon(0);
+    });
+    window.addEventListener("pagehide", () => source.close());
+  } else if (document.querySelector("#live[data-live]")) {
+    soon(1000);
+  }
 
   // --- parts that are loaded when they are opened ---
   for (const part of document.querySelectorAll("details[data-load]")) {
@@ -116,6 +175,78 @@
       button.textContent = button.dataset.done;
       setTimeout(() => { button.textContent = words; }, 2000);
     });
+  }
+
+  // --- a link to pass on: this page without what is the reader's own (language) ---
+  for (const button of document.querySelectorAll("[data-share]")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    const words = button.textContent;
+    button.addEventListener("click", async () => {
+      const address = new URL(location.href);
+      address.searchParams.delete("lang");
+      await navigator.clipboard.writeText(address.href);
+      button.textContent = button.dataset.done;
+      setTimeout(() => { button.textContent = words; }, 2000);
+    });
+  }
+
+  // --- filters that are saved: in this browser, for the tables of all runs ---
+  const saving = document.getElementById("saving");
+  if (saving) {
+    const KEY = "steelyard-filters";
+    const read = () => {
+      try {
+        const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+        return kept.filter((one) => typeof one.name === "string" && typeof one.query === "string");
+      } catch {
+        return [];
+      }
+    };
+    const query = new URLSearchParams(location.search);
+    for (const name of ["lang", "page"]) query.delete(name);
+    for (const [name, value] of [...query]) if (!value) query.delete(name);
+    if (!query.has("low") && !query.has("high")) query.delete("score");
+    if (query.get("sort") === "worst") query.delete("sort");
+    const here = query.toString();
+    const list = saving.querySelector("ul");
+    const button = saving.querySelector("[data-save]");
+    const write = (kept) => {
+      localStorage.setItem(KEY, JSON.stringify(kept));
+      show();
+    };
+    const show = () => {
+      const kept = read();
+      list.replaceChildren(...kept.map((one) => {
+        const link = Object.assign(document.createElement("a"), { textContent: one.name });
+        link.href = `${saving.dataset.saving}?${new URLSearchParams(one.query)}`;
+        if (one.query === here) link.setAttribute("aria-current", "true");
+        const away = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
+        away.setAttribute("aria-label", `${list.dataset.forget}: ${one.name}`);
+        away.addEventListener("click", () => write(read().filter((other) => other.name !== one.name)));
+        const item = document.createElement("li");
+        item.className = "chip plain";
+        item.append(link, away);
+        return item;
+      }));
+      saving.querySelector("span").hidden = list.hidden = !kept.length;
+      button.hidden = !here || kept.some((one) => one.query === here);
+      saving.hidden = !kept.length && button.hidden;
+    };
+    const ask = saving.querySelector("dialog");
+    const name = ask.querySelector("input");
+    button.addEventListener("click", () => {
+      ask.showModal();
+      name.select();
+    });
+    ask.addEventListener("close", () => {
+      const called = name.value.trim();
+      if (ask.returnValue === "save" && called) {
+        write([...read().filter((one) => one.name !== called), { name: called, query: here }]);
+      }
+      ask.returnValue = "";
+    });
+    show();
   }
 
   // --- keys: what has data-key is pressed by that key; rows are walked with j and k ---

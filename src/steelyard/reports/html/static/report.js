@@ -47,6 +47,9 @@
     if (!target) return;
     const details = target.closest("details");
     if (details) details.open = true;
+    // Links lead into the rendered text; where the raw one is shown instead, it gives way.
+    const raw = target.closest(".md")?.parentElement.querySelector(".raw");
+    if (raw) raw.open = false;
     const text = target.closest(".text.folded");
     if (text) fold(text, false);
     clear();

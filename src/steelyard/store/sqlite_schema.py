@@ -1,4 +1,4 @@
-"""The tables of a store, as numbered steps from nothing to today's."""
+"""The tables of a store in SQLite, as numbered steps from nothing to today's."""
 
 from __future__ import annotations
 
@@ -181,6 +181,31 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (run, name)
     ) WITHOUT ROWID;
     INSERT OR IGNORE INTO unlisted SELECT run, seq FROM samples;
+    """,
+    # What people call a run and note about it. A verdict that takes the place of another is listed anew.
+    """
+    CREATE TABLE identities (
+        run TEXT PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        notes TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        meta TEXT NOT NULL,
+        project TEXT NOT NULL,
+        baseline INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX baselines ON identities (project) WHERE baseline = 1;
+    INSERT INTO identities
+        SELECT id, json_extract(manifest, '$.name'), '', '[]', '{}', '', 0 FROM runs
+        WHERE json_type(manifest, '$.name') = 'text';
+    DROP TRIGGER verdict_is_unlisted;
+    CREATE TRIGGER new_verdict_is_unlisted AFTER INSERT ON samples BEGIN
+        INSERT INTO unlisted SELECT new.run, new.seq
+            WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = new.run AND seq = new.seq);
+    END;
+    CREATE TRIGGER changed_verdict_is_unlisted AFTER UPDATE ON samples BEGIN
+        INSERT INTO unlisted SELECT new.run, new.seq
+            WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = new.run AND seq = new.seq);
+    END;
     """,
 )
 

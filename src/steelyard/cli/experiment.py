@@ -1,0 +1,126 @@
+"""`experiment`: the runs of an [experiments.NAME] table, and one table that compares them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
+from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, check_out, language
+from steelyard.cli.run import ConcurrencyOption, MaxCost, ProgressOption, Rpm, Tpm
+from steelyard.errors import JudgeError
+
+if TYPE_CHECKING:
+    from steelyard.cli.session import Session
+    from steelyard.store import Store
+    from steelyard.trust.experiments import CellRun, Combination
+
+
+def register(app: typer.Typer) -> None:
+    app.command("experiment")(experiment)
+
+
+def experiment(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An [experiments.NAME] table of steelyard.toml.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the runs and which of them are done; judge nothing.")
+    ] = False,
+    concurrency: ConcurrencyOption = None,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    max_cost: MaxCost = None,
+    progress: ProgressOption = ProgressStyle.auto,
+    as_json: JsonOption = False,
+    markdown: MarkdownOption = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the table here, as one HTML file.")] = None,
+    lang: LangOption = None,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Run every combination of data, protocols, judges and options that the settings list, and compare them.
+
+    What the store has runs of is not judged again; the same command goes on where it was stopped.
+
+    Example:  steelyard experiment faq --html faq.html
+    """
+    from steelyard.cli.session import GAPS, INTERRUPTED, Session
+    from steelyard.engine.runner import Budget
+    from steelyard.settings import Settings
+    from steelyard.store import Store
+    from steelyard.trust.experiments import blocks, plan, tabulate
+
+    settings = Settings.load(config)
+    wanted = plan(settings, name)
+    check_out(html, [])
+    cells: list[tuple[Combination, CellRun]] = []
+    stopped = ""
+    with Store.open(settings.store_location(store)) as opened:
+        spent = 0.0
+        for at, one in enumerate(wanted, start=1):
+            session = Session(
+                settings,
+                concurrency=concurrency,
+                rpm=rpm,
+                tpm=tpm,
+                budget=Budget(None if max_cost is None else max(0.0, max_cost - spent)),
+                progress=progress,
+                lang=lang,
+                out=None,
+                store=store,
+            )
+            print(f"{at}/{len(wanted)} {one.title}", file=sys.stderr)
+            cell, cost, stopped = _cell(session, opened, one, dry_run=dry_run or bool(stopped), stopped=stopped)
+            spent += cost
+            cells.append((one, cell))
+        if dry_run:
+            return
+        table = tabulate(opened, name, cells, language(lang) or settings.run.language)
+    page = list(blocks(table))
+    emit(table, page, as_json=as_json, markdown=markdown, brief=list(blocks(table, brief=True)))
+    if html is not None:
+        from steelyard.reports.notebook import page as as_html
+
+        html.write_text(as_html(f"Steelyard · {name}", [page]), encoding="utf-8")
+    if stopped:
+        print(f"stopped: {stopped}; the same command goes on", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED if stopped == "interrupted" else GAPS)
+    if any(run.state == "failed" or run.problem for run in table.runs):
+        raise typer.Exit(JudgeError.exit_code)
+    if any(score.n_unjudged for run in table.runs for score in run.scores):
+        raise typer.Exit(GAPS)
+
+
+def _cell(
+    session: Session, store: Store, wanted: Combination, *, dry_run: bool, stopped: str
+) -> tuple[CellRun, float, str]:
+    """The run of one combination: found, gone on with, or new; what it cost now; and why it was stopped, if it was."""
+    from steelyard.engine import runs
+    from steelyard.engine.runs import state_of
+    from steelyard.errors import InputError
+    from steelyard.evaluation import redated
+    from steelyard.trust.experiments import CellRun, find_run
+
+    prompts = session.config.prompts.with_texts(wanted.protocol.prompts)
+    judge = session.judge(wanted.judge, prompts)
+    found = find_run(store, wanted, judge, prompts)
+    state = state_of(found, store) if found else "pending"
+    if dry_run or (found and state == "complete"):
+        print(f"  {state}{f': run {found.id}' if found else ''}", file=sys.stderr)
+        return CellRun(id=found.id if found else None), 0.0, stopped
+    try:
+        if found:
+            run = runs.continue_(store, found.id, judge, prompts, session.run_settings())
+        else:
+            options = wanted.options
+            if not wanted.is_dated and (earlier := runs.earlier_date(store, wanted.protocol, judge.name, wanted.input)):
+                options, _ = redated(options, *earlier, session.budget.surface)
+            settled = session.run_settings()
+            run = runs.start(store, wanted.protocol, options, judge, wanted.judge, prompts, wanted.input, settled)
+        tally = session.drive(run, retrying=state == "failed")[0]
+    except (JudgeError, InputError) as error:
+        begun = find_run(store, wanted, judge, prompts)
+        return CellRun(id=begun.id if begun else None, problem=str(error)), 0.0, stopped
+    return CellRun(id=run.row.id), run.memory.spent.cost or 0.0, tally.stopped or ""

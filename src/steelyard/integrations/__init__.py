@@ -1,0 +1,1 @@
+"""Where Steelyard meets other tools; each module is loaded only when it is used."""

@@ -1,0 +1,56 @@
+"""What people say about items. Labels are dear: they outlive the run they were made on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from steelyard.store.database import Database, insert_new, upsert
+from steelyard.store.labels import HumanLabel
+
+LABEL_KEY = "run sample kind turn item annotator policy"
+LABEL_COLUMNS = tuple(f"{LABEL_KEY} label time about text weight note".split())
+ADD_LABEL = upsert("labels", " ".join(LABEL_COLUMNS), LABEL_KEY)
+TAKE_LABEL = insert_new("labels", " ".join(LABEL_COLUMNS))
+# Two NULLs in a key are different ones; no turn or item has this number.
+NOTHING = -1
+
+
+class LabelTable(Database):
+    """Labels by people."""
+
+    def add_labels(self, labels: Iterable[HumanLabel]) -> int:
+        """Keep labels, all or none; returns how many. What a person labels again replaces what that person said."""
+        rows = [_label_row(label) for label in labels]
+        self.change((ADD_LABEL, rows))
+        return len(rows)
+
+    def take_label(self, label: HumanLabel) -> None:
+        """Keep a label that was made elsewhere, unless that person has labelled the same here."""
+        self.write(TAKE_LABEL, *_label_row(label))
+
+    def remove_label(self, label: HumanLabel) -> bool:
+        """Take back what a person said about an item under one policy; says whether there was anything."""
+        values = dict(zip(LABEL_COLUMNS, _label_row(label), strict=True))
+        columns = LABEL_KEY.split()
+        where = " AND ".join(f"{column} = ?" for column in columns)
+        return self.write(f"DELETE FROM labels WHERE {where}", *(values[column] for column in columns)) > 0
+
+    def labels(self, run: str | None = None, sample: str | None = None) -> Iterator[HumanLabel]:
+        """The labels made on one run, or on one sample of it, or all, in the order of samples and items."""
+        sql = f"SELECT {', '.join(LABEL_COLUMNS)} FROM labels"
+        wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
+        where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
+        order = "ORDER BY sample, kind, turn, item, annotator, run"
+        with self.errors():
+            yield from map(label_of, self.stream(f"{sql}{where} {order}", *wanted.values()))
+
+
+def _label_row(label: HumanLabel) -> tuple[Any, ...]:
+    values = (getattr(label, column) for column in LABEL_COLUMNS)
+    return tuple(NOTHING if value is None else value for value in values)
+
+
+def label_of(row: Sequence[Any]) -> HumanLabel:
+    named = dict(zip(LABEL_COLUMNS, row, strict=True))
+    return HumanLabel(**{name: None if value == NOTHING else value for name, value in named.items()})

@@ -1,0 +1,202 @@
+"""The tables of a store in PostgreSQL, as numbered steps from nothing to today's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import StoreError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+# Append only: migration n brings a store from version n to n + 1. Texts that are sorted or compared go by code point,
+# as in SQLite, whatever the language of the server.
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE runs (
+        id TEXT COLLATE "C" PRIMARY KEY,
+        number BIGINT NOT NULL UNIQUE,
+        protocol TEXT NOT NULL,
+        judge TEXT COLLATE "C" NOT NULL,
+        state TEXT NOT NULL,
+        started TEXT NOT NULL,
+        finished TEXT,
+        manifest TEXT NOT NULL
+    );
+    CREATE TABLE identities (
+        run TEXT COLLATE "C" PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        notes TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        meta TEXT NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        baseline INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX baselines ON identities (project) WHERE baseline = 1;
+    CREATE TABLE samples (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq BIGINT NOT NULL,
+        id TEXT COLLATE "C" NOT NULL,
+        sample TEXT NOT NULL,
+        status TEXT COLLATE "C",
+        verdict TEXT,
+        PRIMARY KEY (run, seq)
+    );
+    CREATE INDEX samples_by_id ON samples USING hash (id);
+    CREATE INDEX samples_by_status ON samples (run, status);
+    CREATE TABLE bad_rows (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        file TEXT, line BIGINT, field TEXT, problem TEXT NOT NULL
+    );
+    CREATE INDEX bad_rows_by_run ON bad_rows (run);
+    CREATE TABLE replies (
+        key TEXT COLLATE "C" PRIMARY KEY,
+        ask TEXT COLLATE "C" NOT NULL,
+        task TEXT NOT NULL,
+        judge TEXT COLLATE "C" NOT NULL,
+        reply TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        usage TEXT NOT NULL,
+        run TEXT COLLATE "C"
+    );
+    CREATE INDEX replies_by_ask ON replies (ask);
+    CREATE INDEX replies_by_run ON replies (run);
+    CREATE TABLE used (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        ask TEXT COLLATE "C" NOT NULL,
+        repeat INTEGER NOT NULL,
+        key TEXT COLLATE "C" NOT NULL,
+        PRIMARY KEY (run, ask, repeat)
+    );
+    CREATE TABLE unusable (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        key TEXT COLLATE "C" NOT NULL,
+        unjudged TEXT NOT NULL,
+        PRIMARY KEY (run, key)
+    );
+    CREATE TABLE labels (
+        run TEXT COLLATE "C" NOT NULL,
+        sample TEXT COLLATE "C" NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL,
+        turn BIGINT NOT NULL,
+        item BIGINT NOT NULL,
+        annotator TEXT COLLATE "C" NOT NULL,
+        policy TEXT COLLATE "C" NOT NULL,
+        label TEXT NOT NULL,
+        time TEXT NOT NULL,
+        about TEXT NOT NULL,
+        text TEXT NOT NULL,
+        weight DOUBLE PRECISION NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (run, sample, kind, turn, item, annotator, policy)
+    );
+    CREATE INDEX labels_by_sample ON labels (sample);
+    CREATE TABLE wordings (
+        sha256 TEXT COLLATE "C" PRIMARY KEY,
+        prompt TEXT COLLATE "C" NOT NULL,
+        version BIGINT NOT NULL,
+        text TEXT NOT NULL
+    );
+    CREATE TABLE listed (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq BIGINT NOT NULL,
+        id TEXT COLLATE "C" NOT NULL,
+        status TEXT COLLATE "C" NOT NULL,
+        title TEXT COLLATE "C" NOT NULL,
+        scores TEXT NOT NULL,
+        flags TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    );
+    CREATE TABLE scored (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT COLLATE "C" NOT NULL,
+        block BIGINT NOT NULL,
+        at INTEGER NOT NULL,
+        vals BYTEA NOT NULL,
+        PRIMARY KEY (run, name, block)
+    );
+    CREATE INDEX scored_by_block ON scored (run, block);
+    CREATE TABLE faceted (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        what TEXT COLLATE "C" NOT NULL,
+        value TEXT COLLATE "C" NOT NULL,
+        block BIGINT NOT NULL,
+        places BYTEA NOT NULL
+    );
+    CREATE INDEX faceted_by_what ON faceted (run, what);
+    CREATE INDEX faceted_by_block ON faceted (run, block);
+    CREATE TABLE texts (place BIGINT PRIMARY KEY, text TEXT COLLATE "C" NOT NULL);
+    CREATE TABLE worked_out (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT COLLATE "C" NOT NULL,
+        key TEXT NOT NULL,
+        value BYTEA NOT NULL,
+        PRIMARY KEY (run, name)
+    );
+    CREATE TABLE unlisted (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq BIGINT NOT NULL,
+        PRIMARY KEY (run, seq)
+    );
+    CREATE FUNCTION verdicts_are_unlisted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO unlisted SELECT run, seq FROM news
+            ON CONFLICT (run, seq) DO UPDATE SET seq = excluded.seq;  -- not NOTHING: whoever lists it must wait for us
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER new_verdicts_are_unlisted AFTER INSERT ON samples
+        REFERENCING NEW TABLE AS news FOR EACH STATEMENT EXECUTE FUNCTION verdicts_are_unlisted();
+    CREATE TRIGGER changed_verdicts_are_unlisted AFTER UPDATE ON samples
+        REFERENCING NEW TABLE AS news FOR EACH STATEMENT EXECUTE FUNCTION verdicts_are_unlisted();
+    CREATE FUNCTION run_takes_its_texts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        DELETE FROM texts WHERE place BETWEEN old.number << 32 AND (old.number << 32) + 4294967295;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER run_takes_its_texts AFTER DELETE ON runs
+        FOR EACH ROW EXECUTE FUNCTION run_takes_its_texts();
+    """,
+)
+VERSION = "steelyard_version"
+OURS = "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = %s"
+# Whoever comes second waits here until the first has made the tables.
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '/migrations', 0))"
+
+
+def migrate(db: Connection[Any], name: str, *, create: bool) -> None:
+    """Bring the schema to the current version: all migrations or none, whoever else is about to do the same."""
+    if _version(db, name, create=create) == len(MIGRATIONS):
+        return
+    with db.transaction():
+        db.execute(ONE_AT_A_TIME)
+        version = _version(db, name, create=create)
+        if not version:
+            db.execute(f"CREATE TABLE IF NOT EXISTS {VERSION} (version INTEGER NOT NULL)")
+            db.execute(f"INSERT INTO {VERSION} VALUES (0)")
+        for script in MIGRATIONS[version:]:
+            db.execute(script.encode())
+        db.execute(f"UPDATE {VERSION} SET version = %s", (len(MIGRATIONS),))
+
+
+def _version(db: Connection[Any], name: str, *, create: bool) -> int:
+    """Which version the tables have; 0 where there are none. Refused: a newer one, and tables of another program."""
+    if db.execute("SELECT current_schema()").fetchone() == (None,):
+        raise StoreError(f"store {name}: the schema that search_path names does not exist; create it first")
+    if not _has_table(db, VERSION):
+        if _has_table(db, "runs") or _has_table(db, "samples"):
+            raise StoreError(f"{name} holds tables of some other program; name another database or schema")
+        if not create:
+            raise StoreError(f"there is no store in {name} yet; judge something first, or name another store")
+        return 0
+    row = db.execute(f"SELECT max(version) FROM {VERSION}").fetchone()
+    version = int(row[0] or 0) if row else 0
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{name} was made by a newer Steelyard (schema {version}, this one knows {len(MIGRATIONS)}); "
+            "upgrade, or name another store"
+        )
+    return version
+
+
+def _has_table(db: Connection[Any], table: str) -> bool:
+    return db.execute(OURS, (table,)).fetchone() == (1,)

@@ -1,0 +1,385 @@
+"""Experiments: data × protocols × judges × options, each combination a run, and one table that compares them.
+
+An experiment has no state of its own. A combination is done when the store holds a run that came about in the same way,
+so the same command goes on where it was stopped, and judges again only what has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from pydantic import Field
+
+from steelyard.engine.inputs import Input
+from steelyard.engine.manifest import check_unchanged
+from steelyard.engine.runs import state_of
+from steelyard.errors import ConfigError, InputError, NotComparable, SteelyardError
+from steelyard.evaluation import dated
+from steelyard.evaluation.factory import JudgeFactory
+from steelyard.judges.base import Judge
+from steelyard.prompts import Prompts
+from steelyard.protocols import Protocol, vocabulary
+from steelyard.protocols.common import Options
+from steelyard.protocols.vocabulary import Direction, Scale
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Heading,
+    Lines,
+    Table,
+    Tone,
+    Toned,
+    interval,
+    number,
+    one_line,
+)
+from steelyard.reports.build import ReportBuilder
+from steelyard.reports.model import Report
+from steelyard.settings import Experiment, Settings
+from steelyard.stats import CONFIDENCE, Interval
+from steelyard.stats.paired import holm
+from steelyard.store import RunRow, Store
+from steelyard.text.wording import say
+from steelyard.trust.comparison import Judged, MetricChange, compare
+from steelyard.trust.comparison.model import Outcome
+from steelyard.trust.comparison.page import ends, signed
+
+PLAIN = ""
+"""The name of the only variant where an experiment names no options."""
+LONGEST_CELL = 60
+
+
+# --- what is to be run -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One cell of the grid: which data, judged how, by whom."""
+
+    data: str
+    protocol: Protocol
+    judge: str
+    variant: str
+    input: Input
+    options: Options
+    is_dated: bool
+    """Whether the settings name the date; else a run of an earlier day is as good."""
+
+    @property
+    def title(self) -> str:
+        return " · ".join(filter(None, (self.data, self.protocol.name, self.judge, self.variant)))
+
+    def done_by(self, row: RunRow, judge: Judge, prompts: Prompts) -> bool:
+        """Whether a stored run came about in this way."""
+        then, options = row.manifest, self.options.model_dump(mode="json")
+        if row.protocol != self.protocol.name or then.get("protocol", {}).get("version") != self.protocol.version:
+            return False
+        undated = () if self.is_dated else ("date",)
+        if _without(then.get("options", {}), undated) != _without(options, undated):
+            return False
+        if [part.get("sha256") for part in then.get("data", ())] != [part["sha256"] for part in self.input.described]:
+            return False
+        if then.get("fields") != dict(self.input.fields) or then.get("fresh"):
+            return False
+        if (then.get("template") or None) != (dict(self.protocol.template) if self.protocol.template else None):
+            return False
+        if then["protocol"].get("origin", {}) != dict(self.protocol.origin):
+            return False
+        try:
+            check_unchanged(row, judge, prompts)
+        except ConfigError:
+            return False
+        return True
+
+
+def _without(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def plan(settings: Settings, name: str) -> list[Combination]:
+    """Every combination of an experiment, in the order of its table. Whatever is wrong with one is said before any is
+    judged, with the key it comes from."""
+    table = settings.experiment(name)
+    where = f"{settings.source}: experiments.{name}"
+    protocols = [_at(f"{where}.protocols", lambda one=one: settings.protocol(one)) for one in table.protocols]
+    for judge in table.judges:
+        # One that cannot be made is found before the others are paid.
+        _at(f"{where}.judges", lambda judge=judge: JudgeFactory(settings).judge(judge))
+    judges = [settings.choose(judge).name for judge in table.judges or (None,)]
+    variants = dict(table.options) or {PLAIN: {}}
+    found = []
+    for file, protocol, judge, variant in product(table.data, protocols, judges, variants):
+        given = {**settings.options.get(protocol.family, {}), **variants[variant]}
+        key = f"{where}.options.{variant}" if variant else where
+        options = _at(key, lambda p=protocol, given=given: p.parse_options(dated(p, given)))
+        data = _at(f"{where}.data", lambda file=file, p=protocol: _input(settings, table, file, p))
+        found.append(Combination(file, protocol, judge, variant, data, options, bool(given.get("date"))))
+    return found
+
+
+def _input(settings: Settings, table: Experiment, file: str, protocol: Protocol) -> Input:
+    path = settings.folder / file
+    if not path.is_file():
+        raise InputError("there is no such file", file=str(path))
+    data = Input([str(path)], dict(table.fields), table.encoding, table.format)
+    data.check(protocol)
+    return data
+
+
+def _at(key: str, make: Any) -> Any:
+    try:
+        return make()
+    except SteelyardError as error:
+        raise ConfigError(f"{key}: {error}") from error
+
+
+def find_run(store: Store, wanted: Combination, judge: Judge, prompts: Prompts) -> RunRow | None:
+    """The newest run that came about as this combination asks, whatever became of it."""
+    return next((row for row in store.runs() if wanted.done_by(row, judge, prompts)), None)
+
+
+# --- what came of it -------------------------------------------------------------------------------
+
+
+class CellScore(Record):
+    """One main score of a run, and how it differs from the same score of the first run of its protocol."""
+
+    metric: str
+    scale: Scale
+    direction: Direction
+    value: float | None
+    interval: Interval | None
+    n: int
+    n_unjudged: int
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    n_pairs: int = 0
+    n_moved: int = Field(default=0, description="samples whose score differs")
+    p_adjusted: float | None = Field(default=None, description="Holm's, over all differences of the experiment")
+    outcome: Outcome | None = Field(default=None, description="null for the baseline, and where nothing is paired")
+
+
+class ExperimentRun(Record):
+    """One combination and its run."""
+
+    data: str
+    protocol: str
+    judge: str
+    options: str = Field(description="the name of the variant; empty where the experiment has none")
+    run: str | None
+    state: str = Field(description="complete, stopped or failed; pending where it was not begun")
+    problem: str = ""
+    n: int = 0
+    cost: float | None = None
+    calls: int = 0
+    is_baseline: bool = False
+    scores: tuple[CellScore, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.state != "complete"
+
+
+class ExperimentTable(Record):
+    """All runs of an experiment side by side."""
+
+    name: str
+    language: Language
+    runs: tuple[ExperimentRun, ...]
+
+    def _repr_html_(self) -> str:
+        from steelyard.reports.notebook import fragment
+
+        return fragment(blocks(self))
+
+
+class CellRun(Record):
+    """The run of a combination; none where it was not begun, and then perhaps why."""
+
+    id: str | None
+    problem: str = ""
+
+
+def tabulate(
+    store: Store, name: str, cells: Sequence[tuple[Combination, CellRun]], language: Language | None = None
+) -> ExperimentTable:
+    """The table: each run's main scores, and their difference from the first run of the same protocol."""
+    reports = [_report(store, cell.id, language) if cell.id else None for _, cell in cells]
+    baselines: dict[str, int] = {}
+    for at, ((wanted, _), report) in enumerate(zip(cells, reports, strict=True)):
+        if report and report.n:
+            baselines.setdefault(wanted.protocol.name, at)
+    changes = [
+        _changes(store, cells[base][1].id, cell.id)
+        if report and (base := baselines.get(wanted.protocol.name)) is not None and base != at
+        else {}
+        for at, ((wanted, cell), report) in enumerate(zip(cells, reports, strict=True))
+    ]
+    mains = [report.words.mains(report.scores) if report else () for report in reports]
+    asked = [(at, metric) for at, found in enumerate(changes) for metric in mains[at] if metric in found]
+    adjusted = dict(zip(asked, holm([changes[at][metric].p for at, metric in asked]), strict=True))
+    known = next((report.language for report in reports if report), "en")
+    runs = []
+    for at, ((wanted, cell), report) in enumerate(zip(cells, reports, strict=True)):
+        scores = [
+            _score(report, metric, changes[at].get(metric), adjusted.get((at, metric)))
+            for metric in mains[at]
+            if report
+        ]
+        runs.append(
+            ExperimentRun(
+                data=wanted.data,
+                protocol=wanted.protocol.name,
+                judge=wanted.judge,
+                options=wanted.variant,
+                run=cell.id,
+                state=state_of(store.run(cell.id), store) if cell.id else "pending",
+                problem=cell.problem,
+                n=report.n if report else 0,
+                cost=report.usage.cost if report else None,
+                calls=report.usage.calls if report else 0,
+                is_baseline=baselines.get(wanted.protocol.name) == at,
+                scores=tuple(scores),
+            )
+        )
+    return ExperimentTable(name=name, language=language or known, runs=tuple(runs))
+
+
+def _report(store: Store, run: str, language: Language | None) -> Report:
+    builder = ReportBuilder(store.run(run).protocol, language)
+    for sample, verdict in store.verdicts(run):
+        builder.add(verdict, sample)
+    for bad in store.bad_rows(run):
+        builder.add_bad_row(bad)
+    return builder.build()
+
+
+def _changes(store: Store, a: str | None, b: str | None) -> dict[str, MetricChange]:
+    """How each score differs; nothing where the runs have no sample in common."""
+    if a is None or b is None:
+        return {}
+    before, after = (
+        Judged(run, lambda run=run: store.verdicts(run), store.run(run).manifest)  # type: ignore[misc]
+        for run in (a, b)
+    )
+    try:
+        # They differ in judge or options on purpose; what differs stands in the table.
+        return {change.metric: change for change in compare(before, after, anyway=True, listed=0).metrics}
+    except NotComparable:
+        return {}
+
+
+def _score(report: Report, metric: str, change: MetricChange | None, p: float | None) -> CellScore:
+    estimate, told = report.scores[metric], report.words.metric(metric)
+    made = CellScore(
+        metric=metric,
+        scale=report.scale_of(metric),
+        direction=told.direction,
+        value=estimate.value,
+        interval=estimate.interval,
+        n=estimate.n,
+        n_unjudged=estimate.n_unjudged,
+    )
+    if change is None:
+        return made
+    decided = p is not None and p <= 1 - CONFIDENCE
+    return made.model_copy(
+        update={
+            "difference": change.difference,
+            "difference_interval": change.interval,
+            "n_pairs": change.n,
+            "n_moved": change.n_rose + change.n_fell,
+            "p_adjusted": p,
+            "outcome": change.outcome if decided else "undecided",
+        }
+    )
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+PARTS = ("data", "protocol", "judge", "options")
+TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
+
+
+def blocks(table: ExperimentTable, *, brief: bool = False) -> Iterator[Block]:
+    """The table as a page. What all runs have in common is said once, above it; in a terminal (`brief`) the rest of
+    what a run is stands in a list, and its number in the table."""
+
+    def told(key: str, **values: object) -> str:
+        return say(table.language, f"experiment.{key}").format(**values)
+
+    colon = say(table.language, "report.colon")
+    varied = [part for part in PARTS if len({getattr(run, part) for run in table.runs}) > 1]
+    yield Heading(f"{told('title')} · {one_line(table.name, LONGEST_CELL)}", 1)
+    facts = [told("done", done=sum(run.state == "complete" for run in table.runs), all=len(table.runs))]
+    common = [part for part in PARTS if part not in varied and getattr(table.runs[0], part)]
+    facts += [f"{told(part)}{colon}{one_line(getattr(table.runs[0], part), 200)}" for part in common]
+    yield Lines(tuple(facts))
+    if brief:
+        yield Lines(tuple(f"{at} = {_title(run, varied)}" for at, run in enumerate(table.runs, start=1)), listed=True)
+    columns = (
+        *(("#",) if brief else (told(part) for part in varied)),
+        *(say(table.language, f"report.{key}") for key in ("score", "value", "interval")),
+        "n",
+        told("difference_brief" if brief else "difference"),
+        told("decision"),
+    )
+    rows = tuple(_rows(table, varied, brief))
+    yield Table(columns, ("r" if brief else "l" * len(varied)) + "lrrrrl", rows, grouped=bool(varied) and not brief)
+    problems = [f"{_title(run, PARTS)}{colon}{_state(run, table.language)}" for run in table.runs if run.is_open]
+    if problems:
+        yield Lines(tuple(problems), listed=True)
+    notes = [told("note")] if any(score.outcome for run in table.runs for score in run.scores) else []
+    spent = [run.cost for run in table.runs if run.cost is not None]
+    notes += [f"{say(table.language, 'report.cost')}{colon}{sum(spent):.4f}"] if spent else []
+    if notes:
+        yield Lines(tuple(notes))
+
+
+def _title(run: ExperimentRun, parts: Sequence[str]) -> str:
+    return one_line(" · ".join(filter(None, (getattr(run, part) for part in parts))), 200) or NOT_APPLICABLE
+
+
+def _state(run: ExperimentRun, language: Language) -> str:
+    state = say(language, f"experiment.state.{run.state}")
+    return f"{state} ({one_line(run.problem, 300)})" if run.problem else state
+
+
+def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterator[tuple[str | Toned, ...]]:
+    for at, run in enumerate(table.runs, start=1):
+        words = vocabulary(run.protocol)
+        full = tuple(one_line(getattr(run, part), LONGEST_CELL) or NOT_APPLICABLE for part in varied)
+        names = (str(at),) if brief else full
+        for score in run.scores:
+            yield (
+                *names,
+                words.metric_told(score.metric, table.language),
+                number(score.value, score.scale),
+                interval(score.interval, score.scale),
+                f"{score.n:,}",
+                _difference(score, brief),
+                _decision(run, score, table.language),
+            )
+        if not run.scores:
+            state = Toned(say(table.language, f"experiment.state.{run.state}"), "bad")
+            yield (*names, NOT_APPLICABLE, NOT_APPLICABLE, NOT_APPLICABLE, "0", NOT_APPLICABLE, state)
+
+
+def _difference(score: CellScore, brief: bool) -> str:
+    if score.difference is None:
+        return NOT_APPLICABLE
+    within = f" ({ends(score.difference_interval, score.scale)})" if score.difference_interval and not brief else ""
+    return signed(score.difference, score.scale) + within
+
+
+def _decision(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
+    if run.is_baseline:
+        return say(language, "experiment.baseline")
+    if score.outcome is None:
+        return say(language, "experiment.unpaired")
+    outcome = score.outcome if score.n_moved else "equal"
+    return Toned(say(language, f"compare.outcome_{outcome}"), TONES.get(outcome, "plain"))
