@@ -2,7 +2,8 @@
 
     python packaging/check_release.py [TAG]
 
-Run by `make release-check`, in an environment with the dependency group `release`. Leaves sdist, wheel and SBOM in dist/.
+Run by `make release-check`, in an environment with the dependency group `release`. It leaves sdist, wheel
+and SBOM in dist/.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import tarfile
 import tempfile
 import zipfile
 from email.parser import Parser
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 IN_SDIST = ("src/steelyard/", "docs/", "examples/")
 BESIDE = (
-    "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "README.zh.md", "SECURITY.md",
-    "pyproject.toml", ".gitignore",
+    "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "README.zh.md",
+    "SECURITY.md", "pyproject.toml", ".gitignore",
 )  # fmt: skip
 # The build writes these.
 WRITTEN = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE"}
@@ -86,9 +88,8 @@ def check_metadata(wheel: Path, tag: str) -> str:
     source = (ROOT / "src/steelyard/__init__.py").read_text("utf-8")
     version = re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)
     if not version or metadata["Version"] != version[1] or (tag and tag != f"v{version[1]}"):
-        sys.exit(
-            f"the wheel is of version {metadata['Version']}, the source of {version and version[1]}, the tag {tag or 'none'}"
-        )
+        found = f"wheel {metadata['Version']}, source {version and version[1]}, tag {tag or 'none'}"
+        sys.exit(f"the versions differ: {found}")
     if any("OWNER" in url for url in metadata.get_all("Project-URL", [])):
         message = "project.urls still name OWNER (RELEASING.md, 1)"
         if tag:
@@ -102,14 +103,12 @@ def check_readme(programs: Path, work: Path) -> None:
     blocks = BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
     shutil.copy(ROOT / "examples/rag.jsonl", work / "answers.jsonl")
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    commands = [
-        line for language, body in blocks if language == "bash" and "KEY" not in body for line in body.splitlines()
-    ]
-    for command in commands:
+    keyless = [body for language, body in blocks if language == "bash" and "KEY" not in body]
+    for command in "".join(keyless).splitlines():
         if not command.startswith("pip install"):
             print(f"$ {command}")
             run("bash", "-c", command, cwd=work, PATH=path, OPENAI_API_KEY="")
-    for (language, body), (_, output) in zip(blocks, blocks[1:], strict=False):
+    for (language, body), (_, output) in pairwise(blocks):
         if language == "python" and run(programs / "python", "-c", body, cwd=work) != output:
             sys.exit("the Python example of the README prints something else")
     print(run(programs / "steelyard", "--version", cwd=work).strip())

@@ -17,8 +17,11 @@ WORDS = {
     "评判者": "tutorials/judge.zh.html",
     "细则": "tutorials/dialogue.zh.html",
 }
+OTHER_HOST = r"[\"']?(?:https?:)?//"
 LOADED = re.compile(
-    r"<(?:script|img|iframe|source)[^>]+\bsrc=[\"']?(?:https?:)?//|<link[^>]+rel=[\"']?(?:stylesheet|preconnect|preload|icon)[^>]+href=[\"']?(?:https?:)?//|@import\s+[\"'(]|url\([\"']?(?:https?:)?//"
+    rf"<(?:script|img|iframe|source)\b[^>]*\ssrc={OTHER_HOST}"
+    rf"|<link\b[^>]*\srel=[\"']?(?:stylesheet|preconnect|preload|icon)[^>]*\shref={OTHER_HOST}"
+    rf"|url\({OTHER_HOST}|@import\s"
 )
 
 

@@ -1,7 +1,7 @@
 """What the documentation site adds to docs/: the pages beside it, references from the code, links that lead to both.
 
-Pages are written so that their links work on a code host. In the site, README.md and its neighbours are in project/, and
-links to other files of the repository become plain text.
+Pages are written so that their links work on a code host. In the site, README.md and its neighbours are in project/,
+and links to other files of the repository become plain text.
 """
 
 from __future__ import annotations
@@ -21,14 +21,8 @@ from steelyard.records import Verdict
 
 ROOT = Path(__file__).parent.parent
 PROJECT = (
-    "README.md",
-    "README.zh.md",
-    "CHANGELOG.md",
-    "CODE_OF_CONDUCT.md",
-    "CONTRIBUTING.md",
-    "RELEASING.md",
-    "SECURITY.md",
-)
+    "README.md", "README.zh.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md",
+)  # fmt: skip
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 API = """# Python API
