@@ -145,14 +145,10 @@ def run_command(command: str, environment: dict[str, str]) -> tuple[int, str]:
     """Exit code and output; a plain call of `steelyard` needs no process of its own."""
     if words := own_words(command):
         said = io.StringIO()
-        with (
-            pytest.MonkeyPatch.context() as patch,
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-            pytest.raises(SystemExit) as ended,
-        ):
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             patch.setattr(sys, "argv", words)
-            main()
+            with pytest.raises(SystemExit) as ended:
+                main()
         return int(ended.value.code or 0), said.getvalue()
     shell = ["bash", "-c", f"{{ {command}\n}} 2>&1"]
     done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False, timeout=HANGS)

@@ -1,4 +1,4 @@
-"""What is published fits together: versions, workflows, make targets. `make release-check` tries the packages themselves."""
+"""What is published fits together: versions, workflows, targets, navigation. `make release-check` tries the packages."""
 
 from __future__ import annotations
 
