@@ -226,7 +226,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "normalise": normalise,
     "fold": fold,
     "language_of": language_of,
-    "wording": word_pieces,
+    "word_pieces": word_pieces,
     "reason_in_traditional": reason_in_traditional,
     "quotes": _quote,
     "signs": signs,
