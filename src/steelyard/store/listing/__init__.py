@@ -107,11 +107,13 @@ def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
 def _with_answers(store: Store, run: str, rows: Iterable[SampleRow]) -> Iterator[SampleRow]:
     """The rows with the beginnings of their answers, read from the samples of this page alone."""
     listed = list(rows)
-    marks = ", ".join("?" * len(listed))
-    found = store.query(
-        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})", run, *(row.seq for row in listed)
-    )
-    answers = {seq: beginning(from_json(sample)) for seq, sample in found}
+    answers: dict[int, str] = {}
+    if listed:
+        marks = ", ".join("?" * len(listed))
+        sql = f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})"
+        answers = {
+            seq: beginning(from_json(sample)) for seq, sample in store.query(sql, run, *(row.seq for row in listed))
+        }
     return (row.model_copy(update={"answer": answers.get(row.seq, "")}) for row in listed)
 
 
