@@ -62,6 +62,7 @@ HOMONYMS = {
     "valid": ("judges/tidy.py",),
     "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
     "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
+    "used": ("store/reply_table.py",),  # a table of the store
     "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
     "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
