@@ -23,6 +23,7 @@ from steelyard.errors import MissingExtra, RunInUse, StoreError
 from steelyard.store import Store, shown_location
 from steelyard.store.database import Dialect
 from steelyard.store.postgres_schema import migrate
+from steelyard.store.work_table import WorkTable
 
 try:
     import psycopg
@@ -63,7 +64,7 @@ _idle: list[tuple[int, str, Connection]] = []
 _idle_lock = threading.Lock()
 
 
-class PostgresStore(Store):
+class PostgresStore(Store, WorkTable):
     """A store in a database. May be used from several threads; they take turns."""
 
     is_remote = True
@@ -106,6 +107,10 @@ class PostgresStore(Store):
                     store._db.close()
                     raise
         return store
+
+    def another(self) -> PostgresStore:
+        """The same store through a connection of its own, for what must not wait."""
+        return type(self)(self._conninfo, self.name)
 
     def close(self) -> None:
         with self._turn:
