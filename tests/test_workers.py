@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -14,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -64,7 +62,7 @@ class Workers:
         return [(process.returncode, said.decode()) for process, (_, said) in self._ended()]
 
     def _ended(self) -> Iterator[tuple[subprocess.Popen[bytes], tuple[bytes, bytes]]]:
-        return ((process, process.communicate(timeout=120)) for process in self.processes)
+        return ((process, process.communicate(timeout=40)) for process in self.processes)
 
 
 @contextmanager
@@ -135,3 +133,180 @@ def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url
         check_promises(store, server, run, SAMPLES, in_flight)
         shown = json.loads(steelyard("runs", "watch", run, "--once", "--json", "--store", postgres_url).out)
         assert (shown["judged"], shown["open_ranges"], len(shown["workers"])) == (SAMPLES, 0, 5)
+
+
+def test_a_database_that_restarts_ends_no_run(steelyard: Steelyard) -> None:
+    """Killed as by a power cut and started again midway: workers wait, go on by themselves, and ask nothing twice."""
+    own = PostgresServer()
+    try:
+        url = own.schema("team")
+        with fact_server() as server:
+            server.reply_for = slowly
+            point_to(server)
+            run = detached(steelyard, url, SAMPLES)
+            with PostgresStore.at(url) as store, workers(url, run, 2) as working:
+                until(lambda: sum(store.judged(run).values()) > SAMPLES // 4)
+                own.stop(signal.SIGQUIT)
+                time.sleep(1)
+                own.start()
+                assert [code for code, _ in working.wait()] == [0, 0]
+                check_promises(store, server, run, SAMPLES, 0)
+    finally:
+        own.close()
+
+
+def test_a_worker_leaves_politely(steelyard: Steelyard, postgres_url: str) -> None:
+    """Told to leave, it finishes what is in flight and gives the rest back at once; nothing is asked a second time."""
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server)
+        run = detached(steelyard, postgres_url, 100, "--concurrency", 8)
+        with workers(postgres_url, run, 1) as working:
+            until(lambda: len(server.requests) > 20)
+            working.processes[0].terminate()
+            ((code, said),) = working.wait()
+            assert code == 0, said
+            assert store.open_ranges(run)
+            assert steelyard("runs", "list", "--store", postgres_url).out.count("stopped") == 1
+            working.start()
+            working.wait()
+        check_promises(store, server, run, 100, 0)
+
+
+def test_what_another_worker_asks_is_waited_for(steelyard: Steelyard, postgres_url: str, tmp_path: Path) -> None:
+    """Samples that say the same are asked about once, whichever workers hold them."""
+    row = json.loads(facts(tmp_path / "one.jsonl", 1).read_text("utf-8"))
+    same = Path("same.jsonl")
+    same.write_text("".join(json.dumps({**row, "id": f"s{n}"}) + "\n" for n in range(200)))
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = lambda request: Say(judge_facts(request), latency=0.5)
+        point_to(server)
+        words = ("run", same, "-p", "atomic", "-j", "mine", "--store", postgres_url, "--detach", "--silence", SILENCE)
+        assert steelyard(*words).code == 0
+        run = store.run("last").id
+        with workers(postgres_url, run, 2) as working:
+            working.wait()
+        assert store.judged(run) == {"judged": 200}
+        assert len(server.requests) == 2
+        assert store.paid(run).calls == 2
+
+
+def test_a_budget_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Together they take no more than the limit and what was in flight; the run is stopped, and says why."""
+    most = 150 * CALL_TOKENS
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server)
+        run = detached(steelyard, postgres_url, SAMPLES, "--max-tokens", most, "--concurrency", 8)
+        with workers(postgres_url, run, 3) as working:
+            working.wait()
+        row = store.run(run)
+        assert (row.state, row.manifest["stopped"]) == ("stopped", f"--max-tokens {most} reached")
+        assert 120 <= len(server.requests) <= 150 + 8
+        assert server.max_in_flight <= 8
+        assert store.paid(run).calls == len(server.requests)
+
+
+def test_a_rate_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Forty calls a second at most, in every second, and nearly as many as that."""
+    times: list[float] = []
+
+    def timed(request: Request) -> Say:
+        times.append(time.monotonic())
+        return slowly(request)
+
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = timed
+        point_to(server)
+        run = detached(steelyard, postgres_url, 100, "--rpm", 40 * 60)
+        with workers(postgres_url, run, 2) as working:
+            working.wait()
+        assert store.judged(run) == {"judged": 100}
+    assert max(sum(begin <= at < begin + 1 for at in times) for begin in times) <= 44
+
+
+@pytest.mark.parametrize("spent", [{}, {"a": (10.0, 30.0), "b": (5.0, 20.0)}, {"a": (90.0, 90.0), "b": (0.0, 9.0)}])
+def test_parts_of_a_budget_never_exceed_the_whole(spent: dict[str, tuple[float, float]]) -> None:
+    """However often workers ask for more, what all have been given together is within the limit."""
+    chance = random.Random(1)
+    now = dict(spent)
+    for _ in range(300):
+        worker = chance.choice("abc")
+        used, cap = now.get(worker, (0.0, 0.0))
+        used += chance.random() * (cap - used)
+        now[worker] = used, cap
+        now[worker] = used, _part(100.0, now, worker, 3, 20)
+        assert sum(cap for _, cap in now.values()) <= 100.0 + 1e-9
+        assert all(used <= cap for used, cap in now.values())
+    assert sum(used for used, _ in now.values()) > 90
+
+
+def test_a_worker_that_judges_otherwise_is_refused(
+    steelyard: Steelyard, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another prompt, another model, another version of the package: it is told what differs, and asks nothing."""
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        monkeypatch.setenv("MY_KEY", "k")
+        point_to(server)
+        run = detached(steelyard, postgres_url, 3)
+        join = ("worker", "--run", run, "--store", postgres_url, "--progress", "quiet")
+        point_to(server, model="other-model")
+        told = steelyard(*join)
+        assert told.code == 2
+        assert "other-model" in told.err or "model" in told.err
+        point_to(server)
+        prompt = steelyard("prompts", "show", "atomic.split.en").out
+        Path("mine").mkdir()
+        Path("mine/atomic.split.en.md").write_text(prompt + "\nBe brief.\n")
+        told = steelyard(*join, "--prompts", "mine")
+        assert told.code == 2, told.err
+        assert "atomic.split" in told.err
+        row = store.run(run)
+        store.update_run(
+            run, state="running", finished=None, manifest={**row.manifest, "packages": {"steelyard": "0.0.1"}}
+        )
+        told = steelyard(*join)
+        assert told.code == 2
+        assert "steelyard 0.1.0, the run 0.0.1" in told.err
+        assert server.requests == []
+
+
+def test_processes_on_this_machine(steelyard: Steelyard, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command starts the workers, waits, writes the lines and reports, as a run of one process does."""
+    monkeypatch.setenv("MY_KEY", "k")
+    for name, value in process_environment().items():
+        monkeypatch.setenv(name, value)
+    with fact_server() as server:
+        point_to(server)
+        file = facts(Path("facts.jsonl"), 60)
+        words = ("run", file, "-p", "atomic", "-j", "mine", "--store", postgres_url, "-o", "out.jsonl")
+        done = steelyard(*words, "--processes", 2)
+        assert done.code == 0, done.err
+        lines = [json.loads(line)["id"] for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+        assert lines == [f"fact-{n}" for n in range(1, 61)]
+        assert len(server.requests) == 120
+
+
+@pytest.mark.parametrize("flags", [["--detach"], ["--processes", "2"]])
+def test_workers_need_a_shared_store(steelyard: Steelyard, flags: list[str]) -> None:
+    """With a file it is said what is needed, before a run is made."""
+    file = facts(Path("facts.jsonl"), 1)
+    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", *flags)
+    assert told.code == 2
+    assert "--store postgresql://" in told.err
+    assert steelyard("worker").code in (2, 5)
+
+
+def test_a_run_that_is_not_for_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """A worker is sent to `resume`; where nothing waits, it says so."""
+    file = facts(Path("facts.jsonl"), 1)
+    store = ("--store", postgres_url)
+    assert steelyard("run", file, "-p", "atomic", "-j", "embedded", "--progress", "quiet", *store).code in (0, 3)
+    assert "no run waits" in steelyard("worker", *store).err
+    assert "steelyard resume" in steelyard("worker", "--run", "last", *store).err
+
+
+def test_a_quota_knows_whether_it_divides_anything() -> None:
+    """Only then do workers wait for the others to make room."""
+    assert not Quota(max_cost=1.0).is_limited
+    assert Quota(concurrency=3).is_limited

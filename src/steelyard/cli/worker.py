@@ -61,9 +61,11 @@ def worker(
         while True:
             names = [shared.run(run).id] if run else shared.waiting_runs()
             for name in names:
+                quota = shared.quota(name)
                 session = Session(
                     settings,
-                    concurrency=None,
+                    # Its share of it comes later; without a limit, each worker finds out what the endpoint bears.
+                    concurrency=quota.concurrency if quota else None,
                     rpm=None,
                     tpm=None,
                     budget=Budget(),

@@ -102,7 +102,7 @@ class ShareOfBudget(Allowance):
         if not usage.calls:
             # Nobody knows yet what a call takes: no more than can be in flight.
             return asking >= (self._limiter.limit if self._limiter else 1)
-        ahead = 1 + (asking + 1) / usage.calls
+        ahead = 1 + (asking + 1) / usage.calls - 1e-9  # what was given for just one more call is enough for it
         tokens = usage.prompt_tokens + usage.completion_tokens
         return (share.max_cost is not None and (usage.cost or 0) * ahead > share.max_cost) or (
             share.max_tokens is not None and tokens * ahead > share.max_tokens
@@ -263,7 +263,7 @@ class Worker:
         self.allowance.update(share)
         if not share.is_running:
             self.leave("the run was stopped")
-        elif reason := self._budget.exceeded(share.spent, share.elapsed, share.workers):
+        elif reason := self._budget.exceeded(share.spent, share.elapsed, 1):
             await asyncio.to_thread(beats.stop_run, run, reason)
             self.leave(reason)
 

@@ -255,8 +255,10 @@ class WorkTable(ReplyTable, Database):
                 tokens[id] = own, max(own, 0.0 if is_gone else cap_tokens)
                 working += [] if is_gone else [id]
             n = max(1, len(working))
-            max_cost = None if quota.max_cost is None else _part(quota.max_cost, costs, worker, n)
-            max_tokens = None if quota.max_tokens is None else _part(quota.max_tokens, tokens, worker, n)
+            max_cost, max_tokens = (
+                None if most is None else _part(most, sums, worker, n, spent.calls)
+                for most, sums in ((quota.max_cost, costs), (quota.max_tokens, tokens))
+            )
             given = "UPDATE workers SET cap_cost = ?, cap_tokens = ? WHERE id = ?"
             self.write(given, max_cost or 0.0, max_tokens or 0.0, worker)
         began = "(SELECT min(joined_at) FROM workers w WHERE w.run = r.id)"
@@ -293,11 +295,15 @@ def _paid(worker: str, usage: Usage, payment: int) -> tuple[str, list[tuple[Any,
     return sql, [(*counts, usage.cost, usage.cost, payment, worker, payment)]
 
 
-def _part(most: float, spent: Mapping[str, tuple[float, float]], worker: str, workers: int) -> float:
-    """Up to where a worker may spend: what it has, and its part of what nobody has spent or been given."""
+def _part(most: float, spent: Mapping[str, tuple[float, float]], worker: str, workers: int, calls: int) -> float:
+    """Up to where a worker may spend: what it has, and its part of what nobody has spent or been given. Less than one
+    call takes is of no use to it, and stays for others."""
     own = spent.get(worker, (0.0, 0.0))[0]
     others = sum(cap for id, (_, cap) in spent.items() if id != worker)
-    return own + max(0.0, most - others - own) / workers
+    free = max(0.0, most - others - own)
+    one_call = sum(used for used, _ in spent.values()) / calls if calls else 0.0
+    part = free / workers
+    return own + (part if part >= one_call else one_call if free >= one_call else 0.0)
 
 
 def _usage(sums: Sequence[Any]) -> Usage:
