@@ -266,7 +266,15 @@ class VerdictWriter:
         elif self._under_way is None or self._under_way.done():
             # A server that is away for a while must not hold up the calls to the judge.
             self._under_way = asyncio.get_running_loop().create_task(asyncio.to_thread(self._write))
-            self._under_way.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._under_way.add_done_callback(self._written)
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        failed = task.exception()  # the next ask meets the same trouble, and says so
+        if self._waiting and self._due is None:
+            # What came meanwhile has nobody who writes it.
+            self._due = asyncio.get_running_loop().call_later(self.SECONDS if failed else 0.0, self._in_time)
 
     def _write(self) -> None:
         """Write all that wait. One that cannot be written keeps none of the others out."""

@@ -8,6 +8,7 @@ share of what the run is allowed (`WorkTable.beat`).
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import secrets
 import socket
@@ -15,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from steelyard.engine.manifest import check_unchanged, differing_packages
 from steelyard.engine.runner import Allowance, Budget, Row, Tally
 from steelyard.engine.runs import Judged, OnVerdict, Run, RunSettings
 from steelyard.engine.templates import protocol_of_run
-from steelyard.errors import ConfigError, StoreError
+from steelyard.errors import ConfigError, ServerAway, StoreError
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Pace
 from steelyard.prompts import Prompts
@@ -40,6 +42,8 @@ BEAT = 1.0
 IDLE_SECONDS = 0.5
 # A share of a rate is used evenly: bursts of several workers would add up.
 BURST_SECONDS = 0.02
+# How long the server may be away before a worker leaves.
+PATIENCE = 120.0
 LEFT = "asked to leave"
 
 
@@ -184,6 +188,7 @@ class Worker:
         self._budget = Budget(quota.max_cost, quota.max_tokens, quota.max_seconds)
         self._shares = (0, 0)
         self._steady_since = time.monotonic()
+        self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
 
     def leave(self, reason: str = LEFT) -> None:
         """Finish what is in flight and go; the run goes on without this worker."""
@@ -207,6 +212,7 @@ class Worker:
                     beating.cancel()
                     with suppress(asyncio.CancelledError):
                         await beating
+                    self._beating.shutdown()
 
     async def _judge(self, on_verdict: OnVerdict) -> Tally:
         run = self.run.row.id
@@ -223,8 +229,12 @@ class Worker:
                 await kept.finish()
         finally:
             await asyncio.to_thread(self._store.give_back, run, self.id)
-        await asyncio.to_thread(self._conclude)
-        return tally
+        while True:
+            try:
+                await asyncio.to_thread(self._conclude)
+                return tally
+            except ServerAway:
+                await asyncio.sleep(BEAT)
 
     def _conclude(self) -> None:
         """Whoever finds that nothing is left says so, once."""
@@ -241,21 +251,27 @@ class Worker:
     # --- once a second ---
 
     async def _beat_on(self, beats: PostgresStore) -> None:
+        heard = time.monotonic()
         while True:
             await asyncio.sleep(BEAT)
             began = time.monotonic()
             try:
                 await self._beat(beats)
             except StoreError as error:
-                self.leave(str(error))
-                return
-            if time.monotonic() - began > self.quota.silence / 2:
+                if time.monotonic() - heard > PATIENCE:
+                    self.leave(str(error))
+                    return
+                continue
+            if time.monotonic() - began > self.quota.silence / 2 or began - heard > 2 * BEAT:
                 # The server was away, for the others too: they get time to be heard again.
                 self._steady_since = time.monotonic()
+            heard = time.monotonic()
 
     async def _beat(self, beats: PostgresStore) -> None:
         run = self.run.row.id
-        share = await asyncio.to_thread(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
+        # In a thread of its own: all others may be waiting for the server.
+        beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
+        share = await asyncio.get_running_loop().run_in_executor(self._beating, beat)
         self.source.may_take_over = time.monotonic() - self._steady_since > self.quota.silence
         if (share.place, share.workers) != self._shares:
             self._shares = share.place, share.workers

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from steelyard.errors import MissingExtra, RunInUse, StoreError
+from steelyard.errors import MissingExtra, RunInUse, ServerAway, StoreError
 from steelyard.store import Store, shown_location
 from steelyard.store.database import Dialect
 from steelyard.store.postgres_schema import migrate
@@ -201,7 +201,8 @@ class PostgresStore(Store, WorkTable):
         try:
             yield
         except psycopg.Error as error:
-            raise StoreError(f"store {self.name}: {_told(error)}") from error
+            away = isinstance(error, psycopg.OperationalError) and (self._db is None or self._db.closed)
+            raise (ServerAway if away else StoreError)(f"store {self.name}: {_told(error)}") from error
         except (ValidationError, json.JSONDecodeError) as error:
             raise StoreError(f"store {self.name}: a row is not what was written; restore a backup") from error
 
