@@ -135,6 +135,37 @@ def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url
         assert (shown["judged"], shown["open_ranges"], len(shown["workers"])) == (SAMPLES, 0, 5)
 
 
+@pytest.mark.chaos
+def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
+    """20,000 samples, a random one of four workers killed ten times, the database crashed and started again midway."""
+    count, kills, in_flight = 20_000, 10, 0
+    own, chance = PostgresServer(), random.Random()
+    try:
+        url = own.schema("team")
+        with fact_server() as server:
+            server.reply_for = slowly
+            point_to(server)
+            run = detached(steelyard, url, count)
+            with PostgresStore.at(url) as store, workers(url, run, 4) as working:
+                for kill in range(1, kills + 1):
+                    until(lambda kill=kill: sum(store.judged(run).values()) > count * kill // (kills + 2), 1800)
+                    alive = [process for process in working.processes if process.poll() is None]
+                    victim = chance.choice(alive)
+                    victim.send_signal(signal.SIGSTOP)
+                    in_flight += server.in_flight
+                    victim.kill()
+                    working.start()
+                    if kill == kills // 2:
+                        own.stop(signal.SIGQUIT)
+                        time.sleep(5)
+                        own.start()
+                for process in working.processes:
+                    process.wait(1800)
+                check_promises(store, server, run, count, in_flight)
+    finally:
+        own.close()
+
+
 def test_a_database_that_restarts_ends_no_run(steelyard: Steelyard) -> None:
     """Killed as by a power cut and started again midway: workers wait, go on by themselves, and ask nothing twice."""
     own = PostgresServer()
