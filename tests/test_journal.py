@@ -325,7 +325,10 @@ async def test_verdicts_that_come_while_others_are_written_are_written_too() -> 
         written.extend(judged)
 
     writer = VerdictWriter(keep, in_thread=True)
-    one = (RagSample(id="s", question="?", answer=".", references=("x",)), Verdict(id="s", protocol="atomic", status="judged"))
+    one = (
+        RagSample(id="s", question="?", answer=".", references=("x",)),
+        Verdict(id="s", protocol="atomic", status="judged"),
+    )
     for seq in range(writer.MOST + 5):
         writer.add(seq, *one)
     await asyncio.sleep(0.05)
