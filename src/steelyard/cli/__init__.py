@@ -35,6 +35,7 @@ from steelyard.cli import (
     run,
     runs,
     view,
+    worker,
 )
 from steelyard.errors import SteelyardError
 
@@ -52,6 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 run.register(app)
+worker.register(app)
 read.register(app)
 importing.register(app)
 results.register(app)
