@@ -46,7 +46,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="steelyard",
-    help="杆秤 Steelyard weighs what language models say: labelled items, evidence, exact scores.",
+    help="杆秤 Steelyard evaluates what language models say, item by item, with evidence.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -84,7 +84,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _global(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:

@@ -80,7 +80,7 @@ def audit(
     only_significant: OnlySignificantOption = False,
     prompts: PromptsOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")
     ] = False,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
@@ -93,7 +93,7 @@ def audit(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Measure a judge before you trust it: does it obey what it judges, do its labels stay, does it see errors?
+    """Measure a judge before you trust it: prompt injection, stability of its labels, errors it misses.
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """

@@ -42,7 +42,7 @@ def experiment(
 ) -> None:
     """Run every combination of data, protocols, judges and options that the settings list, and compare them.
 
-    What the store has runs of is not judged again; the same command goes on where it was stopped.
+    Runs that are in the store are not judged again; the same command resumes a stopped experiment.
 
     Example:  steelyard experiment faq --html faq.html
     """

@@ -56,11 +56,11 @@ JudgeOption = Annotated[
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most. Default: adaptive.")
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
 ]
-Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Requests a minute at most.")]
-Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Prompt tokens a minute at most, estimated.")]
-ProgressOption = Annotated[ProgressStyle, typer.Option(help="How progress is told, on standard error.")]
+Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Maximum requests per minute.")]
+Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Maximum prompt tokens per minute (estimated).")]
+ProgressOption = Annotated[ProgressStyle, typer.Option(help="How to show progress, on standard error.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
@@ -103,7 +103,7 @@ NameOption = Annotated[str | None, typer.Option("--name", help="What to call the
 NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
 MetaOption = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
 ]
 DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
@@ -145,7 +145,7 @@ def run(
     date: Annotated[
         str | None,
         typer.Option(
-            help="The date samples are judged at; default: that of an earlier run over the same files, else today."
+            help="Date at which samples are judged; default: that of an earlier run over the same files, else today."
         ),
     ] = None,
     place: Annotated[str | None, typer.Option(help="Where the user is, for samples that do not say.")] = None,
@@ -166,7 +166,7 @@ def run(
     template: TemplateOption = None,
     fence: FenceOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")
     ] = False,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     concurrency: ConcurrencyOption = None,
@@ -176,7 +176,7 @@ def run(
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
+        bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
     ] = False,
     detach: DetachOption = False,
     processes: ProcessesOption = None,
@@ -283,7 +283,7 @@ def run(
             session.finish(*started)
 
 
-RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
+RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
 
 Example:  steelyard resume last
 """
@@ -357,7 +357,7 @@ def rescore(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Compute a run's scores anew from its stored replies, without a call; other options can be tried.
+    """Recompute a run's scores from its stored replies, also with other options; no call is made.
 
     Example:  steelyard rescore last -O tolerance.quantities=exact
     """

@@ -136,7 +136,7 @@ MIGRATIONS: tuple[str, ...] = (
         INSERT OR IGNORE INTO unlisted VALUES (new.run, new.seq);
     END;
     """,
-    # The words of the prompts that runs were judged by, so that a later version can be held against them.
+    # The words of the prompts that runs were judged by, so that a later version can be compared with them.
     """
     CREATE TABLE wordings (
         sha256 TEXT PRIMARY KEY,
