@@ -125,16 +125,13 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 def check_files(files: list[str], importer: str | None = None) -> None:
     """A mistyped name is said at once, not found out after the other files were paid for."""
-    if importer:
-        from steelyard.samples import takes_names
+    from steelyard.samples import is_dataset, takes_names
 
-        if takes_names(importer):
-            return
+    if importer and takes_names(importer):
+        return
     for file in files:
-        if file != "-" and not Path(file).exists():
+        if file != "-" and not is_dataset(file) and not Path(file).exists():
             raise InputError("there is no such file", file=file)
-        if Path(file).is_dir():
-            raise InputError("is a folder; name the files in it", file=file)
 
 
 def check_out(out: Path | None, inputs: list[str]) -> None:
