@@ -135,5 +135,5 @@ def _check_same(row: RunRow, data: Mapping[str, Any]) -> None:
     """A folder, glob or URL must hold the files that it held: their rows are known by their places."""
     today = described_data(data["path"], row.manifest.get("format"))
     if today != data:
-        counts = " and ".join(f"{one.get('files', 0):,} files of {one.get('bytes', 0):,} bytes" for one in (data, today))
-        raise StoreError(f"{data['path']} has changed since run {row.id} (then and now: {counts}); start a new run")
+        then, now = (f"{one.get('files', 0):,} files, {one.get('bytes', 0):,} bytes" for one in (data, today))
+        raise StoreError(f"{data['path']} has changed since run {row.id} ({then}; now {now}); start a new run")

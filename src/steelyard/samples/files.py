@@ -353,7 +353,9 @@ def count_rows(names: Sequence[str], format: str | None) -> int | None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             counts = list(pool.map(_noted_rows, names))
         return None if None in counts else sum(n for n in counts if n)
-    if not all(kind == "jsonl" and not is_url(name) and _is_plain(name) for name, kind in zip(names, kinds, strict=True)):
+    if not all(
+        kind == "jsonl" and not is_url(name) and _is_plain(name) for name, kind in zip(names, kinds, strict=True)
+    ):
         return None
     total = 0
     for name in names:

@@ -182,7 +182,7 @@ def _remote(url: str) -> tuple[str | None, list[DataFile]]:
             tops = [store.info(path)]
             if tops[0]["type"] != "directory":
                 return None, [_described(store, tops[0])]
-        found = {}
+        found: dict[str, Any] = {}
         for top in tops:
             below = store.find(top["name"], detail=True).values() if top["type"] == "directory" else [top]
             found |= {info["name"]: info for info in below if not info["name"].endswith("/")}
