@@ -38,7 +38,10 @@ def names_folder(out: str) -> bool:
 def check_folder(out: str) -> None:
     """Whether it can be written to, as far as that can be told without writing: before anything is paid for."""
     if not is_url(out):
-        Path(out).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{out}: this folder cannot be made: {error.strerror}") from None
         if not os.access(out, os.W_OK):
             raise ConfigError(f"{out}: this folder cannot be written to")
         return

@@ -353,9 +353,7 @@ def count_rows(names: Sequence[str], format: str | None) -> int | None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             counts = list(pool.map(_noted_rows, names))
         return None if None in counts else sum(n for n in counts if n)
-    if not all(
-        kind == "jsonl" and not is_url(name) and _is_plain(name) for name, kind in zip(names, kinds, strict=True)
-    ):
+    if any(kind != "jsonl" for kind in kinds) or not all(map(_has_lines, names)):
         return None
     total = 0
     for name in names:
@@ -364,7 +362,8 @@ def count_rows(names: Sequence[str], format: str | None) -> int | None:
     return total
 
 
-def _is_plain(name: str) -> bool:
+def _has_lines(name: str) -> bool:
+    """Whether it is a local file, not packed, whose lines can be counted."""
     return Path(name).suffix.lower() != ".gz" and Path(name).is_file()
 
 
