@@ -19,6 +19,7 @@ from steelyard.cli.common import (
     MapOption,
     ProgressStyle,
     ProtocolNames,
+    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
@@ -54,7 +55,16 @@ JudgeOption = Annotated[
         autocompletion=complete_judge,
     ),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE|FOLDER/|URL",
+        help="Write one result line per sample here (JSONL), or verdicts and items as Parquet to a folder or URL.",
+    ),
+]
+LinesOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
 ]
@@ -129,7 +139,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    files: SamplesArgument,
     protocol: ProtocolNames,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
@@ -352,7 +362,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
 def rescore(
     name: RunArgument = "last",
     option: OptionOption = None,
-    out: OutOption = None,
+    out: LinesOption = None,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
