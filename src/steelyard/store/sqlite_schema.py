@@ -242,7 +242,7 @@ MIGRATIONS: tuple[str, ...] = (
         seen TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE audit (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        id INTEGER PRIMARY KEY,
         time TEXT NOT NULL,
         actor TEXT NOT NULL,
         address TEXT NOT NULL,

@@ -58,15 +58,18 @@ def page(request: Request, template: str, model: BaseModel, *, status: int = 200
 
 def frame(request: Request, language: Language) -> dict[str, Any]:
     """What the base template needs on every page."""
+    viewer = viewer_of(request)
     return {
         "say": partial(say, language),
         "protocol_name": lambda name: vocabulary(name).told(language),
         "language": language,
         "languages": [(name, NAMES[name], with_query(request, lang=name)) for name in LANGUAGES],
-        "sections": SECTIONS,
+        "sections": (*SECTIONS, "audit") if viewer.accounts and viewer.may("read audit log") else SECTIONS,
         "section": _section(request.url.path),
         "as_json": f"{request.url.path.rstrip('/')}{JSON}{'?' if request.url.query else ''}{request.url.query}",
         "version": __version__,
+        "person": viewer.person,
+        "may": viewer.may,
     }
 
 
