@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import sys
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -81,11 +80,12 @@ def _known(store: Store, name: str) -> None:
         raise ConfigError(f"there is no user {name!r}; see steelyard users list")
 
 
-def _asked_password(name: str) -> str:
+def _asked_password(name: str, config: Path | None) -> str:
     """From the environment, a pipe, or typed twice; never from the command line, which others can see."""
+    from steelyard.settings import Settings
     from steelyard.web.accounts.passwords import check_strength, hashed
 
-    if (given := os.environ.get(PASSWORD_VARIABLE)) is None:
+    if (given := Settings.load(config).environment.get(PASSWORD_VARIABLE)) is None:
         if sys.stdin.isatty():
             given = getpass.getpass(f"Password for {name}: ")
             if given != getpass.getpass("Once more: "):
@@ -114,7 +114,7 @@ def add(
     with open_store(config, store) as opened:
         if opened.user(name):
             raise ConfigError(f"there is a user {name!r} already")
-        password = "" if no_password else _asked_password(name)
+        password = "" if no_password else _asked_password(name, config)
         with opened.all_or_nothing("users"):
             opened.add_user(name, password=password, created=_now())
             if role:
@@ -192,7 +192,7 @@ def password(name: UserName, config: ConfigOption = None, store: StoreOption = N
     """
     with open_store(config, store) as opened:
         _known(opened, name)
-        opened.set_password(name, _asked_password(name))
+        opened.set_password(name, _asked_password(name, config))
         _log(opened, "set password", name)
     print(f"{name} has a new password")
 

@@ -22,7 +22,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Which port.")] = 8321,
     url: Annotated[
         str | None,
-        typer.Option(help="The address that browsers open, e.g. https://steelyard.example.com; default: as it listens."),
+        typer.Option(
+            help="The address that browsers open, e.g. https://steelyard.example.com; default: as it listens."
+        ),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="TLS certificate with its chain (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Key of the TLS certificate (PEM).")] = None,
@@ -33,6 +35,14 @@ def serve(
     proxy_user_header: Annotated[
         str | None,
         typer.Option(help="Header in which a trusted proxy names the user, e.g. X-Forwarded-User; default: none."),
+    ] = None,
+    oidc_issuer: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Identity provider (OpenID Connect) where users may sign in."),
+    ] = None,
+    oidc_client_id: Annotated[
+        str | None,
+        typer.Option(help="What the provider calls this server; the secret is read from STEELYARD_OIDC_SECRET."),
     ] = None,
     lang: LangOption = None,
     config: ConfigOption = None,
@@ -46,6 +56,7 @@ def serve(
 
     from steelyard.settings import Settings
     from steelyard.store import Store, shown_location
+    from steelyard.web.accounts.oidc import Provider
     from steelyard.web.accounts.proxies import Proxies
     from steelyard.web.accounts.sign_in import Accounts
     from steelyard.web.serving import Certificate, Server, address_of, listen
@@ -66,6 +77,9 @@ def serve(
         raise ConfigError("with --tls-cert, --url begins with https://")
     proxies = Proxies.of(trusted_proxy or [], proxy_user_header)
     location = settings.store_location(store)
+    secret = settings.environment.get("STEELYARD_OIDC_SECRET", "")
+    if (oidc_issuer is None) != (oidc_client_id is None) or (oidc_issuer and not secret):
+        raise ConfigError("an identity provider takes --oidc-issuer, --oidc-client-id and STEELYARD_OIDC_SECRET")
     with Store.open(location) as opened:
         if not opened.users():
             raise ConfigError("there are no users yet; make the first: steelyard users add NAME --role admin")
@@ -74,12 +88,13 @@ def serve(
     if tls_cert:
         own = own.replace("http://", "https://", 1)
     address = (url or own).rstrip("/")
+    provider = Provider.of(oidc_issuer, oidc_client_id, secret, address) if oidc_issuer and oidc_client_id else None
     viewer = Viewer(
         settings,
         location,
         language=language(lang) or settings.run.language,
         hosts=frozenset({parts.hostname}) | LOOPBACK | (frozenset() if host in WILDCARDS else {host}),
-        accounts=Accounts(address, proxies=proxies),
+        accounts=Accounts(address, proxies=proxies, provider=provider),
     )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         print("warning: passwords travel without encryption; use --tls-cert, or a proxy with TLS", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from steelyard.errors import SteelyardError, UnknownRun
 from steelyard.web.accounts.access import Access, Visit
 from steelyard.web.accounts.permissions import Asked, asked
-from steelyard.web.accounts.sign_in import Accounts, TokenRefused
+from steelyard.web.accounts.sign_in import TOKEN_REFUSED, Accounts, TokenRefused
 from steelyard.web.errors import on_steelyard_error, problem_response, wants_json
 from steelyard.web.security import SAFE
 from steelyard.web.viewer import Viewer
@@ -51,7 +52,7 @@ class Gate:
             try:
                 access = self.accounts.identify(store, request)
             except TokenRefused:
-                self.accounts.record_bad_token(store, request)
+                self.accounts.record_refusal(store, request, TOKEN_REFUSED, request.url.path)
                 return _sign_in_needed(request, "that token is not right, or not any more")
             if access is None:
                 return _sign_in_needed(request, "sign in, or send a token")
@@ -63,36 +64,26 @@ class Gate:
                 return problem_response(request, 404, "there is nothing at this address")
             visit = Visit(access, about.action, visible=access.projects(about.action))
             request.scope["viewer"] = self.viewer.shown_to(visit)
-            if not access.may(about.action):
-                return self._refused(request, access, about.action, f"your role does not allow it: {about.action}")
-            return self._run_refused(request, visit, about)
-
-    def _run_refused(self, request: Request, visit: Visit, about: Asked) -> Response | None:
-        """Whether they may do that with this run; one of another project is not there at all."""
-        if "run" not in about.values:
-            return None
-        with self.viewer.whole_store() as store:
-            store.visible = visit.access.projects("read")
-            try:
-                row = store.run(about.values["run"])
-            except UnknownRun:
+            project = None
+            if "run" in about.values:
+                store.visible = access.projects("read")
                 visit.target = str(about.values["run"])[:200]
-                return None  # the handler says so
-            visit.target, visit.project = row.id, row.project
-            if not visit.access.may(visit.action, row.project):
-                told = f"your role in this project does not allow it: {visit.action}"
-                return self._refused(request, visit.access, visit.action, told, project=row.project)
-        return None
+                # One of another project is not there at all, which the handler says.
+                with suppress(UnknownRun):
+                    row = store.run(about.values["run"])
+                    visit.target, visit.project, project = row.id, row.project, row.project
+            if access.may(about.action, project):
+                return None
+            told = f"your role does not allow it: {about.action}"
+            return self._refused(request, access, about.action, told, project=visit.project)
 
     def _refused(
         self, request: Request, access: Access, action: str, told: str, code: str = "", project: str = ""
     ) -> Response:
         with self.viewer.whole_store() as store:
             where = f"{request.method} {request.url.path}"[:200]
-            what = action or "change"
-            self.accounts.record(
-                store, request, access.name, what, target=where, project=project, outcome="refused"
-            )
+            more = {"target": where, "project": project, "outcome": "refused"}
+            self.accounts.record(store, request, access.name, action or "change", **more)
         return problem_response(request, 403, told, code=code)
 
     def _recorded(self, request: Request, send: Send) -> Send:

@@ -15,11 +15,13 @@ from starlette.routing import Route
 
 from steelyard.records import Record
 from steelyard.store import AuditEntry
-from steelyard.web.accounts.sign_in import Accounts, SignInRefused, local_address
+from steelyard.web.accounts import oidc
+from steelyard.web.accounts.sign_in import REFUSED, Accounts, SignInRefused, local_address
 from steelyard.web.rendering import page, page_routes, with_query
 from steelyard.web.viewer import Viewer, viewer_of
 
 PER_PAGE = 100
+AWAY, AWAY_SECONDS = "steelyard_away", 600
 
 
 class LoginPage(Record):
@@ -27,7 +29,7 @@ class LoginPage(Record):
 
     next: str
     name: str = ""
-    problem: str | None = Field(default=None, description="wrong or too_many")
+    problem: str | None = Field(default=None, description="wrong, too_many or no_entry")
     provider: str | None = Field(default=None, description="where one can sign in without a password here")
 
 
@@ -80,6 +82,65 @@ async def give_password(request: Request) -> Response:
         return response
 
 
+# --- at an identity provider -----------------------------------------------------------------------
+
+
+async def depart(request: Request) -> Response:
+    accounts, provider = _provider(request)
+    leaving = oidc.Departure.new(request.query_params.get("next"))
+    try:
+        response = RedirectResponse(await provider.departure(leaving), 303)
+    except oidc.ProviderRefused as refused:
+        return await run_in_threadpool(_not_let_in, request, str(refused))
+    response.set_cookie(
+        accounts.cookie_name(AWAY),
+        leaving.packed(),
+        max_age=AWAY_SECONDS,
+        secure=accounts.is_secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+async def arrive(request: Request) -> Response:
+    accounts, provider = _provider(request)
+    cookie = accounts.cookie_name(AWAY)
+
+    def sign_in(person: oidc.Person, back: str) -> Response:
+        with viewer_of(request).whole_store() as store:
+            user = accounts.user_of(store, request, person)
+            response = RedirectResponse(back, 303)
+            accounts.begin(store, request, user, response)
+            return response
+
+    try:
+        left = oidc.Departure.unpacked(request.cookies.get(cookie, ""))
+        person = await provider.arrival(left, dict(request.query_params))
+        response = await run_in_threadpool(sign_in, person, left.next)
+    except oidc.ProviderRefused as refused:
+        response = await run_in_threadpool(_not_let_in, request, str(refused))
+    except SignInRefused:
+        response = await run_in_threadpool(_not_let_in, request, "the user is disabled")
+    # Good for one attempt, whatever came of it.
+    response.delete_cookie(cookie, secure=accounts.is_secure, httponly=True, samesite="lax")
+    return response
+
+
+def _provider(request: Request) -> tuple[Accounts, oidc.Provider]:
+    accounts = accounts_of(viewer_of(request))
+    if accounts.provider is None:
+        raise HTTPException(404, "nobody signs in elsewhere for this server")
+    return accounts, accounts.provider
+
+
+def _not_let_in(request: Request, why: str) -> Response:
+    viewer = viewer_of(request)
+    with viewer.whole_store() as store:
+        accounts_of(viewer).record_refusal(store, request, REFUSED, why)
+    return _form(request, None, 401, problem="no_entry")
+
+
 def logout(request: Request) -> Response:
     viewer = viewer_of(request)
     response = RedirectResponse("/login", 303)
@@ -105,6 +166,8 @@ def read_audit(viewer: Viewer, limit: int, offset: int) -> list[AuditEntry]:
 routes = [
     Route("/login", login, methods=["GET"]),
     Route("/login", give_password, methods=["POST"]),
+    Route("/login/oidc", depart, methods=["GET"]),
+    Route("/login/oidc/callback", arrive, methods=["GET"]),
     Route("/logout", logout, methods=["POST"]),
     *page_routes("/audit", audit),
 ]

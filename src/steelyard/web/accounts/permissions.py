@@ -135,8 +135,5 @@ def every_route() -> Iterator[tuple[str, str, str | None]]:
 
 @cache
 def _patterns() -> list[tuple[str, str, str | None, re.Pattern[str], Mapping[str, Any]]]:
-    found = []
-    for verb, route, action in every_route():
-        pattern, _, convertors = compile_path(route)
-        found.append((verb, route, action, pattern, convertors))
-    return found
+    compiled = ((verb, route, action, compile_path(route)) for verb, route, action in every_route())
+    return [(verb, route, action, pattern, convertors) for verb, route, action, (pattern, _, convertors) in compiled]

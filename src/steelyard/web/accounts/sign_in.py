@@ -20,7 +20,7 @@ from steelyard.web.accounts.passwords import is_right
 from steelyard.web.accounts.proxies import Proxies
 
 if TYPE_CHECKING:
-    from steelyard.web.accounts.oidc import Provider
+    from steelyard.web.accounts.oidc import Person, Provider
 
 TOKEN_PREFIX = "sy_"
 SIGN_IN, REFUSED, BLOCKED = "sign in", "sign in refused", "sign in blocked"
@@ -60,7 +60,7 @@ class Accounts:
 
     url: str
     """The address that browsers open. With https, cookies are kept off plain HTTP."""
-    proxies: Proxies = Proxies()
+    proxies: Proxies = field(default_factory=Proxies)
     provider: Provider | None = None
     attempts: Attempts = Attempts()
     idle: timedelta = timedelta(hours=8)
@@ -75,8 +75,11 @@ class Accounts:
 
     @property
     def cookie(self) -> str:
+        return self.cookie_name("steelyard_session")
+
+    def cookie_name(self, name: str) -> str:
         """The prefix makes browsers refuse a cookie of that name from another host, or without TLS."""
-        return "__Host-steelyard_session" if self.is_secure else "steelyard_session"
+        return f"__Host-{name}" if self.is_secure else name
 
     def now(self, ago: timedelta = timedelta()) -> str:
         return (self.clock() - ago).isoformat(timespec="seconds")
@@ -127,6 +130,21 @@ class Accounts:
 
     # --- signing in and out ---
 
+    def user_of(self, store: Store, request: Request, person: Person) -> User:
+        """The user whom an identity provider vouches for. One who comes for the first time is added, and may nothing
+        until an administrator says so."""
+        with store.all_or_nothing("users"):
+            user = store.user_of_subject(person.subject)
+            if user is None:
+                # A name that somebody here has already is theirs: only the subject says who is who.
+                name = person.fallback if store.user(person.name) else person.name
+                store.add_user(name, subject=person.subject, created=self.now())
+                self.record(store, request, "identity provider", "add user", target=name)
+                user = store.user_of_subject(person.subject)
+        if user is None or user.disabled:
+            raise SignInRefused
+        return user
+
     def check_password(self, store: Store, request: Request, name: str, password: str) -> User:
         """The user, if name and password are right and not too many were wrong before."""
         name, address = shown(name), self.proxies.address_of(request)
@@ -171,12 +189,12 @@ class Accounts:
         if response is not None:
             response.delete_cookie(self.cookie, path="/", secure=self.is_secure, httponly=True, samesite="lax")
 
-    def record_bad_token(self, store: Store, request: Request) -> None:
+    def record_refusal(self, store: Store, request: Request, action: str, target: str) -> None:
         """So many and no more: nobody fills the log by guessing."""
         address = self.proxies.address_of(request)
         since = self.now(timedelta(minutes=self.attempts.minutes))
-        if store.count_audit(TOKEN_REFUSED, since, address=address) < self.attempts.address:
-            self.record(store, request, "", TOKEN_REFUSED, target=request.url.path[:200], outcome="refused")
+        if store.count_audit(action, since, address=address) < self.attempts.address:
+            self.record(store, request, "", action, target=shown(target), outcome="refused")
 
 
 def new_token(

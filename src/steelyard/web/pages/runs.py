@@ -206,7 +206,9 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
-    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge", "importer", "project") if form.get(name)}
+    given: dict[str, Any] = {
+        name: form[name] for name in ("protocol", "judge", "importer", "project") if form.get(name)
+    }
     how = actions.RunRequest.model_validate(given)
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
