@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
+import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,13 +18,15 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from command import Steelyard
-from steelyard.store import ROLES, Role, Store
+from steelyard.errors import ConfigError, UnknownRun
+from steelyard.store import ROLES, AuditEntry, Role, RunIdentity, Session, Store
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
 from steelyard.web.accounts.permissions import ROLE_OF, asked, every_route
 from steelyard.web.accounts.proxies import Proxies
 from steelyard.web.accounts.sign_in import Accounts, local_address, new_token
 from steelyard.web.app import create_app
+from steelyard.web.serving import Certificate, Server, listen
 from steelyard.web.viewer import Viewer
 from viewer import fill, settings
 
@@ -53,6 +58,7 @@ class Team:
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, Clock()
+        self._usual: Any = None
         self.shop, self.bank = fill(path, ("atomic", "atomic"))
         cheap = passwords.hashed(PASSWORD, CHEAP)
         with Store.open(path) as store:
@@ -64,8 +70,13 @@ class Team:
                     store.set_role(name, project, role)
 
     def app(self, **more: Any) -> Any:
+        """The application; the usual one is made once."""
+        if not more and self._usual:
+            return self._usual
         accounts = Accounts(**{"url": URL, "clock": self.clock, **more})
-        return create_app(Viewer(settings(), self.path, language="en", accounts=accounts))
+        app = create_app(Viewer(settings(), self.path, language="en", accounts=accounts))
+        self._usual = self._usual or (None if more else app)
+        return app
 
     def client(self, **more: Any) -> TestClient:
         client = ("192.0.2.7", 40000)
@@ -144,9 +155,16 @@ def test_every_route_has_a_rule(team: Team) -> None:
         assert about.route.replace(":path", "") == f"{verb} {route}"
 
 
+def test_the_documentation_has_the_table() -> None:
+    """docs/serve.md names each action with the role that it takes."""
+    told = (Path(__file__).parent.parent / "docs" / "serve.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| ([a-z ]+) \| `?(\w+)`? \|", told, re.MULTILINE))
+    assert rows == {action: role or "anyone" for action, role in ROLE_OF.items()}
+
+
 def test_what_no_rule_names_is_refused(team: Team) -> None:
     """A route that somebody forgot in the table is closed, also to the one who may everything."""
-    app = team.app()
+    app = team.app(url="http://127.0.0.1")
     app.router.routes.insert(0, Route("/forgotten", lambda request: pytest.fail("it was reached")))
     client = TestClient(app, base_url=URL, headers=bearer(team.token("admin", "*")))
     assert client.get("/forgotten").status_code == 404
@@ -564,3 +582,83 @@ def test_ones_own_viewer_asks_nobody(team: Team) -> None:
         assert client.get("/audit").status_code == 404
         assert client.post(f"/runs/{team.shop}/stop").status_code == 303
     assert _actions(team) == []
+
+
+def test_it_is_served_by_tls(team: Team, tmp_path: Path) -> None:
+    """With a certificate and its key the server itself speaks TLS, and nothing else."""
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate, *subject], check=True, capture_output=True)
+    viewer = Viewer(settings(), team.path, accounts=Accounts("https://localhost"))
+    ready = threading.Event()
+    server = Server(viewer, listen("127.0.0.1", 0), lambda _: ready.set(), Certificate(certificate, key))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert ready.wait(30)
+        port = server.listening.getsockname()[1]
+        trusting = ssl.create_default_context(cafile=certificate)
+        with httpx.Client(base_url=f"https://localhost:{port}", verify=trusting) as client:
+            client.headers["Origin"] = f"https://localhost:{port}"
+            welcome = client.post("/login", data={"name": "root", "password": PASSWORD})
+            assert welcome.status_code == 303
+            assert client.get("/api/v1/runs").status_code == 200
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://localhost:{port}/login")
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        server.listening.close()
+
+
+def test_both_databases_keep_accounts(any_store: Store) -> None:
+    """Users, roles, tokens, sessions, the log, and which runs are visible: the same in SQLite and PostgreSQL."""
+    store = any_store
+    when = "2026-03-02T12:00:00+00:00"
+    for project in ("shop", "bank", ""):
+        identity = RunIdentity(project=project) if project else None
+        store.create_run(f"run-{project}", "atomic", "scripted", when, {"options": {}}, identity)
+    store.add_user("mei", password="x", subject="issuer 1", created=when)
+    with pytest.raises(ConfigError, match="already"):
+        store.add_user("mei", created=when)
+    for name in ("", "a\nb", " mei", "x" * 201):
+        with pytest.raises(ConfigError):
+            store.add_user(name, created=when)
+    store.set_role("mei", "shop", "read")
+    store.set_role("mei", "shop", "run")
+    store.set_role("mei", "*", "read")
+    store.set_role("mei", "*", None)
+    assert store.roles_of("mei") == {"shop": "run"}
+    found = store.user_of_subject("issuer 1")
+    assert found is not None
+    assert found.name == "mei"
+    store.add_user("machine", created=when)
+    assert store.user_of_subject("") is None
+    _, token = new_token("ci", "run", "shop", START, timedelta(days=1))
+    store.add_token(token)
+    assert store.token(token.digest) == token
+    assert store.revoke_token(token.id, when)
+    assert not store.revoke_token(token.id, when)
+    store.add_session(Session("d", "mei", when, when))
+    store.set_password("mei", "y")
+    assert store.session("d") is None
+    for project in ("shop", "bank"):
+        store.add_audit(AuditEntry(time=when, actor="mei", action="stop", project=project))
+    assert [entry.project for entry in store.audit_entries()] == ["bank", "shop"]
+    assert [entry.project for entry in store.audit_entries(projects=["shop"])] == ["shop"]
+    assert store.count_audit("stop", when, actor="mei") == 2
+    store.visible = frozenset({"shop"})
+    assert [row.id for row in store.runs()] == ["run-shop"]
+    assert store.projects() == {"shop": 1}
+    for hidden in ("run-bank", "run-b", "2"):
+        with pytest.raises(UnknownRun):
+            store.run(hidden)
+    with pytest.raises(UnknownRun):
+        store.delete_run("run-bank")
+    with pytest.raises(ConfigError):
+        store.edit_run("run-shop", project="bank")
+    with pytest.raises(ConfigError):
+        store.create_run("run-new", "atomic", "scripted", when, {"options": {}})
+    store.visible = None
+    assert len(store.runs()) == 3

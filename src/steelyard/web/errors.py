@@ -41,7 +41,6 @@ CODES = {
     413: "too_large",
     415: "unsupported",
     422: "invalid",
-    429: "too_many",
     503: "busy",
 }
 

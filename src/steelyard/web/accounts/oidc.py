@@ -43,7 +43,8 @@ class Departure(NamedTuple):
 
     @classmethod
     def new(cls, back: str | None) -> Departure:
-        return cls(*(secrets.token_urlsafe(32) for _ in range(3)), local_address(back))
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        return cls(state, nonce, verifier, local_address(back))
 
     def packed(self) -> str:
         return base64.urlsafe_b64encode(json.dumps(self).encode()).decode()
@@ -82,7 +83,7 @@ class Provider:
         try:
             import jwt  # noqa: F401
         except ImportError:
-            raise MissingExtra("signing in by OpenID Connect", "oidc") from None
+            raise MissingExtra("pyjwt", "oidc", "signing in by OpenID Connect") from None
         _check_address(issuer)
         return cls(issuer, client_id, client_secret, f"{url}/login/oidc/callback")
 

@@ -29,7 +29,7 @@ class LoginPage(Record):
 
     next: str
     name: str = ""
-    problem: str | None = Field(default=None, description="wrong, too_many or no_entry")
+    problem: str | None = Field(default=None, description="not_right, too_many or no_entry")
     provider: str | None = Field(default=None, description="where one can sign in without a password here")
 
 
@@ -76,7 +76,7 @@ async def give_password(request: Request) -> Response:
         return await to_thread.run_sync(sign_in, limiter=accounts.signing_in)
     except SignInRefused as refused:
         if refused.wait is None:
-            return await run_in_threadpool(_form, request, back, 401, name=name, problem="wrong")
+            return await run_in_threadpool(_form, request, back, 401, name=name, problem="not_right")
         response = await run_in_threadpool(_form, request, back, 429, name=name, problem="too_many")
         response.headers["Retry-After"] = str(refused.wait)
         return response
