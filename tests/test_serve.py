@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 from command import Steelyard
 from steelyard.errors import ConfigError, UnknownRun
 from steelyard.store import ROLES, AuditEntry, Role, RunIdentity, Session, Store
+from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
 from steelyard.web.accounts.permissions import ROLE_OF, asked, every_route
@@ -155,10 +156,18 @@ def test_every_route_has_a_rule(team: Team) -> None:
         assert about.route.replace(":path", "") == f"{verb} {route}"
 
 
+def test_every_action_has_a_name_in_every_language() -> None:
+    """The log is read by people."""
+    for language in LANGUAGES:
+        for action in ROLE_OF:
+            assert say(language, f"viewer.accounts.action.{action.replace(' ', '_')}")
+
+
 def test_the_documentation_has_the_table() -> None:
     """docs/serve.md names each action with the role that it takes."""
     told = (Path(__file__).parent.parent / "docs" / "serve.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| ([a-z ]+) \| `?(\w+)`? \|", told, re.MULTILINE))
+    assert rows.pop("action") == "role"
     assert rows == {action: role or "anyone" for action, role in ROLE_OF.items()}
 
 
@@ -524,8 +533,9 @@ def test_what_was_done_is_written_down(team: Team) -> None:
         client.get("/audit")
         client.post("/logout")
         signed_in(client, "root")
-        page, whole = client.get("/audit"), client.get("/api/v1/audit").json()["entries"]
+        page, whole = client.get("/audit", params={"lang": "zh-Hans"}), client.get("/api/v1/audit").json()["entries"]
         assert page.status_code == 200
+        assert "登录被拒" in page.text
         told = [(one["actor"], one["action"], one["target"], one["outcome"]) for one in reversed(whole)]
         assert told == [
             ("run", "sign in refused", "", "refused"),
