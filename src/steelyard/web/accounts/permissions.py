@@ -56,7 +56,9 @@ RULES = (
             "GET /runs/{run}/results.csv",
             "GET /runs/{run}/results.html",
             "PAGE /runs/{run}",
+            "PAGE /trends",
             "PAGE /compare/sample",
+            "PAGE /compare/runs",
             "PAGE /compare",
             "PAGE /judges",
             "PAGE /prompts/{prompt}",
@@ -95,6 +97,7 @@ RULES = (
     Rule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
     Rule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),
     Rule("retry", "run", ("POST /runs/{run}/retry", f"POST {API}/runs/{{run}}/retry")),
+    Rule("edit", "run", ("POST /runs/{run}/identity", f"PATCH {API}/runs/{{run}}")),
     Rule("delete", "admin", ("POST /runs/{run}/delete", f"DELETE {API}/runs/{{run}}")),
     Rule("read audit log", "admin", ("PAGE /audit", f"GET {API}/audit")),
 )
