@@ -52,6 +52,7 @@ NOT_RUN = {
     "docs/pairwise.md": 1,
     "docs/rubric.md": 1,
     "docs/scale.md": 4,
+    "docs/serve.md": 4,
     "docs/viewer.md": 1,
 }
 RUN = ("python", "console")

@@ -15,6 +15,7 @@ import typer
 
 from steelyard import __version__
 from steelyard.cli import (
+    accounts,
     audit,
     batch,
     calibrate,
@@ -34,6 +35,7 @@ from steelyard.cli import (
     rubric,
     run,
     runs,
+    serve,
     view,
     worker,
 )
@@ -66,6 +68,7 @@ experiment.register(app)
 labelling.register(app)
 export.register(app)
 view.register(app)
+serve.register(app)
 mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
@@ -73,6 +76,8 @@ app.add_typer(prompts.app, name="prompts")
 app.add_typer(rubric.app, name="rubric")
 app.add_typer(judges.app, name="judges")
 app.add_typer(models.app, name="models")
+app.add_typer(accounts.users, name="users")
+app.add_typer(accounts.tokens, name="tokens")
 
 
 def _version(wanted: bool) -> None:

@@ -79,9 +79,7 @@ def audit(
     ] = None,
     only_significant: OnlySignificantOption = False,
     prompts: PromptsOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
     tpm: Tpm = None,

@@ -175,9 +175,7 @@ def run(
     prompts: PromptsOption = None,
     template: TemplateOption = None,
     fence: FenceOption = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,

@@ -111,6 +111,7 @@ class RunBody(Judging):
     """Samples for a run of the store; it goes on after the answer."""
 
     samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
     max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
     max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
