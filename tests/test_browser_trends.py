@@ -1,0 +1,130 @@
+"""Runs with names in a real browser: edited, found, followed over time, compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser import DESKTOP, PHONE, chromium, tab
+from reading_store import ATTACK
+from steelyard.store import RunIdentity, Store
+from trust_fixtures import MANIFEST, judged
+from viewer import answer, viewing
+
+DROP = 4
+"""The run in which the assistant got worse."""
+
+
+def history(path: Path, n: int, *, samples: int = 40) -> None:
+    """Runs of one project over the same samples, a day apart; from `DROP` on the assistant is worse."""
+    with Store.open(path) as store:
+        for number in range(1, n + 1):
+            chance = random.Random(number)
+            right = 0.92 if number < DROP else 0.6
+            opens = "nine" if number < DROP else "ten"
+            called = {"name": f"prompt {number}", "project": "shop", "baseline": number == 2}
+            known = RunIdentity(**called, tags=("nightly",), meta={"version": f"1.{number}"})
+            moment = f"2026-{(number - 1) // 28 + 1:02d}-{(number - 1) % 28 + 1:02d}T10:00:00+00:00"
+            run = store.create_run(f"run-{number}", "atomic", "j:m", moment, MANIFEST, known)
+            rows = []
+            for seq in range(samples):
+                labels = ["correct" if chance.random() < right else "wrong" for _ in range(3)]
+                rows.append((seq, *judged(f"q{seq}", labels, answer=f"The shop opens at {opens}. 周末照常营业。")))
+            store.add_verdicts(run.id, rows)
+            store.update_run(run.id, state="complete", finished=moment, manifest=MANIFEST)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    store = tmp_path_factory.mktemp("trends") / "store.db"
+    history(store, 5)
+    with viewing(store) as served:
+        yield served
+
+
+def test_a_run_is_given_a_name(browser: Browser, tmp_path: Path) -> None:
+    """Name, project, tags, metadata and notes are edited on the run's page, shown on every page of it, and found in
+    the list; the one baseline of a project moves to the run that is pinned last."""
+    history(tmp_path / "store.db", 2, samples=3)
+    with viewing(tmp_path / "store.db") as served, tab(browser, f"{served}/runs/run-1?lang=en") as opened:
+        page = opened.page
+        page.locator("details.edit summary").click()
+        page.locator("#run-name").fill("检索 v7")
+        page.locator("#run-tags").fill("candidate，nightly")
+        page.locator("#run-meta").fill("commit=1a2b3c\nversion=7")
+        page.locator("#run-notes").fill("With the new retriever.")
+        page.locator("[name=baseline]").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("h1")).to_have_text("检索 v7")
+        expect(page.locator(".identity .notes")).to_have_text("With the new retriever.")
+        for part in ("samples", "failures", "label"):
+            page.goto(f"{served}/runs/run-1/{part}")
+            expect(page.locator(".crumbs")).to_contain_text("检索 v7")
+        page.goto(f"{served}/runs?q=retriever+commit%3D1a")
+        expect(page.locator("tbody th a").first).to_have_text("检索 v7")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.goto(f"{served}/runs?project=shop")
+        expect(page.locator("tbody tr", has_text="Baseline")).to_have_count(1)
+        page.locator("#by-tag").select_option("candidate")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.goto(f"{served}/runs/run-1")
+        page.locator("details.edit summary").click()
+        page.locator("#run-meta").fill("no equals sign")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("main")).to_contain_text("line 1 is not of the form key=value")
+    with Store.open(tmp_path / "store.db") as store:
+        assert store.run("run-1").meta == {"commit": "1a2b3c", "version": "7"}
+
+
+def test_identity_over_the_api(tmp_path: Path) -> None:
+    """PATCH changes what is given and leaves the rest; a number stays one when the form is saved; what is not valid is
+    refused and nothing is changed; a form of another site is refused."""
+    history(tmp_path / "store.db", 1, samples=3)
+    with viewing(tmp_path / "store.db") as served, httpx.Client(base_url=served) as client:
+        changed = client.patch("/api/v1/runs/run-1", json={"name": "new", "meta": {"k": 8, "prompt": "p"}})
+        assert (changed.status_code, changed.json()["name"], changed.json()["project"]) == (200, "new", "shop")
+        assert client.patch("/api/v1/runs/run-1", json={"tags": [" "]}).status_code == 422
+        form = {"name": "newer", "meta": "k=8\nprompt=q"}
+        assert client.post("/runs/run-1/identity", data=form, headers={"Origin": "http://evil"}).status_code == 403
+        assert answer(client, "/api/v1/runs/run-1")["run"]["name"] == "new"
+        assert client.post("/runs/run-1/identity", data=form).status_code == 303
+        assert answer(client, "/api/v1/runs/run-1")["run"]["meta"] == {"k": 8, "prompt": "q"}
+
+
+def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
+    """Markup in name, notes, tags, metadata and project is text on every page that shows a run."""
+    history(tmp_path / "store.db", 2, samples=3)
+    with Store.open(tmp_path / "store.db") as store:
+        for run in ("run-1", "run-2"):
+            given = {"name": ATTACK[:200], "notes": ATTACK, "project": ATTACK[:200]}
+            store.edit_run(run, **given, tags=[ATTACK], meta={ATTACK: ATTACK})
+    pages = ("runs", "runs/run-1", "runs/run-1/samples", "label", "compare", "compare?a=run-1&b=run-2")
+    with viewing(tmp_path / "store.db") as served, tab(browser, f"{served}/runs?lang=en") as opened:
+        for path in pages:
+            opened.page.goto(f"{served}/{path}")
+            assert opened.page.evaluate("typeof window.hacked") == "undefined"
+            assert opened.overflow <= 0, path
+        assert opened.noises == []
+
+
+def test_pages_at_every_width(browser: Browser, address: str) -> None:
+    """Wide and light, narrow and dark: never too wide, accessible, quiet."""
+    for path in ("runs", "runs/run-3"):
+        for viewport, scheme, language in ((DESKTOP, "light", "en"), (PHONE, "dark", "zh-Hans")):
+            with tab(browser, f"{address}/{path}", viewport=viewport, color_scheme=scheme, locale=language) as opened:
+                if path == "runs/run-3":
+                    opened.page.locator("details.edit summary").click()
+                assert opened.overflow <= 0, path
+                assert opened.violations() == []
+                assert opened.noises == []
