@@ -109,7 +109,7 @@ def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
         for run in ("run-1", "run-2"):
             given = {"name": ATTACK[:200], "notes": ATTACK, "project": ATTACK[:200]}
             store.edit_run(run, **given, tags=[ATTACK], meta={ATTACK: ATTACK})
-    pages = ("runs", "runs/run-1", "runs/run-1/samples", "label", "compare", "compare?a=run-1&b=run-2")
+    pages = ("runs", "runs/run-1", "runs/run-1/samples", "label", "compare", "compare?a=run-1&b=run-2", "trends")
     with viewing(tmp_path / "store.db") as served, tab(browser, f"{served}/runs?lang=en") as opened:
         for path in pages:
             opened.page.goto(f"{served}/{path}")
@@ -118,13 +118,57 @@ def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
         assert opened.noises == []
 
 
+def test_a_regression_is_noticed(browser: Browser, address: str) -> None:
+    """Over five runs: the one significant drop is told in words, marked in the chart, told by hovering, and a click
+    opens its run; the words lead to the comparison with the run before. Versions order it as well as time does."""
+    with tab(browser, f"{address}/trends?lang=en") as opened:
+        page = opened.page
+        news = page.locator(".news li.bad")
+        expect(news).to_have_count(1, timeout=15_000)
+        expect(news).to_contain_text("prompt 4: Accuracy fell by")
+        marks = page.locator(".trend-figure.wide .mark.bad")
+        assert marks.count() == 1
+        point = page.locator(".trend-figure.wide a", has=page.locator(".mark.bad"))
+        told = point.get_attribute("aria-label") or ""
+        assert told.startswith("prompt 4 · 2026-01-04")
+        assert "against prompt 3, significant" in told
+        expect(page.locator("figcaption").first).to_contain_text("Baseline")
+        news.locator("a").click()
+        expect(page.locator("h1")).to_contain_text("worse")
+        page.goto(f"{address}/trends?lang=en&by=version")
+        page.locator(".trend-figure.wide a", has=page.locator(".mark.bad")).click()
+        expect(page.locator("h1")).to_have_text("prompt 4")
+        assert opened.noises == []
+
+
+def test_trends_of_few_and_odd_runs(tmp_path: Path) -> None:
+    """One run is no trend, and the page says so; runs that another judge labelled are not compared and no line joins
+    them; metadata orders versions as people count."""
+    history(tmp_path / "store.db", 1, samples=4)
+    with viewing(tmp_path / "store.db") as served, httpx.Client(base_url=served) as client:
+        assert "A trend begins with the second run" in client.get("/trends?lang=en").text
+        with Store.open(tmp_path / "store.db") as store:
+            known = RunIdentity(project="shop", meta={"version": "1.10"})
+            other = {**MANIFEST, "judge": {"name": "other", "model": "m2"}}
+            store.create_run("run-2", "atomic", "other", "2026-01-02T10:00:00+00:00", other, known)
+            store.add_verdicts("run-2", [(0, *judged("q0", ["wrong"], judge="other"))])
+            store.update_run("run-2", state="complete", finished=None, manifest=other)
+            store.edit_run("run-1", meta={"version": "1.9"})
+        found = answer(client, "/trends.json?by=version")
+        assert [run["at"] for run in found["runs"]] == ["1.9", "1.10"]
+        assert "judge" in dict(found["runs"][1]["refused"])
+        page = client.get("/trends?lang=en").text
+        assert "Not comparable with the run before: different judges" in page
+        assert "line round" not in page
+
+
 def test_pages_at_every_width(browser: Browser, address: str) -> None:
     """Wide and light, narrow and dark: never too wide, accessible, quiet."""
-    for path in ("runs", "runs/run-3"):
-        for viewport, scheme, language in ((DESKTOP, "light", "en"), (PHONE, "dark", "zh-Hans")):
-            with tab(browser, f"{address}/{path}", viewport=viewport, color_scheme=scheme, locale=language) as opened:
-                if path == "runs/run-3":
-                    opened.page.locator("details.edit summary").click()
-                assert opened.overflow <= 0, path
-                assert opened.violations() == []
-                assert opened.noises == []
+    wide, narrow = (DESKTOP, "light", "en"), (PHONE, "dark", "zh-Hans")
+    for path, (viewport, scheme, language) in (("runs/run-3", narrow), ("trends", wide), ("trends", narrow)):
+        with tab(browser, f"{address}/{path}", viewport=viewport, color_scheme=scheme, locale=language) as opened:
+            if path == "runs/run-3":
+                opened.page.locator("details.edit summary").click()
+            assert opened.overflow <= 0, path
+            assert opened.violations() == []
+            assert opened.noises == []

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +25,7 @@ from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE
+from steelyard.web.history import Refusal
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import is_json, language_of, page, page_routes
@@ -45,13 +45,6 @@ class MovedSamples(Record):
     pages: int
     n: int
     samples: tuple[Change, ...]
-
-
-class Refusal(Record):
-    """Why two runs are not compared: codes, each with its detail."""
-
-    reasons: tuple[tuple[str, str], ...]
-    can_be_forced: bool = Field(description="whether anyway=true compares them all the same")
 
 
 class ComparePage(Record):

@@ -100,9 +100,7 @@ def label_runs(request: Request) -> Response:
 
 def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
     state = state_of(row, store)
-    return BlindRun(
-        id=row.id, name=row.name, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels
-    )
+    return BlindRun(id=row.id, name=row.name, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
 
 
 def label(request: Request) -> Response:
