@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 from browser import DESKTOP, PHONE, chromium, tab
 from reading_store import ATTACK
 from steelyard.store import RunIdentity, Store
+from steelyard.trust.comparison.words import word_changes
 from trust_fixtures import MANIFEST, judged
 from viewer import answer, viewing
 
@@ -110,6 +111,7 @@ def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
             given = {"name": ATTACK[:200], "notes": ATTACK, "project": ATTACK[:200]}
             store.edit_run(run, **given, tags=[ATTACK], meta={ATTACK: ATTACK})
     pages = ("runs", "runs/run-1", "runs/run-1/samples", "label", "compare", "compare?a=run-1&b=run-2", "trends")
+    pages += ("compare/runs?run=run-1&run=run-2&to=run-1", "compare/sample?a=run-1&b=run-2&id=q1")
     with viewing(tmp_path / "store.db") as served, tab(browser, f"{served}/runs?lang=en") as opened:
         for path in pages:
             opened.page.goto(f"{served}/{path}")
@@ -160,6 +162,52 @@ def test_trends_of_few_and_odd_runs(tmp_path: Path) -> None:
         page = client.get("/trends?lang=en").text
         assert "Not comparable with the run before: different judges" in page
         assert "line round" not in page
+
+
+def test_several_runs_are_compared(browser: Browser, address: str) -> None:
+    """Ticked in the list: each run against the baseline, or against the one that is chosen instead, with its interval
+    and decision; from there to two runs, to the samples that moved, and from one of them to the next."""
+    with tab(browser, f"{address}/runs?lang=en") as opened:
+        page = opened.page
+        for number in (1, 2, 4):
+            page.get_by_label(f"Select prompt {number} to compare").check()
+        page.get_by_role("button", name="Compare selected").click()
+        rows = page.locator("table.differences tbody tr")
+        expect(rows.locator(".chip")).to_have_text(["not decided", "⚑ Baseline", "worse"])
+        page.locator("#to").select_option("run-4")
+        page.get_by_role("button", name="Compare", exact=True).click()
+        expect(rows.nth(0).locator(".chip")).to_have_text("better")
+        assert opened.overflow <= 0
+        assert opened.violations() == []
+        page.goto(f"{address}/compare?a=run-2&b=run-4&lang=en")
+        page.locator("#moved tbody a").first.click()
+        expect(page.locator(".reworded del")).to_have_text("nine")
+        expect(page.locator(".reworded ins")).to_have_text("ten")
+        first = page.locator("h1").inner_text()
+        page.keyboard.press("n")
+        expect(page.locator("h1")).not_to_have_text(first)
+        page.get_by_role("link", name="Previous").click()
+        expect(page.locator("h1")).to_have_text(first)
+        assert opened.noises == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "removed", "added"),
+    [
+        ("上午九点开门", "上午十点开门", ["九"], ["十"]),
+        ("opens at nine", "opens at half past nine", [], ["half past "]),
+        ("big red bus", "small blue bus", ["big red"], ["small blue"]),
+        ("", "new", [], ["new"]),
+        ("same", "same", [], []),
+    ],
+)
+def test_words_that_differ(a: str, b: str, removed: list[str], added: list[str]) -> None:
+    """Words, and Chinese characters, that one answer has and the other has not; the pieces make up the answers."""
+    found = word_changes(a, b)
+    assert found is not None
+    assert ["".join(piece.text for piece in side) for side in found] == [a, b]
+    assert [[piece.text for piece in side if piece.is_changed] for side in found] == [removed, added]
+    assert word_changes("x " * 4000, "y") is None
 
 
 def test_pages_at_every_width(browser: Browser, address: str) -> None:

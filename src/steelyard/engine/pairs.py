@@ -62,5 +62,5 @@ class PairedRuns:
 
 def _names(rows: Sequence[RunRow]) -> list[str]:
     """What the runs are called: the name that the user gave, where it is given once; else the id."""
-    given = [str(row.manifest.get("name") or "") for row in rows]
+    given = [row.name for row in rows]
     return [name if name and given.count(name) == 1 else row.id for name, row in zip(given, rows, strict=True)]
