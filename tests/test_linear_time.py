@@ -35,7 +35,7 @@ from steelyard.text import (
     normalise,
     reason_in_traditional,
     sentences,
-    wording,
+    word_pieces,
 )
 from steelyard.text.measures import measure
 from steelyard.text.quantities import quantity, years
@@ -226,7 +226,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "normalise": normalise,
     "fold": fold,
     "language_of": language_of,
-    "wording": wording,
+    "word_pieces": word_pieces,
     "reason_in_traditional": reason_in_traditional,
     "quotes": _quote,
     "signs": signs,

@@ -226,7 +226,7 @@ def test_runs_that_changed_are_not_resumed(
     point_to(server)
     assert steelyard("compare", *three[:2], "--pairwise", "-j", "mine", "--progress", "quiet").code == 0
     with Store.open(tmp_path / ".steelyard" / "store.db") as store:
-        store.change("DELETE FROM samples WHERE run = ? AND id = ?", [(three[0], "q3")])
+        store.write("DELETE FROM samples WHERE run = ? AND id = ?", three[0], "q3")
     done = steelyard("resume", "last")
     assert done.code != 0
     assert "have changed since" in done.err

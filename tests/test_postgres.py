@@ -283,9 +283,9 @@ def test_every_command_takes_the_url(steelyard: Steelyard, postgres_url: str, tm
     (shown,) = [json.loads(line) for line in steelyard("runs", "list", "--json", *where).out.splitlines()]
     assert (shown["name"], shown["tags"], shown["meta"], shown["project"]) == ("first", [], {}, "car")
     assert "first" in steelyard("runs", "list", *where).out
-    assert steelyard("runs", "export", "1", "whole.jsonl", "--whole", *where).code == 0
+    assert steelyard("export", "1", "--to", "whole.jsonl", "--whole", *where).code == 0
     assert steelyard("runs", "import", "whole.jsonl", "--store", "copy.db").code == 0
-    assert steelyard("runs", "export", "1", "back.jsonl", "--whole", "--store", "copy.db").code == 0
+    assert steelyard("export", "1", "--to", "back.jsonl", "--whole", "--store", "copy.db").code == 0
     assert steelyard("runs", "delete", "1", "--yes", *where).code == 0
     assert steelyard("runs", "import", "back.jsonl", *where).code == 0
     assert steelyard("compare", "1", "1", *where).code in (0, 3)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, "tests")
 
-from steelyard.factory import JudgeFactory
-
 from browser import chromium
 from steelyard.engine import runs
 from steelyard.engine.inputs import Input
+from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store

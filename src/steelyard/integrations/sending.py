@@ -44,7 +44,7 @@ class Delivery:
     without_ids: int = 0
     """The sample does not say which trace it belongs to."""
     without_score: int = 0
-    """There is no score, and the tool has no place for why."""
+    """The score is null, and the tool has no place for why."""
     refused: int = 0
     why: str = ""
     """What the tool said of the first one that it refused."""
@@ -58,7 +58,7 @@ class Delivery:
         if self.without_ids:
             parts.append(f"{self.without_ids:,} without trace or span ids in their sample's `source`, not sent")
         if self.without_score:
-            parts.append(f"{self.without_score:,} unjudged, not sent")
+            parts.append(f"{self.without_score:,} without a value, not sent")
         if self.refused:
             parts.append(f"{self.refused:,} refused: {self.why}")
         return "; ".join(parts)

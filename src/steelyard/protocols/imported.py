@@ -13,6 +13,8 @@ from steelyard.records import Sample
 
 # From the narrowest to the widest: two runs with the same score have it on the wider scale.
 SCALES: tuple[Scale, ...] = ("binary", "ratio", "number")
+# A list of runs has room for so many.
+MOST_MAIN = 3
 TITLE = Words("Scores of another tool", "外部工具的评分", "外部工具的評分")
 LABELS = (Label("1", "good", Words("yes", "是", "是")), Label("0", "bad", Words("no", "否", "否")))
 
@@ -41,7 +43,10 @@ def imported_protocol(tool: str, scales: Mapping[str, Scale]) -> Protocol:
         kind="rag",
         rounds=_unasked,
         options=ImportedOptions,
-        metrics=tuple(Metric(one, scale, main=scale != "number") for one, scale in merged.items()),
+        metrics=tuple(
+            Metric(one, scale, main=scale != "number" and at < MOST_MAIN)
+            for at, (one, scale) in enumerate(merged.items())
+        ),
         whole=tuple(
             Aspect(one, LABELS, asked=False, confidence=None) for one, scale in merged.items() if scale == "binary"
         ),

@@ -191,7 +191,8 @@ def _perhaps_imported(rows: Rows, kind: Kind, looks: bool, on_note: OnNote, surf
 
 def _imported(tool: Importer, rows: Rows, name: str, kind: Kind, on_note: OnNote) -> Rows:
     left = Left()
-    yield from tool.read(rows, kind, left)
+    # Two answers side by side are no export's: where pairs are judged, the columns of the other one are mapped.
+    yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", left)
     if told := "; ".join(f"{n:,} × {reason}" for reason, n in left.most_common() if n):
         on_note(f"{name}: not taken: {told}")
 

@@ -55,7 +55,7 @@ def paths_at(head: str) -> frozenset[str]:
     import ijson
 
     found: set[str] = set()
-    events = ijson.parse(io.BytesIO(head.encode("utf-8", "replace")), multiple_values=True)
+    events = ijson.parse(_Source(io.StringIO(head)), multiple_values=True)
     try:
         for prefix, event, key in islice(events, _MOST_EVENTS):
             if event == "map_key":

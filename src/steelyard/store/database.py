@@ -99,8 +99,8 @@ def insert(table: str, columns: str) -> str:
 
 
 def marks(values: Sequence[object]) -> str:
-    """A `?` for each."""
-    return ", ".join("?" * len(values))
+    """A `?` for each; for none, what nothing is equal to."""
+    return ", ".join("?" * len(values)) or "NULL"
 
 
 def dump(value: Any) -> str:

@@ -10,8 +10,11 @@ from steelyard.text import HAN, fold
 WORD = re.compile(rf"{HAN.pattern}+|\d+(?:[.,]\d+)*|(?:(?!{HAN.pattern})[^\W\d_])+")
 
 
-def word_pieces(text: str) -> set[str]:
-    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of words, numbers."""
+def rewordable(text: str) -> set[str]:
+    """What can recur when a text is reworded: pairs of Chinese characters, beginnings of words, numbers.
+
+    Finer than `text.word_pieces`, which judges rely on: single characters and short words count too.
+    """
     pieces: set[str] = set()
     for match in WORD.finditer(fold(text).casefold()):
         word = match.group()

@@ -34,7 +34,7 @@ from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment,
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
-from steelyard.text.likeness import likeness, word_pieces
+from steelyard.text.likeness import likeness, rewordable
 
 Numbered = tuple[int, AnyItem]
 # The sign of a label that only a flag gives, such as one within a tolerance.
@@ -209,13 +209,13 @@ class _Maker:
         self, text: str, references: Sequence[str], searched: dict[int, Searched]
     ) -> tuple[int, tuple[Span, ...]] | None:
         """The passage, and the place in it, that shares most of a text's wording; none where no place is close."""
-        wanted = word_pieces(text)
+        wanted = rewordable(text)
         best: tuple[float, int, tuple[Span, ...]] | None = None
         for at, reference in enumerate(references[: self.limits.passages]):
             if at not in searched:
                 searched[at] = Searched(readable(reference))
             spans = searched[at].statement(clean(text))
-            said = set().union(*(word_pieces(searched[at].text[slice(*span)]) for span in spans))
+            said = set().union(*(rewordable(searched[at].text[slice(*span)]) for span in spans))
             if spans and (best is None or likeness(said, wanted) > best[0]):
                 best = likeness(said, wanted), at, spans
         return best and best[1:]

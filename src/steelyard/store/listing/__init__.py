@@ -99,8 +99,6 @@ def _in_order(store: Store, run: str, limit: int, start: int, descending: bool) 
 
 
 def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
-    if not wanted:
-        return iter(())
     found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks(wanted)})", run, *wanted)
     by_place = {row.seq: row for row in (_row(*row) for row in found)}
     return (by_place[seq] for seq in wanted if seq in by_place)
@@ -109,11 +107,13 @@ def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
 def _with_answers(store: Store, run: str, rows: Iterable[SampleRow]) -> Iterator[SampleRow]:
     """The rows with the beginnings of their answers, read from the samples of this page alone."""
     listed = list(rows)
-    marks = ", ".join("?" * len(listed))
-    found = store.query(
-        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})", run, *(row.seq for row in listed)
-    )
-    answers = {seq: beginning(from_json(sample)) for seq, sample in found}
+    answers: dict[int, str] = {}
+    if listed:
+        marks = ", ".join("?" * len(listed))
+        sql = f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})"
+        answers = {
+            seq: beginning(from_json(sample)) for seq, sample in store.query(sql, run, *(row.seq for row in listed))
+        }
     return (row.model_copy(update={"answer": answers.get(row.seq, "")}) for row in listed)
 
 

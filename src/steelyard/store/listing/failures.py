@@ -19,7 +19,7 @@ from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Record
 from steelyard.store import Store
 from steelyard.store.listing.index import catch_up, keep, worked_out
-from steelyard.text.likeness import likeness, word_pieces
+from steelyard.text.likeness import likeness, rewordable
 
 NAME = "failures"
 # From this share of common wording on, two statements are much the same.
@@ -114,7 +114,7 @@ class _Grouping:
     def add(self, sample: str, text: str, name: str) -> None:
         known = self._same.get(name or text)
         if known is None:
-            pieces = frozenset() if name else frozenset(p for p in word_pieces(text) if not p[0].isdigit())
+            pieces = frozenset() if name else frozenset(p for p in rewordable(text) if not p[0].isdigit())
             known = self._closest(pieces)
             if known is None:
                 known = self._new(text, pieces)
