@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
 from reading_store import ATTACK
+from steelyard import RagSample, ScriptedJudge, evaluate
+from steelyard.records import Ask
 from steelyard.store import RunIdentity, Store
 from steelyard.trust.comparison.words import word_changes
 from trust_fixtures import MANIFEST, judged
@@ -191,6 +193,28 @@ def test_several_runs_are_compared(browser: Browser, address: str) -> None:
         assert opened.noises == []
 
 
+def test_preference_between_two_runs(tmp_path: Path) -> None:
+    """Where a run compared the answers of both with each other, the comparison shows how often each was preferred."""
+    history(tmp_path / "store.db", 2, samples=4)
+
+    def for_first_run(ask: Ask) -> dict[str, object]:
+        label = "first" if ask.data.first == "one" else "second"
+        return {"criteria": [{"id": item.id, "reason": "r", "label": label} for item in ask.data.items()["criteria"]]}
+
+    names = ("prompt 1", "prompt 2")
+    pairs = [RagSample(id=f"q{n}", answer="one", other_answer=f"two {n}", answer_of=names) for n in range(4)]
+    with viewing(tmp_path / "store.db") as served, httpx.Client(base_url=served) as client:
+        assert answer(client, "/compare.json?a=run-1&b=run-2")["preference"] is None
+        evaluate(pairs, "pairwise", ScriptedJudge(for_first_run), store=tmp_path / "store.db")
+        with Store.open(tmp_path / "store.db") as store:
+            row = store.run("last")
+            manifest = {**row.manifest, "data": [{"path": "runs", "runs": ["run-1", "run-2"]}]}
+            store.update_run(row.id, state=row.state, finished=row.finished, manifest=manifest)
+        found = answer(client, "/compare.json?a=run-2&b=run-1")["preference"]
+        assert [(one["name"], one["win_rate"]["value"]) for one in found["ranking"]] == [(names[0], 1), (names[1], 0)]
+        assert "prompt 1 100.0%" in client.get("/compare?a=run-1&b=run-2&lang=en").text
+
+
 @pytest.mark.parametrize(
     ("a", "b", "removed", "added"),
     [
@@ -212,11 +236,13 @@ def test_words_that_differ(a: str, b: str, removed: list[str], added: list[str])
 
 def test_pages_at_every_width(browser: Browser, address: str) -> None:
     """Wide and light, narrow and dark: never too wide, accessible, quiet."""
-    wide, narrow = (DESKTOP, "light", "en"), (PHONE, "dark", "zh-Hans")
-    for path, (viewport, scheme, language) in (("runs/run-3", narrow), ("trends", wide), ("trends", narrow)):
+    narrow, wide = (PHONE, "dark", "zh-Hans"), (DESKTOP, "light", "en")
+    for path, (viewport, scheme, language) in (("runs/run-3", narrow), ("trends", wide)):
         with tab(browser, f"{address}/{path}", viewport=viewport, color_scheme=scheme, locale=language) as opened:
             if path == "runs/run-3":
                 opened.page.locator("details.edit summary").click()
             assert opened.overflow <= 0, path
             assert opened.violations() == []
+            opened.page.set_viewport_size({"width": 320, "height": 800})
+            assert opened.overflow <= 0, path
             assert opened.noises == []

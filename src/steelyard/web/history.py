@@ -63,7 +63,7 @@ AGAINST: TypeAdapter[Against] = TypeAdapter(Against)
 
 
 @dataclass(frozen=True)
-class History:
+class RunHistory:
     """What is known of some runs and of some pairs of them."""
 
     figures: dict[str, RunFigures]
@@ -72,7 +72,7 @@ class History:
     """Whether nothing is still being worked out."""
 
 
-def history(viewer: Viewer, rows: Sequence[RunRow], pairs: Iterable[Pair], patience: float | None) -> History:
+def history(viewer: Viewer, rows: Sequence[RunRow], pairs: Iterable[Pair], patience: float | None) -> RunHistory:
     """The figures of these runs and the comparisons of these pairs (A, B), as far as they are known by then."""
     by_id, wanted = {row.id: row for row in rows}, list(pairs)
     with viewer.store() as store:
@@ -95,7 +95,7 @@ def history(viewer: Viewer, rows: Sequence[RunRow], pairs: Iterable[Pair], patie
         return _known(store, keys, wanted)
 
 
-def _known(store: Store, keys: dict[str, str], pairs: list[Pair]) -> History:
+def _known(store: Store, keys: dict[str, str], pairs: list[Pair]) -> RunHistory:
     figures: dict[str, RunFigures] = {}
     against: dict[Pair, Against] = {}
     for run, key in keys.items():
@@ -104,7 +104,7 @@ def _known(store: Store, keys: dict[str, str], pairs: list[Pair]) -> History:
     for a, b in pairs:
         if kept := worked_out(store, b, _name(a), _both(keys, a, b)):
             against[a, b] = AGAINST.validate_json(kept)
-    return History(figures, against, len(figures) == len(keys) and len(against) == len(pairs))
+    return RunHistory(figures, against, len(figures) == len(keys) and len(against) == len(pairs))
 
 
 def _name(a: str) -> str:

@@ -28,7 +28,7 @@ from steelyard.trust.comparison import Comparison, MetricChange
 from steelyard.trust.comparison.page import ends, signed
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.cache import PATIENCE
-from steelyard.web.history import History, Refusal, RunFigures, history
+from steelyard.web.history import Refusal, RunFigures, RunHistory, history
 from steelyard.web.pages.runs import NO_PROJECT, RunSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
@@ -71,7 +71,7 @@ class TrendsPage(Record):
     is_complete: bool = True
 
 
-class News(NamedTuple):
+class SignificantChange(NamedTuple):
     """A significant change, as a line that leads to the comparison."""
 
     tone: str
@@ -80,7 +80,7 @@ class News(NamedTuple):
     href: str
 
 
-class Figure(NamedTuple):
+class TrendFigure(NamedTuple):
     name: str
     latest: str
     level: str
@@ -111,7 +111,7 @@ def trends(request: Request) -> Response:
         n_without=found.n_without,
         is_complete=known.is_complete,
     )
-    told = Told(model, language)
+    told = TrendText(model, language)
     return page(
         request,
         "trends.html",
@@ -129,7 +129,7 @@ def trends(request: Request) -> Response:
 # --- which runs ------------------------------------------------------------------------------------
 
 
-class Chosen(NamedTuple):
+class TrendChoice(NamedTuple):
     project: str
     protocol: str
     by: str
@@ -141,7 +141,7 @@ class Chosen(NamedTuple):
     n_without: int
 
 
-def _chosen(given: Mapping[str, str], rows: Sequence[RunRow], store: Store) -> Chosen:
+def _chosen(given: Mapping[str, str], rows: Sequence[RunRow], store: Store) -> TrendChoice:
     """The runs that the address means; what it leaves open is that of the newest run."""
     rows = [row for row in rows if store.judged(row.id)]
     asked = given.get("project")
@@ -159,7 +159,7 @@ def _chosen(given: Mapping[str, str], rows: Sequence[RunRow], store: Store) -> C
     by = by if by in keys else TIME
     in_time = sorted(rows, key=lambda row: (row.started, row.number))
     ordered = in_time if by == TIME else sorted((r for r in in_time if by in r.meta), key=lambda r: natural(r.meta[by]))
-    return Chosen(project, protocol, by, tag, ordered, protocols, keys, tags, len(rows) - len(ordered))
+    return TrendChoice(project, protocol, by, tag, ordered, protocols, keys, tags, len(rows) - len(ordered))
 
 
 def natural(value: object) -> list[tuple[int, int, str]]:
@@ -168,7 +168,7 @@ def natural(value: object) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part) for part in parts]
 
 
-def _runs(rows: Sequence[RunRow], summaries: Sequence[RunSummary], by: str, known: History) -> Iterator[TrendRun]:
+def _runs(rows: Sequence[RunRow], summaries: Sequence[RunSummary], by: str, known: RunHistory) -> Iterator[TrendRun]:
     for at, (row, run) in enumerate(zip(rows, summaries, strict=True)):
         before = rows[at - 1].id if at else None
         found = known.against.get((before, row.id)) if before else None
@@ -187,7 +187,7 @@ def _runs(rows: Sequence[RunRow], summaries: Sequence[RunSummary], by: str, know
 # --- what is told ----------------------------------------------------------------------------------
 
 
-class Told:
+class TrendText:
     """A trend in the reader's language: charts, news, rows of a table."""
 
     def __init__(self, model: TrendsPage, language: Language) -> None:
@@ -203,14 +203,14 @@ class Told:
     def metric(self, name: str) -> str:
         return self.words.metric_told(name, self.language)
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[TrendFigure]:
         """A chart for every main score."""
         for name in self.mains:
             metric = self.words.metric(name)
             points = [self._point(run, self._score(run, name), metric) for run in self.model.runs]
             level = self.level.scores.get(name) if self.level else None
             last = next((p.estimate for p in reversed(points) if p.estimate.value is not None), Estimate())
-            yield Figure(
+            yield TrendFigure(
                 self.metric(name),
                 self._value(last, metric),
                 number(level.value, metric.mean_scale) if level else "",
@@ -262,7 +262,7 @@ class Told:
         reasons = say(self.language, "report.comma").join(say(self.language, f"compare.mark.{c}") for c in codes)
         return self.say("not_comparable", why=reasons)
 
-    def news(self) -> Iterator[News]:
+    def news(self) -> Iterator[SignificantChange]:
         """What changed significantly from one run to the next, the newest first."""
         for run in reversed(self.model.runs):
             for name, change in run.changes.items():
@@ -278,7 +278,7 @@ class Told:
                     b=number(change.b, change.scale),
                 )
                 href = with_query("/compare", {"a": run.before, "b": run.run.id})
-                yield News(TONES[change.outcome], run.run.title, text, href)
+                yield SignificantChange(TONES[change.outcome], run.run.title, text, href)
 
     def _spent(self) -> Iterator[tuple[str, Callable[[float | None], str]]]:
         """What is known of cost and time, each with how its amounts are written."""
@@ -286,7 +286,7 @@ class Told:
             if any(getattr(run.figures, what, None) is not None for run in self.model.runs):
                 yield what, partial(_amount, unit)
 
-    def spending(self) -> Iterator[Figure]:
+    def spending(self) -> Iterator[TrendFigure]:
         """What a sample cost, and how long it took."""
         for what, told in self._spent():
             values = [getattr(run.figures, what, None) for run in self.model.runs]
@@ -296,9 +296,9 @@ class Told:
             ]
             level = getattr(self.level, what, None)
             chart = trend(points, (0.0, inf), told, self.say(what), level=level, height=150)
-            yield Figure(self.say(what), told(values[-1]), told(level) if level is not None else "", chart)
+            yield TrendFigure(self.say(what), told(values[-1]), told(level) if level is not None else "", chart)
 
-    def small(self) -> Iterator[Figure]:
+    def small(self) -> Iterator[TrendFigure]:
         """The first main score by the tags of samples, small, the largest tags first."""
         if not self.mains:
             return
@@ -313,7 +313,7 @@ class Told:
             ]
             last = next((p.estimate for p in reversed(points) if p.estimate.value is not None), Estimate())
             chart = self._chart(points, metric, f"{tag} · {self.metric(metric.name)}", None, 120)
-            yield Figure(tag, number(last.value, metric.mean_scale), "", chart)
+            yield TrendFigure(tag, number(last.value, metric.mean_scale), "", chart)
 
     def rows(self) -> Iterator[dict[str, object]]:
         """The same as a table, the newest first."""
