@@ -14,7 +14,7 @@ from browser import DESKTOP, PHONE, chromium, tab
 from reading_store import ATTACK
 from steelyard import RagSample, ScriptedJudge, evaluate
 from steelyard.records import Ask
-from steelyard.store import RunIdentity, Store
+from steelyard.store import RunIdentity, Store, StoreLocation
 from steelyard.trust.comparison.words import word_changes
 from trust_fixtures import MANIFEST, judged
 from viewer import answer, viewing
@@ -23,7 +23,7 @@ DROP = 4
 """The run in which the assistant got worse."""
 
 
-def history(path: Path, n: int, *, samples: int = 40) -> None:
+def history(path: StoreLocation, n: int, *, samples: int = 40) -> None:
     """Runs of one project over the same samples, a day apart; from `DROP` on the assistant is worse."""
     with Store.open(path) as store:
         for number in range(1, n + 1):
@@ -145,13 +145,13 @@ def test_a_regression_is_noticed(browser: Browser, address: str) -> None:
         assert opened.noises == []
 
 
-def test_trends_of_few_and_odd_runs(tmp_path: Path) -> None:
+def test_trends_of_few_and_odd_runs(location: StoreLocation) -> None:
     """One run is no trend, and the page says so; runs that another judge labelled are not compared and no line joins
-    them; metadata orders versions as people count."""
-    history(tmp_path / "store.db", 1, samples=4)
-    with viewing(tmp_path / "store.db") as served, httpx.Client(base_url=served) as client:
+    them; metadata orders versions as people count. In either kind of store."""
+    history(location, 1, samples=4)
+    with viewing(location) as served, httpx.Client(base_url=served) as client:
         assert "A trend begins with the second run" in client.get("/trends?lang=en").text
-        with Store.open(tmp_path / "store.db") as store:
+        with Store.open(location) as store:
             known = RunIdentity(project="shop", meta={"version": "1.10"})
             other = {**MANIFEST, "judge": {"name": "other", "model": "m2"}}
             store.create_run("run-2", "atomic", "other", "2026-01-02T10:00:00+00:00", other, known)
