@@ -25,7 +25,7 @@ COOKIE = "steelyard_lang"
 YEAR = 365 * 24 * 3600
 JSON = ".json"
 # The sections of the viewer, as its header shows them.
-SECTIONS = ("runs", "compare", "label", "judges", "prompts")
+SECTIONS = ("runs", "trends", "compare", "label", "judges", "prompts")
 NAMES = {"zh-Hans": "简体", "zh-Hant": "繁體", "en": "English"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -97,6 +97,17 @@ class Judging(Body):
             return get_protocol(inline(self.rubric))
         except InputError as error:
             raise InputError(error.problem, line=error.line, field=f"rubric.{error.field or ''}".rstrip(".")) from None
+
+
+class IdentityBody(Body):
+    """What to change of a run's identity; what is null or missing stays as it is."""
+
+    name: str | None = Field(default=None, max_length=200)
+    notes: str | None = Field(default=None, max_length=100_000)
+    tags: list[Annotated[str, Field(pattern=r"\S")]] | None = None
+    meta: dict[str, str | int | bool | None] | None = Field(default=None, description="replaces all of it")
+    project: str | None = Field(default=None, max_length=200)
+    baseline: bool | None = Field(default=None, description="whether other runs of its project are compared with it")
 
 
 class EvaluateBody(Judging):

@@ -17,10 +17,11 @@ from steelyard.records import Record
 from steelyard.reports.model import Report
 from steelyard.samples.columns import check_fields
 from steelyard.web import actions
-from steelyard.web.api.bodies import FENCED, OWN_PROMPT, Body, RunBody
+from steelyard.web.api.bodies import FENCED, OWN_PROMPT, Body, IdentityBody, RunBody
 from steelyard.web.errors import JUDGING
 from steelyard.web.events import run_events
 from steelyard.web.jobs import RunProgress
+from steelyard.web.pages.identity import edit
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.uploads import keep_file, keep_samples
 from steelyard.web.viewer import Viewer, viewer_of
@@ -127,6 +128,15 @@ def get_run(request: Request, run: str) -> RunDetail:
         summary, progress = RunSummary.of(row, store), actions.progress_of(viewer, store, row)
     report = viewer.known.report(viewer.store, row)
     return RunDetail(run=summary, progress=progress, manifest=row.manifest, report=report)
+
+
+@router.patch("/runs/{run}")
+def edit_run(request: Request, run: str, body: IdentityBody) -> RunSummary:
+    """Change what a run is called: its name, notes, tags, metadata, project; pin it as its project's baseline."""
+    viewer = viewer_of(request)
+    row = edit(viewer, run, body.model_dump(exclude_none=True))
+    with viewer.store() as store:
+        return RunSummary.of(row, store)
 
 
 @router.delete("/runs/{run}", status_code=204)

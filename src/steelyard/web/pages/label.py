@@ -39,10 +39,15 @@ class BlindRun(Record):
     """A run as an annotator may know it: nothing of how it was judged."""
 
     id: str
+    name: str = ""
     number: int
     protocol: str
     state: str
     n_labels: int
+
+    @property
+    def title(self) -> str:
+        return self.name or self.id
 
 
 class Given(Record):
@@ -95,7 +100,7 @@ def label_runs(request: Request) -> Response:
 
 def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
     state = state_of(row, store)
-    return BlindRun(id=row.id, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
+    return BlindRun(id=row.id, name=row.name, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
 
 
 def label(request: Request) -> Response:
