@@ -3,6 +3,7 @@
 #   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
 #   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, with the real packages
+#   make chaos     workers killed and the database crashed, for a long time
 #   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
@@ -31,7 +32,7 @@ CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_file.py tests/test_rule
 PIP := python -m pip install --quiet --quiet --disable-pip-version-check
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
-.PHONY: help demo test integrations fuzz bench examples docs coverage release-check clean
+.PHONY: help demo test integrations chaos fuzz bench examples docs coverage release-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -63,6 +64,9 @@ test: $(VENV)/.installed-dev
 # Without the fixtures of tests/: those need packages that are not there.
 integrations: $(FRAMEWORKS)/.installed
 	$(FRAMEWORKS)/bin/python -m pytest --confcutdir=tests/integrations tests/integrations
+
+chaos: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m chaos
 
 # What fails is printed with its case; that case goes into the test as an @example before anything is mended.
 fuzz: $(VENV)/.installed-dev

@@ -123,7 +123,7 @@ def audit(
         budget=Budget(max_cost, max_tokens, max_time),
         progress=progress,
         lang=lang,
-        out=out,
+        out=None,
         store=store,
     )
     made = session.judge(judge, known)

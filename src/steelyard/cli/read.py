@@ -19,6 +19,7 @@ from steelyard.cli.common import (
     LangOption,
     MapOption,
     ProtocolName,
+    SamplesArgument,
     check_files,
     check_out,
     console,
@@ -46,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    files: SamplesArgument,
     protocol: ProtocolName,
     map: MapOption = None,
     importer: FromOption = None,

@@ -19,6 +19,7 @@ from steelyard.cli.common import (
     MapOption,
     ProgressStyle,
     ProtocolNames,
+    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
@@ -54,7 +55,16 @@ JudgeOption = Annotated[
         autocompletion=complete_judge,
     ),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE|FOLDER/|URL",
+        help="Write one result line per sample here (JSONL), or verdicts and items as Parquet to a folder or URL.",
+    ),
+]
+LinesOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
 ]
@@ -105,6 +115,16 @@ TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the
 MetaOption = Annotated[
     list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
 ]
+DetachOption = Annotated[
+    bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
+]
+ProcessesOption = Annotated[
+    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
+]
+SilenceOption = Annotated[
+    float,
+    typer.Option("--silence", min=1, help="After so many seconds without a sign a worker's samples go to others."),
+]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
     bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
@@ -119,7 +139,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    files: SamplesArgument,
     protocol: ProtocolNames,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
@@ -166,6 +186,9 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
     ] = False,
+    detach: DetachOption = False,
+    processes: ProcessesOption = None,
+    silence: SilenceOption = 15.0,
     name: NameOption = None,
     notes: NotesOption = None,
     tag: TagOption = None,
@@ -183,6 +206,7 @@ def run(
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
+    from steelyard.cli.worker import for_workers, judge_with_processes, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
@@ -235,8 +259,14 @@ def run(
                 print(f"{one.name} (alone)")
             print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
+    if detach and (processes or out or record):
+        raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
+    if processes and record:
+        raise ConfigError("--record needs one process; leave out --processes")
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:
+        if detach or processes:
+            for_workers(opened, "--detach" if detach else "--processes")
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -249,7 +279,16 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        session.finish(*started)
+        if detach or processes:
+            queue(session, opened, started, silence)
+        if processes:
+            shared = for_workers(opened, "--processes")
+            location = settings.store_location(store)
+            for begun in started:
+                judge_with_processes(shared, location, begun.row.id, processes, config, prompts or [])
+            session.report(*started)
+        elif not detach:
+            session.finish(*started)
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
@@ -321,7 +360,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
 def rescore(
     name: RunArgument = "last",
     option: OptionOption = None,
-    out: OutOption = None,
+    out: LinesOption = None,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,

@@ -19,10 +19,11 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from steelyard.errors import MissingExtra, RunInUse, StoreError
+from steelyard.errors import MissingExtra, RunInUse, ServerAway, StoreError
 from steelyard.store import Store, shown_location
 from steelyard.store.database import Dialect
 from steelyard.store.postgres_schema import migrate
+from steelyard.store.work_table import WorkTable
 
 try:
     import psycopg
@@ -63,7 +64,7 @@ _idle: list[tuple[int, str, Connection]] = []
 _idle_lock = threading.Lock()
 
 
-class PostgresStore(Store):
+class PostgresStore(Store, WorkTable):
     """A store in a database. May be used from several threads; they take turns."""
 
     is_remote = True
@@ -106,6 +107,10 @@ class PostgresStore(Store):
                     store._db.close()
                     raise
         return store
+
+    def another(self) -> PostgresStore:
+        """The same store through a connection of its own, for what must not wait."""
+        return type(self)(self._conninfo, self.name)
 
     def close(self) -> None:
         with self._turn:
@@ -196,7 +201,8 @@ class PostgresStore(Store):
         try:
             yield
         except psycopg.Error as error:
-            raise StoreError(f"store {self.name}: {_told(error)}") from error
+            away = isinstance(error, psycopg.OperationalError) and (self._db is None or self._db.closed)
+            raise (ServerAway if away else StoreError)(f"store {self.name}: {_told(error)}") from error
         except (ValidationError, json.JSONDecodeError) as error:
             raise StoreError(f"store {self.name}: a row is not what was written; restore a backup") from error
 
