@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import fsspec
@@ -160,7 +160,7 @@ def test_messages_of_an_object_store_hold_no_secret() -> None:
     """Settings of the file system, signatures and passwords in addresses are cut out of what it says."""
 
     class Keyed:
-        storage_options = {"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}}
+        storage_options: ClassVar[dict[str, object]] = {"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}}
 
     error = OSError("403 for hush-hush at https://me:pw@h/x?X-Amz-Signature=abc (hush-too)\nmore")
     assert locations.told(error, Keyed()) == "OSError: 403 for *** at https://…h/x… (***)"

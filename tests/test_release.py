@@ -1,4 +1,4 @@
-"""What is published fits together: versions, workflows, targets, navigation. `make release-check` tries packages."""
+"""What is published fits together: versions, workflows, navigation. `make release-check` tries the packages."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _cell(
                 options, _ = redated(options, *earlier, session.budget.surface)
             settled = session.run_settings()
             run = runs.start(store, wanted.protocol, options, judge, wanted.judge, prompts, wanted.input, settled)
-        tally = session.drive(run, retrying=state == "failed")[0]
+        tally = session.carry_out(run, retrying=state == "failed")[0]
     except (JudgeError, InputError) as error:
         begun = find_run(store, wanted, judge, prompts)
         return CellRun(id=begun.id if begun else None, problem=str(error)), 0.0, stopped

@@ -99,7 +99,7 @@ class Session:
 
     def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
         """Whether the next run may begin, and the exit code of this one."""
-        tally, report = self.drive(run, retrying=retrying)
+        tally, report = self.carry_out(run, retrying=retrying)
         return self._told(run, report, tally.stopped)
 
     def report(self, *runs: Run) -> None:
@@ -128,7 +128,7 @@ class Session:
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def drive(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
+    def carry_out(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
         """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
         run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""

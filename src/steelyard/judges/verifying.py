@@ -136,7 +136,7 @@ class VerifyingJudge(ComposedJudge):
 
 
 def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, Any]]:
-    """The negative labels of one list of a reply: by id, the fields with what they say. Open items are left out."""
+    """The negative labels of one list of a reply: by id, the fields with what they say. Without open items."""
     found: dict[int, dict[str, Any]] = {}
     for id, label in _once(reply.data, name).items():
         left_open = _mark(reply.marks, name, id).open
