@@ -26,7 +26,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Record
 from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
-from steelyard.store import RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -46,6 +46,7 @@ class RunRequest(Record):
     importer: str | None = Field(
         default=None, description="the tool that wrote the file or the samples; null: told from their shape"
     )
+    called: RunIdentity = Field(default_factory=RunIdentity, description="what the run is called")
 
 
 class Spending(Record):
@@ -138,7 +139,8 @@ def start(
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
-        return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), limiter
+        begun = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=how.called)
+        return _counted(begun), limiter
 
     try:
         return viewer.jobs.begin(making)
