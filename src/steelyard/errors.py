@@ -12,7 +12,8 @@ SteelyardError
 ├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
-│   └── RunInUse          another process is at work on the run
+│   ├── RunInUse          another process is at work on the run
+│   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
 
 A single ask that fails is not an exception: it is an `Unjudged` value (records.py).
@@ -186,6 +187,10 @@ class RunInUse(StoreError):
     """Somebody else is at work on the run; two at once would pay twice."""
 
 
+class ServerAway(StoreError):
+    """The server of the store cannot be reached now; what was written before is kept."""
+
+
 class PullError(SteelyardError):
     """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
 
@@ -197,9 +202,10 @@ class CommentError(SteelyardError):
 
 
 class MissingExtra(SteelyardError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed. Without an `extra` that brings it, it is installed by its own name."""
 
     exit_code = 2
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'steelyard[{extra}]'")
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        install = f"'steelyard[{extra}]'" if extra else package
+        super().__init__(f"{purpose} needs {package}: pip install {install}")

@@ -123,8 +123,8 @@ class RunBody(Judging):
     """Samples for a run of the store; it goes on after the answer."""
 
     samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     name: str = Field(default="", max_length=200, description="what to call the run")
-    project: str = Field(default="", max_length=200, description="the project it belongs to")
     tags: list[Annotated[str, Field(pattern=r"\S")]] = []
     meta: dict[str, str | int | bool | None] = Field(default_factory=dict, description="for example version or commit")
     max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
@@ -133,7 +133,7 @@ class RunBody(Judging):
 
     @property
     def called(self) -> RunIdentity:
-        return run_identity(self.model_dump(include={"name", "project", "tags", "meta"}))
+        return run_identity(self.model_dump(include={"name", "tags", "meta"}))
 
     @property
     def spending(self) -> Spending:

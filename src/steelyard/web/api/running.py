@@ -62,6 +62,7 @@ class UploadBody(Body):
     importer: str | None = Field(
         default=None, description="the tool that wrote the file, such as dify or langfuse; null: told from its shape"
     )
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     template: str | None = OWN_PROMPT
     fence: bool = FENCED
 
@@ -95,7 +96,7 @@ def _from_samples(viewer: Viewer, given: bytes) -> str:
     except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON") from None
     body = RunBody.model_validate(parsed)
-    how = body.how.model_copy(update={"called": body.called})
+    how = body.how.model_copy(update={"project": body.project, "called": body.called})
     check_fields(actions.prepared(viewer, how)[0].kind, how.fields)
     path = keep_samples(viewer.uploads, body.samples)
     return actions.start(viewer, how, path, spending=body.spending, choosy=False)
@@ -107,7 +108,12 @@ def _from_file(viewer: Viewer, form: FormData) -> str:
         raise InputError("a file of samples is needed", field="file")
     body = UploadBody.model_validate({name: value for name, value in form.multi_items() if name != "file"})
     how = actions.RunRequest(
-        protocol=body.protocol, judge=body.judge, template=body.template, fence=body.fence, importer=body.importer
+        protocol=body.protocol,
+        judge=body.judge,
+        project=body.project,
+        template=body.template,
+        fence=body.fence,
+        importer=body.importer,
     )
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     return actions.start(viewer, how, path, encoding=body.encoding, format=body.format, choosy=False)

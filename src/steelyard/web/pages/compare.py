@@ -172,7 +172,7 @@ def is_forced(request: Request) -> bool:
 def compared(
     viewer: Viewer, a: RunRow, b: RunRow, language: Language, patience: float | None = None, *, anyway: bool = False
 ) -> Comparison | NotComparable | None:
-    """The comparison, or why there is none: found out once for two runs as they stand. None where that takes longer."""
+    """The comparison, or why there is none: kept for two runs as they stand. None where that takes longer."""
     with viewer.store() as store:
         state = [(row.id, row.state, row.finished, sum(store.judged(row.id).values())) for row in (a, b)]
 

@@ -142,6 +142,8 @@ def taken(request: Request) -> Taken | None:
 
 
 def annotator_of(request: Request) -> str:
+    if (person := viewer_of(request).person) is not None:
+        return person
     return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
 
 
@@ -197,7 +199,7 @@ async def start(request: Request) -> Response:
 
 
 def _start(request: Request, form: FormData) -> Response:
-    annotator = said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
     plan = Plan.of(form)

@@ -131,6 +131,7 @@ def runs(request: Request) -> Response:
         model,
         states=STATES,
         importers=[name for name in (*importer_names(), PLAIN) if not takes_names(name)],
+        own_projects=viewer.own_projects,
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
         metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
@@ -221,8 +222,10 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
-    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge", "importer") if form.get(name)}
-    called = run_identity({name: str(form.get(name) or "").strip() for name in ("name", "project")})
+    given: dict[str, Any] = {
+        name: form[name] for name in ("protocol", "judge", "importer", "project") if form.get(name)
+    }
+    called = run_identity({"name": str(form.get("name") or "").strip()})
     how = actions.RunRequest.model_validate({**given, "called": called})
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
