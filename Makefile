@@ -27,7 +27,7 @@ FRAMEWORKS := .venv-integrations
 SITE := .venv-docs
 RELEASE := .venv-release
 TAG ?=
-CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_*.py tests/test_rules.py tests/test_scoring.py tests/test_stats*.py \
+CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_file.py tests/test_rules.py tests/test_scoring.py tests/test_stats*.py \
 	tests/test_transcripts_*.py tests/test_vocabulary.py
 PIP := python -m pip install --quiet --quiet --disable-pip-version-check
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
