@@ -102,6 +102,11 @@ def test_identity_over_the_api(tmp_path: Path) -> None:
         assert client.post("/runs/run-1/identity", data=form, headers={"Origin": "http://evil"}).status_code == 403
         assert answer(client, "/api/v1/runs/run-1")["run"]["name"] == "new"
         assert client.post("/runs/run-1/identity", data=form).status_code == 303
+        sample = {"id": "1", "question": "When?", "answer": "At nine.", "references": ["At nine."]}
+        new = {"protocol": "atomic", "judge": "embedded", "samples": [sample], "name": "v8", "meta": {"version": 8}}
+        assert client.post("/api/v1/runs", json=new).status_code == 201
+        begun = answer(client, "/api/v1/runs/last")["run"]
+        assert (begun["name"], begun["meta"]) == ("v8", {"version": 8})
         assert answer(client, "/api/v1/runs/run-1")["run"]["meta"] == {"k": 8, "prompt": "q"}
 
 

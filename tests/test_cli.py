@@ -490,7 +490,7 @@ MISTAKES = {
     "no calls": (2, "--concurrency", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-c", "0"]),
     "no prompt": (2, "nosuch.md", ["run", RAG, "-p", "atomic", "-j", RECORDED, "--prompts", "nosuch.md"]),
     "no settings": (2, "nosuch.toml", ["run", RAG, "-p", "atomic", "-j", RECORDED, "--config", "nosuch.toml"]),
-    "-o is no folder": (2, "cannot be made", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", f"{RAG}/"]),
+    "-o is the input": (2, "name another folder", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", f"{RAG}/"]),
     "-o below a file": (2, "", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", f"{RAG}/out.jsonl"]),
     "strict dialogue": (2, "no option 'strict'", ["run", DIALOGUE, "-p", "dialogue", "-j", RECORDED, "--strict"]),
     "validate nothing": (2, "nosuch.csv", ["validate", "nosuch.csv", "-p", "atomic"]),

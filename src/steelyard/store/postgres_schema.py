@@ -253,7 +253,8 @@ MIGRATIONS: tuple[str, ...] = (
     """,
 )
 VERSION = "steelyard_version"
-OURS = "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = %s"
+# In one statement: another process may make all of them between two.
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
 # Whoever comes second waits here until the first has made the tables.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '/migrations', 0))"
 
@@ -277,8 +278,9 @@ def _version(db: Connection[Any], name: str, *, create: bool) -> int:
     """Which version the tables have; 0 where there are none. Refused: a newer one, and tables of another program."""
     if db.execute("SELECT current_schema()").fetchone() == (None,):
         raise StoreError(f"store {name}: the schema that search_path names does not exist; create it first")
-    if not _has_table(db, VERSION):
-        if _has_table(db, "runs") or _has_table(db, "samples"):
+    tables = {table for (table,) in db.execute(TABLES)}
+    if VERSION not in tables:
+        if tables & {"runs", "samples"}:
             raise StoreError(f"{name} holds tables of some other program; name another database or schema")
         if not create:
             raise StoreError(f"there is no store in {name} yet; judge something first, or name another store")
@@ -291,7 +293,3 @@ def _version(db: Connection[Any], name: str, *, create: bool) -> int:
             "upgrade, or name another store"
         )
     return version
-
-
-def _has_table(db: Connection[Any], table: str) -> bool:
-    return db.execute(OURS, (table,)).fetchone() == (1,)

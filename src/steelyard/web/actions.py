@@ -47,6 +47,9 @@ class RunRequest(Record):
     importer: str | None = Field(
         default=None, description="the tool that wrote the file or the samples; null: told from their shape"
     )
+    called: RunIdentity = Field(
+        default_factory=RunIdentity, description="what the run is called; its project is `project`"
+    )
 
 
 class Spending(Record):
@@ -140,7 +143,7 @@ def start(
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
-        identity = RunIdentity(project=project)
+        identity = how.called.model_copy(update={"project": project})
         run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=identity)
         if viewer.visit:
             viewer.visit.target = run.row.id

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from steelyard.errors import InputError, invalid_field
 from steelyard.protocols import RUBRIC, Protocol, get_protocol
 from steelyard.protocols.rubric import inline
+from steelyard.store import RunIdentity, run_identity
 from steelyard.web.actions import RunRequest, Spending
 
 MOST_AT_ONCE = 1000
@@ -123,9 +124,16 @@ class RunBody(Judging):
 
     samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
     project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
+    name: str = Field(default="", max_length=200, description="what to call the run")
+    tags: list[Annotated[str, Field(pattern=r"\S")]] = []
+    meta: dict[str, str | int | bool | None] = Field(default_factory=dict, description="for example version or commit")
     max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
     max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
     max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
+
+    @property
+    def called(self) -> RunIdentity:
+        return run_identity(self.model_dump(include={"name", "tags", "meta"}))
 
     @property
     def spending(self) -> Spending:

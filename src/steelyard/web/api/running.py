@@ -96,7 +96,7 @@ def _from_samples(viewer: Viewer, given: bytes) -> str:
     except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON") from None
     body = RunBody.model_validate(parsed)
-    how = body.how.model_copy(update={"project": body.project})
+    how = body.how.model_copy(update={"project": body.project, "called": body.called})
     check_fields(actions.prepared(viewer, how)[0].kind, how.fields)
     path = keep_samples(viewer.uploads, body.samples)
     return actions.start(viewer, how, path, spending=body.spending, choosy=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -25,7 +26,12 @@ COMMAS = str.maketrans("，、", ",,")
 def edit(viewer: Viewer, run: str, changes: dict[str, Any]) -> RunRow:
     """Change what is given of a run's identity; the rest stays."""
     with viewer.store() as store:
-        return store.edit_run(store.run(run).id, **changes)
+        row = store.run(run)
+        project = changes.get("project", row.project)
+        # Whoever edits a run may not put it where they may edit nothing.
+        if project != row.project and not viewer.may("edit", project):
+            raise HTTPException(403, f"you may not edit runs of the project {project!r}")
+        return store.edit_run(row.id, **changes)
 
 
 async def save(request: Request) -> Response:

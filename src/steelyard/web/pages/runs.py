@@ -24,7 +24,7 @@ from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
 from steelyard.samples import PLAIN, importer_names, takes_names
-from steelyard.store import RunIdentity, RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store, run_identity
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
 from steelyard.web.addresses import run_address
@@ -225,7 +225,8 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     given: dict[str, Any] = {
         name: form[name] for name in ("protocol", "judge", "importer", "project") if form.get(name)
     }
-    how = actions.RunRequest.model_validate(given)
+    called = run_identity({"name": str(form.get("name") or "").strip()})
+    how = actions.RunRequest.model_validate({**given, "called": called})
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     actions.start(viewer, how, path, encoding=encoding)
