@@ -43,14 +43,14 @@ NOT_RUN = {
     "README.md": 4,
     "README.zh.md": 4,
     "docs/cli.md": 5,
-    "docs/data-formats.md": 1,
+    "docs/data-formats.md": 2,
     "docs/importers.md": 1,
     "docs/integrations.md": 8,
     "docs/judges.md": 2,
     "docs/models.md": 1,
     "docs/pairwise.md": 1,
     "docs/rubric.md": 1,
-    "docs/scale.md": 2,
+    "docs/scale.md": 3,
     "docs/viewer.md": 1,
 }
 RUN = ("python", "console")
