@@ -30,6 +30,7 @@ from command import (
     write_lines,
 )
 from endpoint import Loopback
+from steelyard import __version__
 from steelyard.cli import app
 from steelyard.protocols import vocabulary
 
@@ -462,7 +463,7 @@ def test_help_has_an_example(steelyard: Steelyard, words: list[str]) -> None:
 
 def test_version_and_bare_call(steelyard: Steelyard) -> None:
     """`--version` says the version; without a command the help is shown."""
-    assert steelyard("--version") == (0, "steelyard 0.1.0\n", "")
+    assert steelyard("--version") == (0, f"steelyard {__version__}\n", "")
     assert "Usage: steelyard" in "".join(steelyard()[1:])
 
 

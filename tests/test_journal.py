@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,14 @@ import pytest
 from pydantic import SecretStr
 
 from steelyard.engine.journal import JournalledJudge, StoredJudge, reply_key
+from steelyard.engine.runs import Judged, VerdictWriter
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.recorded import RecordedJudge, Recorder
 from steelyard.prompts import Prompts
-from steelyard.records import Again, Ask, Reply, Unjudged, Usage
+from steelyard.records import Again, Ask, RagSample, Reply, Unjudged, Usage, Verdict
 from steelyard.store import Store, StoreLocation
 from steelyard.tasks import AtomicData, AtomicReply, Numbered, SplitData, SplitReply, ValidityData, ValidityReply
 
@@ -310,3 +313,29 @@ async def test_a_follow_up_is_another_ask(store: Store) -> None:
     assert follow_up.key == ask(again=Again(missing=("atoms 2",))).key
     await journalled.answer(follow_up)
     assert judge.calls == 2
+
+
+async def test_verdicts_that_come_while_others_are_written_are_written_too() -> None:
+    """A store that is slow for a while leaves nothing waiting, also where no further verdict comes."""
+    written: list[Judged] = []
+    free = threading.Event()
+
+    def keep(judged: Sequence[Judged]) -> None:
+        assert free.wait(10)
+        written.extend(judged)
+
+    writer = VerdictWriter(keep, in_thread=True)
+    one = (
+        RagSample(id="s", question="?", answer=".", references=("x",)),
+        Verdict(id="s", protocol="atomic", status="judged"),
+    )
+    for seq in range(writer.MOST + 5):
+        writer.add(seq, *one)
+    await asyncio.sleep(0.05)
+    writer.add(writer.MOST + 5, *one)
+    free.set()
+    for _ in range(300):
+        if len(written) == writer.MOST + 6:
+            break
+        await asyncio.sleep(0.01)
+    assert [seq for seq, _, _ in written] == list(range(writer.MOST + 6))

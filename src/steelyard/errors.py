@@ -12,7 +12,8 @@ SteelyardError
 ├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
-│   └── RunInUse          another process is at work on the run
+│   ├── RunInUse          another process is at work on the run
+│   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
 
 A single ask that fails is not an exception: it is an `Unjudged` value (records.py).
@@ -184,6 +185,10 @@ class UnknownRun(StoreError):
 
 class RunInUse(StoreError):
     """Somebody else is at work on the run; two at once would pay twice."""
+
+
+class ServerAway(StoreError):
+    """The server of the store cannot be reached now; what was written before is kept."""
 
 
 class PullError(SteelyardError):

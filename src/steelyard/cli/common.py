@@ -130,7 +130,7 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def check_files(files: list[str], importer: str | None = None) -> None:
-    """A mistyped name is said at once, not found out after the other files were paid for."""
+    """A mistyped name is reported before any file is judged and paid for."""
     from steelyard.samples import is_dataset, takes_names
 
     if importer and takes_names(importer):

@@ -54,7 +54,7 @@ def validate(
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
 ) -> None:
-    """Say which rows cannot be judged, and why; rows with the same problem are told together. Nothing is sent anywhere.
+    """List the rows that cannot be judged, grouped by problem. Nothing is sent anywhere.
 
     Example:  steelyard validate answers.csv -p grounded --map answer=reply
     """

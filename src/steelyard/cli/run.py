@@ -66,11 +66,11 @@ OutOption = Annotated[
 ]
 LinesOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
 ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most. Default: adaptive.")
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
 ]
-Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Requests a minute at most.")]
-Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Prompt tokens a minute at most, estimated.")]
-ProgressOption = Annotated[ProgressStyle, typer.Option(help="How progress is told, on standard error.")]
+Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Maximum requests per minute.")]
+Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Maximum prompt tokens per minute (estimated).")]
+ProgressOption = Annotated[ProgressStyle, typer.Option(help="How to show progress, on standard error.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
@@ -113,7 +113,17 @@ NameOption = Annotated[str | None, typer.Option("--name", help="What to call the
 NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
 MetaOption = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
+]
+DetachOption = Annotated[
+    bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
+]
+ProcessesOption = Annotated[
+    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
+]
+SilenceOption = Annotated[
+    float,
+    typer.Option("--silence", min=1, help="After so many seconds without a sign a worker's samples go to others."),
 ]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
@@ -145,7 +155,7 @@ def run(
     date: Annotated[
         str | None,
         typer.Option(
-            help="The date samples are judged at; default: that of an earlier run over the same files, else today."
+            help="Date at which samples are judged; default: that of an earlier run over the same files, else today."
         ),
     ] = None,
     place: Annotated[str | None, typer.Option(help="Where the user is, for samples that do not say.")] = None,
@@ -165,9 +175,7 @@ def run(
     prompts: PromptsOption = None,
     template: TemplateOption = None,
     fence: FenceOption = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
@@ -176,8 +184,11 @@ def run(
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
+        bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
     ] = False,
+    detach: DetachOption = False,
+    processes: ProcessesOption = None,
+    silence: SilenceOption = 15.0,
     name: NameOption = None,
     notes: NotesOption = None,
     tag: TagOption = None,
@@ -195,6 +206,7 @@ def run(
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
+    from steelyard.cli.worker import for_workers, judge_with_processes, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
@@ -247,8 +259,14 @@ def run(
                 print(f"{one.name} (alone)")
             print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
+    if detach and (processes or out or record):
+        raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
+    if processes and record:
+        raise ConfigError("--record needs one process; leave out --processes")
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:
+        if detach or processes:
+            for_workers(opened, "--detach" if detach else "--processes")
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -261,10 +279,19 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        session.finish(*started)
+        if detach or processes:
+            queue(session, opened, started, silence)
+        if processes:
+            shared = for_workers(opened, "--processes")
+            location = settings.store_location(store)
+            for begun in started:
+                judge_with_processes(shared, location, begun.row.id, processes, config, prompts or [])
+            session.report(*started)
+        elif not detach:
+            session.finish(*started)
 
 
-RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
+RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
 
 Example:  steelyard resume last
 """
@@ -338,7 +365,7 @@ def rescore(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Compute a run's scores anew from its stored replies, without a call; other options can be tried.
+    """Recompute a run's scores from its stored replies, also with other options; no call is made.
 
     Example:  steelyard rescore last -O tolerance.quantities=exact
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,13 @@ from steelyard.cli.common import ConfigOption, StoreOption, console, pairs
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from steelyard.store import RunRow
 
-app = typer.Typer(help="List, show, edit, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, watch, edit, delete, import and rescue runs.", no_args_is_help=True, rich_markup_mode=None
+)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 
 
@@ -106,6 +110,55 @@ def edit(
         kept = None if values is None else {key: value for key, value in values.items() if value != ""}
         opened.edit_run(run.id, name=called, notes=notes, tags=tags, meta=kept, project=project, baseline=baseline)
     print(f"changed {run.id}", file=sys.stderr)
+
+
+@app.command("watch")
+def watch(
+    name: RunArgument = "last",
+    once: Annotated[bool, typer.Option("--once", help="Show it once, do not wait.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a second.")] = False,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Follow a run that workers judge: how far it is, who is at work, how fast, and what they hold.
+
+    Example:  steelyard runs watch last
+    """
+    import time
+
+    from rich.live import Live
+
+    from steelyard.cli.worker import for_workers
+    from steelyard.engine.workers import run_shown
+    from steelyard.settings import Settings
+    from steelyard.store import Store
+
+    with Store.open(Settings.load(config).store_location(store), create=False) as opened:
+        shared = for_workers(opened, "runs watch")
+        run = shared.run(name).id
+        with Live(console=console(), auto_refresh=False, transient=not once) as live:
+            while True:
+                shown = run_shown(shared, run)
+                if as_json:
+                    print(json.dumps(shown, ensure_ascii=False), flush=True)
+                else:
+                    live.update(_watched(shown), refresh=True)
+                if once or shown["state"] != "running":
+                    break
+                time.sleep(1)
+
+
+def _watched(shown: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    title = f"{shown['run']} · {shown['state']} · {shown['judged']}/{shown['rows']} rows"
+    table = Table("worker", title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("state", "judged", "a second", "in flight", "ranges", "calls"):
+        table.add_column(column, justify="left" if column == "state" else "right")
+    for worker in shown["workers"]:
+        keys = ("worker", "state", "judged", "per_second", "in_flight", "ranges", "calls")
+        table.add_row(*(str(worker[key]) for key in keys))
+    return table
 
 
 @app.command("show")

@@ -99,20 +99,36 @@ class Session:
 
     def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
         """Whether the next run may begin, and the exit code of this one."""
-        tally, report = self.drive(run, retrying=retrying)
+        tally, report = self.carry_out(run, retrying=retrying)
+        return self._told(run, report, tally.stopped)
+
+    def report(self, *runs: Run) -> None:
+        """Runs that others judged: write their lines, print their reports, and leave with the right code."""
+        code = 0
+        for run in runs:
+            run.memory.continued = True
+            self._write_lines(run)
+            row = run.store.run(run.row.id)
+            stopped = row.manifest.get("stopped") or ("interrupted" if row.state == "running" else None)
+            report = self._report(run, ReportBuilder(run.protocol.name, self.language))
+            code = max(code, self._told(run, report, stopped)[1])
+        if code:
+            raise typer.Exit(code)
+
+    def _told(self, run: Run, report: Report, stopped: str | None) -> tuple[bool, int]:
         console().print(render(report, self.language))
         if note := self_judged_note(report):
             print(f"warning: {note}", file=sys.stderr)
-        if tally.stopped:
-            print(f"stopped: {tally.stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
-            return False, INTERRUPTED if tally.stopped == "interrupted" else GAPS
+        if stopped:
+            print(f"stopped: {stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
+            return False, INTERRUPTED if stopped == "interrupted" else GAPS
         if report.failure:
             print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
             return False, JudgeError.exit_code
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def drive(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
+    def carry_out(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
         """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
         run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""

@@ -21,6 +21,8 @@ from steelyard.tasks import PROBE
 
 # Where a stored reply keeps how a panel came to it; no field has this name.
 MARKS = "$marks"
+# How often to look whether another worker was answered.
+ASKED_ELSEWHERE_SECONDS = 0.3
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
@@ -53,7 +55,9 @@ class JournalledJudge(Judge):
         group: str | None = None,
         continued: bool = False,
         place: int | None = None,
+        desk: Desk | None = None,
     ) -> None:
+        desk = desk or Desk(store)
         self.judge, self.name, self.store, self.run, self.repeat = judge, judge.name, store, run, repeat
         self.place = repeat if place is None else place
         self.fresh_in = (group or run) if fresh else None
@@ -62,8 +66,10 @@ class JournalledJudge(Judge):
         self.spent = Usage()
         self.unwritten = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
-        self._found = Grouped(store.replies, in_thread=store.is_remote)
-        self._kept = Grouped(self._journal, in_thread=store.is_remote)
+        self._found = Grouped(desk.find, in_thread=store.is_remote)
+        self._kept = Grouped(self._keep_all, in_thread=store.is_remote)
+        self._desk = desk
+        self._dropped = Grouped(desk.drop, in_thread=store.is_remote) if desk.is_shared else None
         self._used = Grouped(self._use, in_thread=store.is_remote)
 
     def key(self, ask: Ask) -> str:
@@ -88,19 +94,36 @@ class JournalledJudge(Judge):
             del self._in_flight[key]
 
     async def _asked(self, key: str, ask: Ask) -> Reply | Unjudged:
-        reply = await self.judge.answer(ask)
+        try:
+            reply = await self.judge.answer(ask)
+        except BaseException:
+            if self._dropped:
+                await self._dropped((key, Usage()))
+            raise
         self.spent += reply.usage
-        if isinstance(reply, Reply):
-            try:
-                await self._kept((key, self._stored(ask, reply)))
-            except Exception:
-                self.unwritten += 1
-                raise
-        return reply
+        if isinstance(reply, Unjudged):
+            if self._dropped:
+                await self._dropped((key, reply.usage))
+            return reply
+        try:
+            stored = self._stored(ask, reply)
+            kept = await self._kept((key, stored))
+        except Exception:
+            self.unwritten += 1
+            raise
+        if kept == stored:
+            return reply
+        # Another worker, taken for dead, was answered first; all go by that reply. This one was paid for all the same.
+        first = self._usable(kept, ask)
+        return first.model_copy(update={"usage": reply.usage}) if first else reply
 
     async def _known(self, key: str, ask: Ask) -> Reply | None:
         # A file is looked into faster than a group is formed.
-        stored = await self._found(key) if self.store.is_remote else self.store.reply(key)
+        found = await self._found(key) if self.store.is_remote else self.store.reply(key) or True
+        while found is False:
+            await asyncio.sleep(ASKED_ELSEWHERE_SECONDS)
+            found = await self._found(key)
+        stored = None if isinstance(found, bool) else found
         reply = self._usable(stored, ask) if stored else None
         if stored and reply and self._is_news(stored):
             await self._used((ask.key, key))
@@ -133,9 +156,8 @@ class JournalledJudge(Judge):
         self.store.use_replies([(self.run or "", ask, key) for ask, key in uses], self.place)
         return [None] * len(uses)
 
-    def _journal(self, replies: Sequence[tuple[str, StoredReply]]) -> Sequence[None]:
-        self.store.journal(replies, self.place)
-        return [None] * len(replies)
+    def _keep_all(self, replies: Sequence[tuple[str, StoredReply]]) -> Sequence[StoredReply]:
+        return self._desk.keep(replies, self.place)
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
         self.store.journal([(key, self._stored(ask, reply))], self.place)
@@ -150,6 +172,29 @@ class JournalledJudge(Judge):
 
     async def aclose(self) -> None:
         await self.judge.aclose()
+
+
+class Desk:
+    """How a journal reads and writes its store. Workers that share a run have another one (workers.py)."""
+
+    is_shared = False
+    """Whether others ask the same judge for the same run at the same time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
+        """For each key its reply, or whether to ask for it; False: somebody else is asking."""
+        return [stored or True for stored in self._store.replies(keys)]
+
+    def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
+        """Write replies; returns those that stand in the store now."""
+        self._store.journal(replies, place)
+        return [stored for _, stored in replies]
+
+    def drop(self, dropped: Sequence[tuple[str, Usage]]) -> Sequence[None]:
+        """Asks that were found and got no usable reply, with what they cost."""
+        return [None] * len(dropped)
 
 
 class Memory:
@@ -168,6 +213,7 @@ class Memory:
         fresh: bool = False,
         group: str | None = None,
         continued: bool = False,
+        desk: Desk | None = None,
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
@@ -179,7 +225,12 @@ class Memory:
             repeat = before + repeats[place]
             self.voices.append(
                 JournalledJudge(
-                    voice.judge, store, run, repeat, fresh=fresh, group=group, continued=continued, place=place
+                    *(voice.judge, store, run, repeat),
+                    fresh=fresh,
+                    group=group,
+                    continued=continued,
+                    place=place,
+                    desk=desk,
                 )
             )
             return self.voices[-1]

@@ -24,6 +24,8 @@ from steelyard.store import RunRow
 from steelyard.tasks import PROBE
 
 PACKAGES = ("steelyard", "pydantic", "aiohttp", "json-repair")
+# Another HTTP client sends the same.
+SHAPING_PACKAGES = ("steelyard",)
 # What a judge says of itself that shapes its answers; time limits and prices do not.
 SHAPING = ("provider", "base_url", "model", "body", "structured", "logprobs")
 SHOWN: Mapping[str, Callable[[Any], Any]] = {"base_url": shown_url, "body": shown_body}
@@ -115,6 +117,12 @@ def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
             f"{changed[0]} is not what it was when run {row.id} began; "
             "put it back (--prompts, steelyard.toml, OPENAI_BASE_URL), or start a new run"
         )
+
+
+def differing_packages(then: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Of the packages that shape answers, those of another version here than a manifest has: name, here, there."""
+    there, here = then.get("packages", {}), dict(_versions(SHAPING_PACKAGES))
+    return [(name, here[name], there[name]) for name in here if name in there and here[name] != there[name]]
 
 
 def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -26,6 +27,19 @@ Answering = Callable[[list[Ask]], Awaitable[list[Reply | Unjudged]]]
 """What answers one round of a protocol: a reply, or why there is none, to each ask in its order."""
 
 T = TypeVar("T")
+
+
+class Allowance(ABC):
+    """A budget of which parts are handed out on the way: who has none left waits for more instead of stopping."""
+
+    @abstractmethod
+    def is_spent(self, usage: Usage, asking: int) -> bool:
+        """Whether nothing is left, with so many asks under way."""
+
+    @abstractmethod
+    async def more(self) -> None:
+        """Wait until more may have been handed out."""
+
 
 RECORDS_BETWEEN_COLLECTIONS = 20_000, 20, 20
 # While the first calls are on their way, the next samples are read and put into words.
@@ -153,7 +167,9 @@ class Runner:
         silent: Callable[[], str] = lambda: "",
         limiter: Limiter | None = None,
         in_order: bool = True,
+        allowance: Allowance | None = None,
     ) -> None:
+        self.allowance = allowance
         self.protocol, self.options, self.judge = protocol, options, judge
         self.workers, self.window = workers, window
         self.budget = budget or Budget()
@@ -169,7 +185,7 @@ class Runner:
 
     async def run(
         self,
-        rows: Iterable[Row],
+        rows: Iterable[Row] | AsyncIterator[Row],
         on_verdict: Callable[[int, Sample, Verdict], None],
         on_bad_row: Callable[[InputError], None] = lambda bad: None,
     ) -> Tally:
@@ -179,7 +195,7 @@ class Runner:
         was in flight is kept. Only a failing store ends the run at once: nothing could be kept any more.
         """
         self._started = asyncio.get_running_loop().time()
-        source = iter(rows)
+        source = rows if isinstance(rows, AsyncIterator) else iter(rows)
         queue = _InOrder(on_verdict, self.window) if self.in_order else _AsTheyCome(on_verdict)
         failures: list[Exception] = []
 
@@ -191,7 +207,7 @@ class Runner:
             while True:
                 await queue.room()
                 try:
-                    row = None if self.tally.stopped else next(source, None)
+                    row = None if self.tally.stopped else await _next(source)
                 except Exception as error:
                     fail(error)
                     return
@@ -236,7 +252,7 @@ class Runner:
                 alarm.cancel()
         if failures:
             raise failures[0]
-        if self.tally.stopped and not self._cut_short and next(source, None) is None:
+        if self.tally.stopped and not self._cut_short and isinstance(source, Iterator) and next(source, None) is None:
             self.tally.stopped = None  # it came too late to leave anything out
         return self.tally
 
@@ -247,6 +263,8 @@ class Runner:
 
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
         self._mind_budget()
+        while self.allowance and not self.tally.stopped and self.allowance.is_spent(self._spent(), self._asking):
+            await self.allowance.more()
         if self.tally.stopped:
             raise Stopped
         self._asking += 1
@@ -278,6 +296,10 @@ class Runner:
             return None
         reason = self.budget.exceeded(Usage(), seconds) or ""
         return asyncio.get_running_loop().call_later(max(0.0, seconds - self.budget.passed), self.stop, reason)
+
+
+async def _next(source: Iterator[Row] | AsyncIterator[Row]) -> Row | None:
+    return next(source, None) if isinstance(source, Iterator) else await anext(source, None)
 
 
 class _AsTheyCome:

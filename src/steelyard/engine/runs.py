@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.engine.inputs import BAD_ROWS_KEPT, Input, input_of
-from steelyard.engine.journal import Memory, judge_of_run
+from steelyard.engine.journal import Desk, Memory, judge_of_run
 from steelyard.engine.manifest import check_unchanged, make_manifest, now
-from steelyard.engine.runner import Budget, Row, Runner, Tally
+from steelyard.engine.runner import Allowance, Budget, Row, Runner, Tally
 from steelyard.engine.templates import check_judge, protocol_of_run
 from steelyard.errors import ConfigError, InputError, JudgeError, NoReadableRow, StoreError, Surface
 from steelyard.judges.base import Judge
@@ -33,6 +33,7 @@ from steelyard.store import RunIdentity, RunRow, Store, Wording
 
 ENOUGH_FOR_A_REASON = 100
 OnVerdict = Callable[[Sample, Verdict], None]
+Judged = tuple[int, Sample, Verdict]
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,13 @@ class Run:
         settings: RunSettings,
         *,
         continued: bool = False,
+        desk: Desk | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
         self._keeps_unreadable = continued or settings.keeps_unreadable
         group = row.manifest.get("group")
-        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued)
+        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, desk=desk)
         self.judge = self.memory.judge
         self.runner = Runner(
             protocol,
@@ -88,6 +91,7 @@ class Run:
             silent=lambda: self.memory.silent,
             limiter=settings.limiter,
             in_order=False,
+            allowance=allowance,
         )
         self.tally = self.runner.tally
         self._answered_before = continued and row.state != "failed"
@@ -126,12 +130,10 @@ class Run:
                 else:
                     yield seq, sample
 
-        kept = _Verdicts(self.store, self.row.id)
+        kept = self.writer(lambda judged: self.store.add_verdicts(self.row.id, judged))
 
         def keep(seq: int, sample: Sample, verdict: Verdict) -> None:
             kept.add(seq, sample, verdict)
-            if verdict.status != "judged":
-                self._gaps[main_reason(verdict)] += 1
             on_verdict(sample, verdict)
 
         def keep_bad(bad: InputError) -> None:
@@ -152,20 +154,33 @@ class Run:
             refusal = str(error)
             raise
         finally:
-            manifest = {**self.row.manifest, "stopped": self.tally.stopped}
-            manifest.pop("failure", None)
-            if state == "complete":
-                manifest["rows"] = rows
-            if failure := self._failure(state, refusal):
-                state, manifest["failure"] = "failed", failure
-            if self.tally.self_judged or "self_judged" in manifest:
-                manifest["self_judged"] = self.store.count_flagged(self.row.id, "self_judged")
-            if len(self.memory.voices) > 1:
-                spent = self.store.spent_by_judge(self.row.id)
-                manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
-            if isinstance(self.judge, RoutedJudge):
-                manifest["routing"] = self.memory.saved(len(self.judge.first.voices()))
-            self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
+            self.conclude(state, rows, refusal)
+
+    def writer(self, keep: Callable[[Sequence[Judged]], None]) -> VerdictWriter:
+        """What writes the verdicts of this run, and counts why some have gaps."""
+
+        def kept(judged: Sequence[Judged]) -> None:
+            keep(judged)
+            self._gaps.update(main_reason(verdict) for _, _, verdict in judged if verdict.status != "judged")
+
+        return VerdictWriter(kept, in_thread=self.store.is_remote)
+
+    def conclude(self, state: str, rows: int, refusal: str = "") -> None:
+        """Note how far the run came, over so many rows of the input."""
+        manifest = {**self.row.manifest, "stopped": self.tally.stopped}
+        manifest.pop("failure", None)
+        if state == "complete":
+            manifest["rows"] = rows
+        if failure := self._failure(state, refusal):
+            state, manifest["failure"] = "failed", failure
+        if self.tally.self_judged or "self_judged" in manifest:
+            manifest["self_judged"] = self.store.count_flagged(self.row.id, "self_judged")
+        if len(self.memory.voices) > 1:
+            spent = self.store.spent_by_judge(self.row.id)
+            manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
+        if isinstance(self.judge, RoutedJudge):
+            manifest["routing"] = self.memory.saved(len(self.judge.first.voices()))
+        self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
 
     def _failure(self, state: str, refusal: str) -> dict[str, Any] | None:
         """Why the judge labelled nothing in this run; None where it labelled something, or may still do so."""
@@ -208,7 +223,7 @@ def failure_of(row: RunRow, store: Store) -> RunFailure | None:
     return RunFailure(**noted, remedy=remedy(noted["reason"], "en"))
 
 
-class _Verdicts:
+class VerdictWriter:
     """Verdicts on their way into the store, a few at a time: a transaction for each costs more than the judging.
 
     A process that is killed meanwhile loses nothing: their replies are in the journal.
@@ -216,9 +231,9 @@ class _Verdicts:
 
     MOST, SECONDS = 64, 1.0
 
-    def __init__(self, store: Store, run: str) -> None:
-        self._store, self._run = store, run
-        self._waiting: list[tuple[int, Sample, Verdict]] = []
+    def __init__(self, keep: Callable[[Sequence[Judged]], None], *, in_thread: bool) -> None:
+        self._keep, self._in_thread = keep, in_thread
+        self._waiting: list[Judged] = []
         self._due: asyncio.TimerHandle | None = None
         self._under_way: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
@@ -246,12 +261,20 @@ class _Verdicts:
         if self._due:
             self._due.cancel()
             self._due = None
-        if not self._store.is_remote:
+        if not self._in_thread:
             self._write()
         elif self._under_way is None or self._under_way.done():
             # A server that is away for a while must not hold up the calls to the judge.
             self._under_way = asyncio.get_running_loop().create_task(asyncio.to_thread(self._write))
-            self._under_way.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._under_way.add_done_callback(self._written)
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        failed = task.exception()  # the next ask meets the same trouble, and says so
+        if self._waiting and self._due is None:
+            # What came meanwhile has nobody who writes it.
+            self._due = asyncio.get_running_loop().call_later(self.SECONDS if failed else 0.0, self._in_time)
 
     def _write(self) -> None:
         """Write all that wait. One that cannot be written keeps none of the others out."""
@@ -259,7 +282,7 @@ class _Verdicts:
         if not writing:
             return
         try:
-            self._store.add_verdicts(self._run, writing)
+            self._keep(writing)
         except StoreError:
             raise  # all go on waiting: the next try may find room
         except Exception:
@@ -267,9 +290,9 @@ class _Verdicts:
                 self._write_alone(one)
         del self._waiting[: len(writing)]
 
-    def _write_alone(self, one: tuple[int, Sample, Verdict]) -> None:
+    def _write_alone(self, one: Judged) -> None:
         try:
-            self._store.add_verdicts(self._run, [one])
+            self._keep([one])
         except StoreError:
             raise
         except Exception as error:

@@ -247,7 +247,7 @@ def chosen_judge(
         # One that is passed in may only be held back by its callers.
         return ChosenJudge(as_judge(judge), "", Prompts.shipped().with_texts(texts), concurrency, None)
     if judge is not None and not isinstance(judge, str):
-        raise ConfigError(f"{type(judge).__name__} is no judge: it needs a name, answer(ask) and aclose()")
+        raise ConfigError(f"{type(judge).__name__} is not a judge: it needs a name, answer(ask) and aclose()")
     settings = Settings.load(surface=Surface.python)
     limits = Limits(concurrency=concurrency)
     limiter, known = limits.limiter(), settings.prompts.with_texts(texts).with_files(files)

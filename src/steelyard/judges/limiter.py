@@ -145,7 +145,7 @@ class Limiter:
 
 
 class AdaptiveLimiter(Limiter):
-    """Grows while the endpoint is happy, halves when it is not, as TCP does.
+    """Grows while the endpoint keeps up, halves when it does not, as TCP does.
 
     Until the first overload it doubles with every limit's worth of successes, afterwards it adds one. One
     overload is one cut: calls that were already in flight at the cut say nothing new about the new limit.
@@ -181,10 +181,10 @@ class AdaptiveLimiter(Limiter):
 
 
 class Pace:
-    """At most so many requests and tokens in any minute, spread evenly."""
+    """At most so many requests and tokens in any minute, spread evenly: what was not used for `seconds` is lost."""
 
-    def __init__(self, requests: float | None, tokens: float | None) -> None:
-        self._requests, self._tokens = _Bucket.of(requests), _Bucket.of(tokens)
+    def __init__(self, requests: float | None, tokens: float | None, seconds: float = 1.0) -> None:
+        self._requests, self._tokens = _Bucket.of(requests, seconds), _Bucket.of(tokens, seconds)
 
     @property
     def limited(self) -> bool:
@@ -198,18 +198,18 @@ class Pace:
 
 
 class _Bucket:
-    """A leaky bucket that holds one second's worth, drained so that no minute exceeds the limit."""
+    """A leaky bucket that holds some seconds' worth, drained so that no minute exceeds the limit."""
 
-    def __init__(self, per_minute: float) -> None:
+    def __init__(self, per_minute: float, seconds: float) -> None:
         from aiolimiter import AsyncLimiter
 
-        self.capacity = max(1.0, per_minute / 60)
+        self.capacity = max(1.0, per_minute / 60 * seconds)
         drained = max(per_minute - self.capacity, per_minute / 2)
         self._limiter = AsyncLimiter(self.capacity, 60 * self.capacity / drained)
 
     @classmethod
-    def of(cls, per_minute: float | None) -> Self | None:
-        return cls(per_minute) if per_minute else None
+    def of(cls, per_minute: float | None, seconds: float) -> Self | None:
+        return cls(per_minute, seconds) if per_minute else None
 
     async def take(self, amount: float) -> None:
         # More than the bucket holds is taken in bucketfuls.

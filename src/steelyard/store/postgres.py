@@ -19,10 +19,11 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from steelyard.errors import MissingExtra, RunInUse, StoreError
+from steelyard.errors import MissingExtra, RunInUse, ServerAway, StoreError
 from steelyard.store import Store, shown_location
 from steelyard.store.database import Dialect
 from steelyard.store.postgres_schema import migrate
+from steelyard.store.work_table import WorkTable
 
 try:
     import psycopg
@@ -63,7 +64,7 @@ _idle: list[tuple[int, str, Connection]] = []
 _idle_lock = threading.Lock()
 
 
-class PostgresStore(Store):
+class PostgresStore(Store, WorkTable):
     """A store in a database. May be used from several threads; they take turns."""
 
     is_remote = True
@@ -96,7 +97,7 @@ class PostgresStore(Store):
             # libpq's own words would quote the URL, and the password in it.
             raise StoreError(f"store {name}: {UNREADABLE}") from None
         store = cls(conninfo, name)
-        with store.errors():
+        with store.told_errors():
             store._db = _taken(conninfo)
             if store._db is None:
                 store._db = _connected(conninfo)
@@ -107,6 +108,10 @@ class PostgresStore(Store):
                     raise
         return store
 
+    def another(self) -> PostgresStore:
+        """The same store through a connection of its own, for what must not wait."""
+        return type(self)(self._conninfo, self.name)
+
     def close(self) -> None:
         with self._turn:
             db, self._db = self._db, None
@@ -116,13 +121,13 @@ class PostgresStore(Store):
     # --- statements ---
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
-        with self.errors():
+        with self.told_errors():
             rows = self._tried(lambda db: db.execute(_own(sql), _clean(values), binary=True).fetchall())
         yield from rows
 
     def stream(self, sql: str, *values: Any) -> Iterator[Any]:
         """A few hundred rows at a time, through a connection of its own: this one stays free meanwhile."""
-        with self.errors():
+        with self.told_errors():
             db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
@@ -133,7 +138,7 @@ class PostgresStore(Store):
                 _given_back(self._conninfo, db)
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.errors():
+        with self.told_errors():
             return self._tried(lambda db: db.execute(_own(sql), _clean(values)).rowcount)
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -145,12 +150,12 @@ class PostgresStore(Store):
                     if rows:
                         cursor.executemany(sql, rows)
 
-        with self.errors():
+        with self.told_errors():
             self._tried(work)
 
     @contextmanager
     def all_or_nothing(self, about: str = "") -> Iterator[None]:
-        with self._turn, self.errors():
+        with self._turn, self.told_errors():
             if self._together:
                 yield
                 return
@@ -192,11 +197,12 @@ class PostgresStore(Store):
         return self._db
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def told_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
-            raise StoreError(f"store {self.name}: {_told(error)}") from error
+            away = isinstance(error, psycopg.OperationalError) and (self._db is None or self._db.closed)
+            raise (ServerAway if away else StoreError)(f"store {self.name}: {_told(error)}") from error
         except (ValidationError, json.JSONDecodeError) as error:
             raise StoreError(f"store {self.name}: a row is not what was written; restore a backup") from error
 
@@ -216,7 +222,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _locking(self, run: str, *, shared: bool) -> Iterator[None]:
-        with self.errors():
+        with self.told_errors():
             if any(held == run for held, _ in self._held) or not self._tried(
                 lambda db: _locked(db, run, shared=shared)
             ):
@@ -232,7 +238,7 @@ class PostgresStore(Store):
                     self._db.execute(release, (run,))
 
     def in_use(self, run: str) -> bool:
-        with self.errors():
+        with self.told_errors():
             row = self._tried(lambda db: db.execute(IN_USE, (run,)).fetchone())
         return bool(row and row[0])
 

@@ -156,6 +156,101 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TRIGGER run_takes_its_texts AFTER DELETE ON runs
         FOR EACH ROW EXECUTE FUNCTION run_takes_its_texts();
     """,
+    # Runs that several workers judge together (work_table.py).
+    """
+    CREATE TABLE quotas (
+        run TEXT COLLATE "C" PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        silence DOUBLE PRECISION NOT NULL,
+        quota TEXT NOT NULL
+    );
+    CREATE TABLE queued (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq BIGINT NOT NULL,
+        sample TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    );
+    CREATE TABLE workers (
+        id TEXT COLLATE "C" PRIMARY KEY,
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        host TEXT NOT NULL,
+        process BIGINT NOT NULL,
+        joined_at TIMESTAMPTZ NOT NULL,
+        heard_at TIMESTAMPTZ NOT NULL,
+        left_at TIMESTAMPTZ,
+        judged BIGINT NOT NULL DEFAULT 0,
+        in_flight BIGINT NOT NULL DEFAULT 0,
+        calls BIGINT NOT NULL DEFAULT 0,
+        prompt_tokens BIGINT NOT NULL DEFAULT 0,
+        completion_tokens BIGINT NOT NULL DEFAULT 0,
+        cached_tokens BIGINT NOT NULL DEFAULT 0,
+        cost DOUBLE PRECISION,
+        cap_cost DOUBLE PRECISION NOT NULL DEFAULT 0,
+        cap_tokens DOUBLE PRECISION NOT NULL DEFAULT 0,
+        paid BIGINT NOT NULL DEFAULT 0
+    );
+    CREATE INDEX workers_by_run ON workers (run);
+    CREATE TABLE leases (
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        first BIGINT NOT NULL,
+        last BIGINT NOT NULL,
+        worker TEXT COLLATE "C",
+        taken INTEGER NOT NULL DEFAULT 0,
+        done_at TIMESTAMPTZ,
+        PRIMARY KEY (run, first)
+    );
+    CREATE INDEX leases_by_worker ON leases (worker);
+    CREATE TABLE claims (
+        key TEXT COLLATE "C" PRIMARY KEY,
+        worker TEXT COLLATE "C" NOT NULL REFERENCES workers(id) ON DELETE CASCADE
+    );
+    CREATE INDEX claims_by_worker ON claims (worker);
+    """,
+    # Accounts of a team's server: who may do what in which project, and what was done.
+    """
+    CREATE TABLE users (
+        name TEXT COLLATE "C" PRIMARY KEY,
+        password TEXT NOT NULL,
+        subject TEXT COLLATE "C" NOT NULL,
+        created TEXT NOT NULL,
+        disabled TEXT
+    );
+    CREATE UNIQUE INDEX users_by_subject ON users (subject) WHERE subject <> '';
+    CREATE TABLE memberships (
+        member TEXT COLLATE "C" NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        project TEXT COLLATE "C" NOT NULL,
+        role TEXT NOT NULL,
+        PRIMARY KEY (member, project)
+    );
+    CREATE TABLE tokens (
+        id TEXT COLLATE "C" PRIMARY KEY,
+        name TEXT NOT NULL,
+        digest TEXT COLLATE "C" NOT NULL UNIQUE,
+        owner TEXT COLLATE "C" NOT NULL,
+        role TEXT NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        created TEXT NOT NULL,
+        expires TEXT NOT NULL,
+        revoked TEXT,
+        used TEXT
+    );
+    CREATE TABLE sessions (
+        digest TEXT COLLATE "C" PRIMARY KEY,
+        member TEXT COLLATE "C" NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        created TEXT COLLATE "C" NOT NULL,
+        seen TEXT NOT NULL
+    );
+    CREATE TABLE audit (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        time TEXT COLLATE "C" NOT NULL,
+        actor TEXT COLLATE "C" NOT NULL,
+        address TEXT COLLATE "C" NOT NULL,
+        action TEXT COLLATE "C" NOT NULL,
+        target TEXT NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        outcome TEXT NOT NULL
+    );
+    CREATE INDEX audit_by_action ON audit (action, time);
+    """,
 )
 VERSION = "steelyard_version"
 OURS = "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = %s"

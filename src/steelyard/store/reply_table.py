@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard.records import Unjudged, Usage
-from steelyard.store.database import Database, marks, upsert
+from steelyard.store.database import Database, insert_new, marks, upsert
 from steelyard.store.rows import StoredReply
 
 ADD_REPLY = upsert("replies", "key ask task judge reply raw usage run", "key")
+ADD_NEW_REPLY = insert_new("replies", "key ask task judge reply raw usage run")
 GET_REPLY = "SELECT ask, task, judge, reply, raw, usage, run FROM replies"
 # The column of a voice's place is called `repeat`.
 USE_REPLY = upsert("used", "run ask repeat key", "run ask repeat")
@@ -20,29 +21,29 @@ class ReplyTable(Database):
     """Replies, the runs that used them, and answers that were of no use."""
 
     def reply(self, key: str) -> StoredReply | None:
-        with self.errors():
+        with self.told_errors():
             row = next(self.query(f"{GET_REPLY} WHERE key = ?", key), None)
-            return _stored_reply(row) if row else None
+            return stored_reply(row) if row else None
 
     def replies(self, keys: Sequence[str]) -> list[StoredReply | None]:
         """The replies under these keys, None where there is none."""
         sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({marks(keys)})"
-        with self.errors():
-            found = {key: _stored_reply(row) for key, *row in self.query(sql, *keys)}
+        with self.told_errors():
+            found = {key: stored_reply(row) for key, *row in self.query(sql, *keys)}
         return [found.get(key) for key in keys]
 
     def replies_to(self, ask: str) -> list[StoredReply]:
         """All replies to one ask, whoever judged."""
-        return [_stored_reply(row) for row in self.query(f"{GET_REPLY} WHERE ask = ?", ask)]
+        return [stored_reply(row) for row in self.query(f"{GET_REPLY} WHERE ask = ?", ask)]
 
     def journal(self, replies: Sequence[tuple[str, StoredReply]], place: int = 0) -> None:
         """Keep replies under their keys, and that their runs used them: all or none. A panel's voices have each a place
         of their own."""
         used = [(stored.run, stored.ask, place, key) for key, stored in replies if stored.run is not None]
-        self.change((ADD_REPLY, [_reply_row(key, stored) for key, stored in replies]), (USE_REPLY, used))
+        self.change((ADD_REPLY, [reply_row(key, stored) for key, stored in replies]), (USE_REPLY, used))
 
     def add_reply(self, key: str, stored: StoredReply) -> None:
-        self.write(ADD_REPLY, *_reply_row(key, stored))
+        self.write(ADD_REPLY, *reply_row(key, stored))
 
     def use_reply(self, run: str, ask: str, key: str, place: int = 0) -> None:
         """Note which reply a run was given, whoever paid for it: rescoring takes exactly that one."""
@@ -63,9 +64,9 @@ class ReplyTable(Database):
             "SELECT used.key, used.repeat, r.ask, r.task, r.judge, r.reply, r.raw, r.usage, r.run "
             "FROM used JOIN replies r ON r.key = used.key WHERE used.run = ?"
         )
-        with self.errors():
+        with self.told_errors():
             for key, place, *stored in self.stream(sql, run):
-                yield key, place, _stored_reply(stored)
+                yield key, place, stored_reply(stored)
 
     def used_by_place(self, run: str) -> dict[int, dict[str, tuple[int, Usage]]]:
         """How many replies a run used, by the place of the voice and by task, and what they cost whoever paid."""
@@ -96,11 +97,11 @@ class ReplyTable(Database):
         return None
 
 
-def _reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
+def reply_row(key: str, stored: StoredReply) -> tuple[Any, ...]:
     return key, *stored[:5], stored.usage.model_dump_json(), stored.run
 
 
-def _stored_reply(row: Sequence[Any]) -> StoredReply:
+def stored_reply(row: Sequence[Any]) -> StoredReply:
     ask, task, judge, reply, raw, usage, run = row
     return StoredReply(ask, task, judge, reply, raw, Usage.model_validate_json(usage), run)
 

@@ -11,6 +11,7 @@ from steelyard.records import Sample, Verdict
 from steelyard.store.database import Database, insert, upsert
 from steelyard.store.rows import SAMPLE
 
+ADD_BAD_ROW = insert("bad_rows", "run file line field problem")
 ADD_VERDICT = upsert("samples", "run seq id sample status verdict", "run seq")
 
 
@@ -18,14 +19,14 @@ class VerdictTable(Database):
     """Samples with their verdicts, by run and place in the input."""
 
     def add_verdict(self, run: str, seq: int, sample: Sample, verdict: Verdict) -> None:
-        self.write(ADD_VERDICT, *_verdict_row(run, seq, sample, verdict))
+        self.write(ADD_VERDICT, *verdict_row(run, seq, sample, verdict))
 
     def add_verdicts(self, run: str, judged: Iterable[tuple[int, Sample, Verdict]]) -> None:
         """Several at once, all or none."""
-        self.change((ADD_VERDICT, [_verdict_row(run, *one) for one in judged]))
+        self.change((ADD_VERDICT, [verdict_row(run, *one) for one in judged]))
 
     def add_bad_row(self, run: str, bad: InputError) -> None:
-        self.write(insert("bad_rows", "run file line field problem"), run, bad.file, bad.line, bad.field, bad.problem)
+        self.write(ADD_BAD_ROW, *bad_row(run, bad))
 
     def clear_bad_rows(self, run: str) -> None:
         self.write("DELETE FROM bad_rows WHERE run = ?", run)
@@ -37,7 +38,7 @@ class VerdictTable(Database):
     def verdicts(self, run: str) -> Iterator[tuple[Sample, Verdict]]:
         """The judged samples of a run in the order of the input, streamed."""
         rows = self.stream("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
-        with self.errors():
+        with self.told_errors():
             for sample, verdict in rows:
                 yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
 
@@ -51,7 +52,7 @@ class VerdictTable(Database):
             end = start
             while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
                 end += 1
-            with self.errors():
+            with self.told_errors():
                 for seq, sample, verdict in self.stream(sql, run, wanted[start], wanted[end]):
                     yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
             start = end + 1
@@ -99,11 +100,15 @@ class VerdictTable(Database):
 
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
         sql = f"SELECT sample, verdict FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
-        with self.errors():
+        with self.told_errors():
             for sample, verdict in self.query(sql, run, sample_id):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
 
 
-def _verdict_row(run: str, seq: int, sample: Sample, verdict: Verdict) -> tuple[Any, ...]:
+def bad_row(run: str, bad: InputError) -> tuple[Any, ...]:
+    return run, bad.file, bad.line, bad.field, bad.problem
+
+
+def verdict_row(run: str, seq: int, sample: Sample, verdict: Verdict) -> tuple[Any, ...]:
     return run, seq, sample.id, sample.model_dump_json(), verdict.status, verdict.model_dump_json()

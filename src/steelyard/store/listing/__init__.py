@@ -107,13 +107,10 @@ def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
 def _with_answers(store: Store, run: str, rows: Iterable[SampleRow]) -> Iterator[SampleRow]:
     """The rows with the beginnings of their answers, read from the samples of this page alone."""
     listed = list(rows)
-    answers: dict[int, str] = {}
-    if listed:
-        marks = ", ".join("?" * len(listed))
-        sql = f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks})"
-        answers = {
-            seq: beginning(from_json(sample)) for seq, sample in store.query(sql, run, *(row.seq for row in listed))
-        }
+    found = store.query(
+        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks(listed)})", run, *(row.seq for row in listed)
+    )
+    answers = {seq: beginning(from_json(sample)) for seq, sample in found}
     return (row.model_copy(update={"answer": answers.get(row.seq, "")}) for row in listed)
 
 

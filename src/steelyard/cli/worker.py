@@ -1,0 +1,181 @@
+"""`worker`, and the runs that are made for workers: queued in the store, judged by processes here or elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli.common import ConfigOption, ProgressStyle, StoreOption
+from steelyard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from steelyard.cli.session import Session
+    from steelyard.engine.runs import Run
+    from steelyard.store import Store, StoreLocation
+    from steelyard.store.postgres import PostgresStore
+
+WAIT_SECONDS = 5.0
+# So many of its own workers that ended badly one after the other are enough to give up.
+PATIENCE_WITH_PROCESSES = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("worker")(worker)
+
+
+def worker(
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Only this run; default: any that waits for workers.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="When nothing is left, wait for the next run.")] = False,
+    prompts: Annotated[
+        list[Path] | None, typer.Option("--prompts", help="Your own prompt file or folder, as the run has it.")
+    ] = None,
+    progress: Annotated[
+        ProgressStyle, typer.Option(help="How progress is told, on standard error.")
+    ] = ProgressStyle.auto,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Join a run of a PostgreSQL store and judge samples of it, until none is left.
+
+    Example:  steelyard worker --store postgresql://steelyard@db.example.com/evals
+    """
+    from steelyard.cli.session import Session
+    from steelyard.engine.runner import Budget
+    from steelyard.settings import Settings
+    from steelyard.store import Store
+
+    settings = Settings.load(config)
+    with Store.open(settings.store_location(store), create=False) as opened:
+        shared = for_workers(opened, "worker")
+        while True:
+            names = [shared.run(run).id] if run else shared.waiting_runs()
+            for name in names:
+                quota = shared.quota(name)
+                session = Session(
+                    settings,
+                    # Its share of it comes later; without a limit, each worker finds out what the endpoint bears.
+                    concurrency=quota.concurrency if quota else None,
+                    rpm=None,
+                    tpm=None,
+                    budget=Budget(),
+                    progress=progress,
+                    lang=None,
+                    out=None,
+                    store=store,
+                )
+                if not _join(session, shared, name, prompts or []):
+                    return
+            if not wait:
+                if not names:
+                    print("no run waits for workers", file=sys.stderr)
+                return
+            time.sleep(WAIT_SECONDS)
+
+
+def for_workers(store: Store, what: str) -> PostgresStore:
+    """The store, which must be one that several machines can share."""
+    if not store.is_remote:
+        raise ConfigError(f"{what} needs a store in PostgreSQL: --store postgresql://…")
+    from steelyard.store.postgres import PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    return store
+
+
+def _join(session: Session, store: PostgresStore, name: str, prompts: Sequence[Path]) -> bool:
+    """Work on one run; whether to go on with another one."""
+    from steelyard.cli.session import interruptible
+    from steelyard.engine.progress import ProgressLine
+    from steelyard.engine.runner import run_to_end
+    from steelyard.engine.workers import Worker
+    from steelyard.protocols import get_protocol
+
+    row = store.run(name)
+    known = session.config.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts)
+    made = session.judge(row.manifest.get("judge_spec") or None, known, row.manifest.get("together", {}))
+    at_work = Worker(store, row, made, known, session.limiter, session.limits.samples_at_once)
+    print(f"worker {at_work.id} · run {row.id} · {row.protocol} · {made.name}", file=sys.stderr)
+
+    async def work() -> None:
+        try:
+            with ProgressLine(session.progress.value, at_work.tally, lambda: session.limiter.in_flight) as shown:
+                await interruptible(at_work.work(), at_work.tally, at_work.leave, shown.tick)
+        finally:
+            await made.aclose()
+
+    run_to_end(work())
+    stopped = at_work.tally.stopped
+    print(f"judged {at_work.tally.done} samples{f'; {stopped}' if stopped else ''}", file=sys.stderr)
+    return stopped != "interrupted"
+
+
+def queue(session: Session, store: Store, started: Sequence[Run], silence: float) -> None:
+    """Put the samples of new runs where workers find them."""
+    from steelyard.store.work_table import Quota
+
+    shared, limits, budget = for_workers(store, "--detach or --processes"), session.limits, session.budget
+    quota = Quota(
+        concurrency=limits.concurrency,
+        requests_per_minute=limits.requests_per_minute,
+        tokens_per_minute=limits.tokens_per_minute,
+        max_cost=budget.max_cost,
+        max_tokens=budget.max_tokens,
+        max_seconds=budget.max_seconds,
+        silence=silence,
+    )
+    for run in started:
+        rows = shared.queue_run(run.row.id, run.data.rows(run.protocol), quota).rows
+        print(f"run {run.row.id}: {rows} rows wait for workers (steelyard worker --run {run.row.id})", file=sys.stderr)
+
+
+def judge_with_processes(
+    store: PostgresStore,
+    location: StoreLocation,
+    run: str,
+    processes: int,
+    config: Path | None,
+    prompts: Sequence[Path],
+) -> None:
+    """Start workers on this machine and wait for them. One that was killed is replaced; Ctrl-C lets all leave."""
+    words = [sys.executable, "-m", "steelyard", "worker", "--run", run, "--progress", "quiet"]
+    words += [
+        *(("--config", str(config)) if config else ()),
+        *(word for path in prompts for word in ("--prompts", str(path))),
+    ]
+    # Not on the command line, where every user of the machine could read a password in it.
+    environment = {**os.environ, "STEELYARD_STORE": str(location)}
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(words, env=environment, start_new_session=True)
+
+    working, failures, leaving = [start() for _ in range(processes)], 0, False
+    try:
+        while working:
+            try:
+                time.sleep(0.1)
+            except KeyboardInterrupt:
+                leaving = True
+                for process in working:
+                    process.send_signal(signal.SIGTERM)
+            for process in [process for process in working if process.poll() is not None]:
+                working.remove(process)
+                if process.returncode and not leaving:
+                    store.declare_gone(run, socket.gethostname(), process.pid)
+                    failures += 1
+                    # Killed, perhaps for its memory: its samples need somebody. Other failures would only be repeated.
+                    if process.returncode < 0 and failures < PATIENCE_WITH_PROCESSES * processes:
+                        working.append(start())
+    finally:
+        for process in working:
+            process.kill()

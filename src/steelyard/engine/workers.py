@@ -1,0 +1,322 @@
+"""Workers: several processes, on one machine or many, judge one run together.
+
+A worker holds ranges of samples, drives them with the same runner and protocols as a run of one process, and writes
+what it gets. It may die at any moment: PostgreSQL remembers. Once a second it says that it is alive and learns its
+share of what the run is allowed (`WorkTable.beat`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import secrets
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from steelyard.engine.inputs import Input
+from steelyard.engine.journal import Desk
+from steelyard.engine.manifest import check_unchanged, differing_packages
+from steelyard.engine.runner import Allowance, Budget, Row, Tally
+from steelyard.engine.runs import Judged, OnVerdict, Run, RunSettings
+from steelyard.engine.templates import protocol_of_run
+from steelyard.errors import ConfigError, ServerAway, StoreError
+from steelyard.judges.base import Judge
+from steelyard.judges.limiter import Limiter, Pace
+from steelyard.prompts import Prompts
+from steelyard.records import Sample, Usage, Verdict
+from steelyard.store import RunRow, StoredReply
+
+if TYPE_CHECKING:
+    from steelyard.store.postgres import PostgresStore
+    from steelyard.store.work_table import Share
+
+BEAT = 1.0
+# How often to look for samples while others hold the rest.
+IDLE_SECONDS = 0.5
+# A share of a rate is used evenly: bursts of several workers would add up.
+BURST_SECONDS = 0.02
+# How long the server may be away before a worker leaves.
+PATIENCE = 120.0
+LEFT = "asked to leave"
+
+
+def new_worker_id() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def check_same(row: RunRow, judge: Judge, prompts: Prompts) -> None:
+    """Refuse a worker that would judge otherwise than the run began: another package, prompt, model or parameter."""
+    if changed := differing_packages(row.manifest):
+        told = "; ".join(f"{name} {here}, the run {there}" for name, here, there in changed)
+        raise ConfigError(f"this worker differs from run {row.id}: it has {told}; install the same version")
+    check_unchanged(row, judge, prompts)
+
+
+class SharedDesk(Desk):
+    """A journal that workers share: what one of them is asking, the others wait for."""
+
+    is_shared = True
+
+    def __init__(self, store: PostgresStore, worker: str) -> None:
+        super().__init__(store)
+        self._shared, self._worker = store, worker
+        self._paying, self._payments = threading.Lock(), 0
+
+    def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
+        return self._shared.replies_or_claims(keys, self._worker)
+
+    def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
+        with self._paying:
+            self._payments += 1
+            return self._shared.keep_replies(replies, place, self._worker, self._payments)
+
+    def drop(self, dropped: Sequence[tuple[str, Usage]]) -> Sequence[None]:
+        with self._paying:
+            self._payments += 1
+            self._shared.drop_claims(dropped, self._worker, self._payments)
+        return [None] * len(dropped)
+
+
+class ShareOfBudget(Allowance):
+    """What this worker may have spent until its next beat."""
+
+    def __init__(self, limiter: Limiter | None) -> None:
+        self._limiter = limiter
+        self._share: Share | None = None
+        self._new = asyncio.Event()
+
+    def update(self, share: Share) -> None:
+        self._share = share
+        self._new.set()
+        self._new = asyncio.Event()
+
+    def is_spent(self, usage: Usage, asking: int) -> bool:
+        share = self._share
+        if share is None:
+            return True
+        if share.max_cost is None and share.max_tokens is None:
+            return False
+        if not usage.calls:
+            # Nobody knows yet what a call takes: no more than can be in flight.
+            return asking >= (self._limiter.limit if self._limiter else 1)
+        ahead = 1 + (asking + 1) / usage.calls - 1e-9  # what was given for just one more call is enough for it
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        return (share.max_cost is not None and (usage.cost or 0) * ahead > share.max_cost) or (
+            share.max_tokens is not None and tokens * ahead > share.max_tokens
+        )
+
+    async def more(self) -> None:
+        await self._new.wait()
+
+
+class Leased(AsyncIterator[Row]):
+    """The samples that a worker holds, range after range, as long as there are any for it."""
+
+    def __init__(self, store: PostgresStore, run: str, worker: str, room: Callable[[], int]) -> None:
+        self._store, self._run, self._worker, self._room = store, run, worker, room
+        self._waiting: deque[tuple[int, Sample]] = deque()
+        self._left: dict[int, set[int]] = {}
+        self._turn = asyncio.Lock()
+        self.may_take_over = False
+        self.is_over = False
+
+    async def __anext__(self) -> Row:
+        async with self._turn:
+            while not self._waiting:
+                if self.is_over:
+                    raise StopAsyncIteration
+                if sum(map(len, self._left.values())) < self._room() and await asyncio.to_thread(self._take):
+                    continue
+                await asyncio.sleep(IDLE_SECONDS if not self._left else BEAT / 20)
+            return self._waiting.popleft()
+
+    def _take(self) -> bool:
+        taken = self._store.take_range(self._run, self._worker, over=self.may_take_over)
+        if taken is None:
+            if not self._left:
+                self.is_over = not self._store.open_ranges(self._run)
+            return False
+        samples = self._store.samples_of(self._run, *taken)
+        if samples:
+            self._left[taken[0]] = {seq for seq, _ in samples}
+            self._waiting.extend(samples)
+        else:
+            self._store.keep_verdicts(self._run, self._worker, (), [taken[0]])
+        return True
+
+    def keep(self, judged: Sequence[Judged]) -> None:
+        """Write verdicts, and that ranges are done with them."""
+        seqs = {seq for seq, _, _ in judged}
+        done = [first for first, left in list(self._left.items()) if left <= seqs]
+        self._store.keep_verdicts(self._run, self._worker, judged, done)
+        for first, left in list(self._left.items()):
+            left -= seqs
+            if not left:
+                del self._left[first]
+
+
+class Worker:
+    """One worker of one run. `work()` judges until nothing is left, or the run is stopped, or `leave()` was called."""
+
+    def __init__(
+        self, store: PostgresStore, row: RunRow, judge: Judge, prompts: Prompts, limiter: Limiter, workers: int
+    ) -> None:
+        quota = store.quota(row.id)
+        if quota is None:
+            raise ConfigError(f"run {row.id} was not made for workers; go on with: steelyard resume {row.id}")
+        check_same(row, judge, prompts)
+        self.id, self.quota = new_worker_id(), quota
+        self._store, self._limiter = store, limiter
+        protocol = protocol_of_run(row.protocol, row.manifest)
+        self.allowance = ShareOfBudget(limiter)
+        self.run = Run(
+            *(row, store, protocol, protocol.parse_options(row.manifest["options"]), judge, Input([])),
+            RunSettings(workers, fresh=bool(row.manifest.get("fresh")), limiter=limiter),
+            continued=True,
+            desk=SharedDesk(store, self.id),
+            allowance=self.allowance,
+        )
+        self.source = Leased(store, row.id, self.id, lambda: 2 * limiter.limit)
+        self.tally = self.run.tally
+        self._budget = Budget(quota.max_cost, quota.max_tokens, quota.max_seconds)
+        self._shares = (0, 0)
+        self._steady_since = time.monotonic()
+        self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
+
+    def leave(self, reason: str = LEFT) -> None:
+        """Finish what is in flight and go; the run goes on without this worker."""
+        self.source.is_over = True
+        self.run.runner.stop(reason)
+
+    async def work(self, on_verdict: OnVerdict = lambda sample, verdict: None) -> Tally:
+        run = self.run.row.id
+        with self._store.together_with(run):
+            await asyncio.to_thread(self._store.join, run, self.id, socket.gethostname(), os.getpid())
+            with self._store.another() as beats:
+                await self._beat(beats)
+                if self.quota.is_limited:
+                    # The others make room with their next beat.
+                    await asyncio.sleep(1.5 * BEAT)
+                    await self._beat(beats)
+                beating = asyncio.create_task(self._beat_on(beats))
+                try:
+                    return await self._judge(on_verdict)
+                finally:
+                    beating.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await beating
+                    self._beating.shutdown()
+
+    async def _judge(self, on_verdict: OnVerdict) -> Tally:
+        run = self.run.row.id
+        kept = self.run.writer(self.source.keep)
+
+        def keep(seq: int, sample: Sample, verdict: Verdict) -> None:
+            kept.add(seq, sample, verdict)
+            on_verdict(sample, verdict)
+
+        try:
+            try:
+                tally = await self.run.runner.run(self.source, keep)
+            finally:
+                await kept.finish()
+        finally:
+            await asyncio.to_thread(self._store.give_back, run, self.id)
+        while True:
+            try:
+                await asyncio.to_thread(self._conclude)
+                return tally
+            except ServerAway:
+                await asyncio.sleep(BEAT)
+
+    def _conclude(self) -> None:
+        """Whoever finds that nothing is left says so, once."""
+        run = self.run.row.id
+        with self._store.all_or_nothing(f"the end of {run}"):
+            if self._store.run(run).state != "running" or self._store.open_ranges(run):
+                return
+            missing = self._store.unaccounted(run, self.quota.rows)
+            stopped = f"{missing} of {self.quota.rows} rows have neither a verdict nor an error" if missing else None
+            self.tally.stopped = stopped
+            self.run.conclude("stopped" if missing else "complete", self.quota.rows)
+            self._store.clear_queue(run)
+
+    # --- once a second ---
+
+    async def _beat_on(self, beats: PostgresStore) -> None:
+        heard = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT)
+            began = time.monotonic()
+            try:
+                await self._beat(beats)
+            except StoreError as error:
+                if time.monotonic() - heard > PATIENCE:
+                    self.leave(str(error))
+                    return
+                continue
+            if time.monotonic() - began > self.quota.silence / 2 or began - heard > 2 * BEAT:
+                # The server was away, for the others too: they get time to be heard again.
+                self._steady_since = time.monotonic()
+            heard = time.monotonic()
+
+    async def _beat(self, beats: PostgresStore) -> None:
+        run = self.run.row.id
+        # In a thread of its own: all others may be waiting for the server.
+        beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
+        share = await asyncio.get_running_loop().run_in_executor(self._beating, beat)
+        self.source.may_take_over = time.monotonic() - self._steady_since > self.quota.silence
+        if (share.place, share.workers) != self._shares:
+            self._shares = share.place, share.workers
+            self._divide(share)
+        self.allowance.update(share)
+        if not share.is_running:
+            self.leave("the run was stopped")
+        elif reason := self._budget.exceeded(share.spent, share.elapsed, 1):
+            await asyncio.to_thread(beats.stop_run, run, reason)
+            self.leave(reason)
+
+    def _divide(self, share: Share) -> None:
+        quota, n = self.quota, share.workers
+        if quota.concurrency:
+            whole, rest = divmod(quota.concurrency, n)
+            self._limiter.resize(whole + (share.place < rest))
+        requests, tokens = (rate / n if rate else None for rate in (quota.requests_per_minute, quota.tokens_per_minute))
+        if requests or tokens:
+            self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
+
+
+def run_shown(store: PostgresStore, run: str) -> dict[str, Any]:
+    """How far a run is and who is at work on it, for `runs watch`."""
+    row, quota = store.run(run), store.quota(run)
+    workers = [
+        {
+            "worker": worker.id,
+            "state": "gone" if worker.is_gone else "at work",
+            "silent": round(worker.silent, 1),
+            "judged": worker.judged,
+            "per_second": round(worker.judged / worker.seconds, 1) if worker.seconds > 0 else 0.0,
+            "in_flight": 0 if worker.is_gone else worker.in_flight,
+            "ranges": worker.ranges,
+            "calls": worker.spent.calls,
+            "tokens": worker.spent.prompt_tokens + worker.spent.completion_tokens,
+            "cost": worker.spent.cost,
+        }
+        for worker in store.workers(run)
+    ]
+    judged = sum(store.judged(run).values())
+    return {
+        "run": run,
+        "state": row.state,
+        "judged": judged,
+        "rows": quota.rows if quota else judged,
+        "open_ranges": store.open_ranges(run),
+        "workers": workers,
+    }

@@ -1,0 +1,343 @@
+"""Workers: real processes, a real database, a real endpoint that counts its calls, and real kills."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from command import Steelyard, fact_server, facts, judge_facts, point_to, process_environment
+from endpoint import Loopback, Request, Say
+from postgres_server import PostgresServer
+from steelyard.records import Usage
+from steelyard.store.postgres import PostgresStore
+from steelyard.store.work_table import Quota, _part
+
+SAMPLES = 300
+SILENCE = "2"
+# What the endpoint takes for each call.
+CALL_TOKENS = 120
+
+
+def slowly(request: Request) -> Say:
+    return Say(judge_facts(request), latency=0.15)
+
+
+def detached(steelyard: Steelyard, url: str, count: int, *more: object) -> str:
+    """A run of so many samples, queued; its id."""
+    file = facts(Path("facts.jsonl"), count)
+    words = ("run", file, "-p", "atomic", "-j", "mine", "--store", url, "--detach", "--silence", SILENCE)
+    done = steelyard(*words, *more)
+    assert done.code == 0, done.err
+    found = re.search(r"run (\S+): \d+ rows wait", done.err)
+    assert found, done.err
+    return found[1]
+
+
+class Workers:
+    """Worker processes of one run, that can be killed."""
+
+    def __init__(self, url: str, run: str) -> None:
+        self._environment = {**process_environment(), "STEELYARD_STORE": url, "MY_KEY": "k"}
+        self._words = [sys.executable, "-m", "steelyard", "worker", "--run", run, "--progress", "quiet"]
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(self._words, env=self._environment, stderr=subprocess.PIPE)
+        self.processes.append(process)
+        return process
+
+    def wait(self) -> list[tuple[int, str]]:
+        """Exit codes and what was said."""
+        return [(process.returncode, said.decode()) for process, (_, said) in self._ended()]
+
+    def _ended(self) -> Iterator[tuple[subprocess.Popen[bytes], tuple[bytes, bytes]]]:
+        return ((process, process.communicate(timeout=40)) for process in self.processes)
+
+
+@contextmanager
+def workers(url: str, run: str, count: int) -> Iterator[Workers]:
+    started = Workers(url, run)
+    try:
+        for _ in range(count):
+            started.start()
+        yield started
+    finally:
+        for process in started.processes:
+            process.kill()
+            process.communicate()
+
+
+def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    ends = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < ends, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def asked(server: Loopback) -> Counter[tuple[str, str]]:
+    """How often each fact was asked about, by task."""
+    found: Counter[tuple[str, str]] = Counter()
+    for request in list(server.requests):
+        fact = re.search(r"Fact (\d+) holds", request.user)
+        assert fact
+        found[request.task, fact[1]] += 1
+    return found
+
+
+def check_promises(store: PostgresStore, server: Loopback, run: str, count: int, in_flight_at_kills: int) -> None:
+    """Nothing lost or doubled; nothing answered asked again; what was in flight at a kill at most once; one bill."""
+    row = store.run(run)
+    assert row.state == "complete", row.manifest.get("stopped")
+    assert [verdict.id for _, verdict in store.verdicts(run)] == [f"fact-{n}" for n in range(1, count + 1)]
+    assert store.judged(run) == {"judged": count}
+    calls = asked(server)
+    assert len(calls) == 2 * count
+    again = sum(calls.values()) - len(calls)
+    assert max(calls.values()) <= 2
+    assert again <= in_flight_at_kills
+    paid = store.paid(run)
+    replies = sum(store.spent_by_judge(run).values(), start=Usage())
+    assert paid.calls == replies.calls == 2 * count
+    assert paid.prompt_tokens + paid.completion_tokens == CALL_TOKENS * paid.calls
+    # What the endpoint was asked and the store has no reply to was in flight when a worker was killed.
+    assert sum(calls.values()) - paid.calls == again
+
+
+def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url: str) -> None:
+    """Two of three workers are killed with calls in flight; the others take over what they held."""
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server)
+        run = detached(steelyard, postgres_url, SAMPLES)
+        in_flight = 0
+        with workers(postgres_url, run, 3) as working:
+            for victim, share in ((0, 5), (1, 2)):
+                until(lambda share=share: sum(store.judged(run).values()) > SAMPLES // share)
+                working.processes[victim].send_signal(signal.SIGSTOP)
+                in_flight += server.in_flight
+                working.processes[victim].kill()
+                working.start()
+            codes = [code for code, _ in working.wait()]
+        assert sorted(codes) == [-9, -9, 0, 0, 0]
+        check_promises(store, server, run, SAMPLES, in_flight)
+        shown = json.loads(steelyard("runs", "watch", run, "--once", "--json", "--store", postgres_url).out)
+        assert (shown["judged"], shown["open_ranges"], len(shown["workers"])) == (SAMPLES, 0, 5)
+
+
+@pytest.mark.chaos
+def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
+    """20,000 samples, a random one of four workers killed ten times, the database crashed and started again midway."""
+    count, kills, in_flight = 20_000, 10, 0
+    own, chance = PostgresServer(), random.Random()
+    try:
+        url = own.schema("team")
+        with fact_server() as server:
+            server.reply_for = slowly
+            point_to(server)
+            run = detached(steelyard, url, count)
+            with PostgresStore.at(url) as store, workers(url, run, 4) as working:
+                for kill in range(1, kills + 1):
+                    until(lambda kill=kill: sum(store.judged(run).values()) > count * kill // (kills + 2), 1800)
+                    alive = [process for process in working.processes if process.poll() is None]
+                    victim = chance.choice(alive)
+                    victim.send_signal(signal.SIGSTOP)
+                    in_flight += server.in_flight
+                    victim.kill()
+                    working.start()
+                    if kill == kills // 2:
+                        own.stop(signal.SIGQUIT)
+                        time.sleep(5)
+                        own.start()
+                for process in working.processes:
+                    process.wait(1800)
+                check_promises(store, server, run, count, in_flight)
+    finally:
+        own.close()
+
+
+def test_a_database_that_restarts_ends_no_run(steelyard: Steelyard) -> None:
+    """Killed as by a power cut and started again midway: workers wait, go on by themselves, and ask nothing twice."""
+    own = PostgresServer()
+    try:
+        url = own.schema("team")
+        with fact_server() as server:
+            server.reply_for = slowly
+            point_to(server)
+            run = detached(steelyard, url, SAMPLES)
+            with PostgresStore.at(url) as store, workers(url, run, 2) as working:
+                until(lambda: sum(store.judged(run).values()) > SAMPLES // 4)
+                own.stop(signal.SIGQUIT)
+                time.sleep(1)
+                own.start()
+                assert [code for code, _ in working.wait()] == [0, 0]
+                check_promises(store, server, run, SAMPLES, 0)
+    finally:
+        own.close()
+
+
+def test_a_worker_leaves_politely(steelyard: Steelyard, postgres_url: str) -> None:
+    """Told to leave, it finishes what is in flight and gives the rest back at once; nothing is asked a second time."""
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server)
+        run = detached(steelyard, postgres_url, 100, "--concurrency", 8)
+        with workers(postgres_url, run, 1) as working:
+            until(lambda: len(server.requests) > 20)
+            working.processes[0].terminate()
+            ((code, said),) = working.wait()
+            assert code == 0, said
+            assert store.open_ranges(run)
+            assert steelyard("runs", "list", "--store", postgres_url).out.count("stopped") == 1
+            working.start()
+            working.wait()
+        check_promises(store, server, run, 100, 0)
+
+
+def test_what_another_worker_asks_is_waited_for(steelyard: Steelyard, postgres_url: str, tmp_path: Path) -> None:
+    """Samples that say the same are asked about once, whichever workers hold them."""
+    row = json.loads(facts(tmp_path / "one.jsonl", 1).read_text("utf-8"))
+    same = Path("same.jsonl")
+    same.write_text("".join(json.dumps({**row, "id": f"s{n}"}) + "\n" for n in range(200)))
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = lambda request: Say(judge_facts(request), latency=0.5)
+        point_to(server)
+        words = ("run", same, "-p", "atomic", "-j", "mine", "--store", postgres_url, "--detach", "--silence", SILENCE)
+        assert steelyard(*words).code == 0
+        run = store.run("last").id
+        with workers(postgres_url, run, 2) as working:
+            working.wait()
+        assert store.judged(run) == {"judged": 200}
+        assert len(server.requests) == 2
+        assert store.paid(run).calls == 2
+
+
+def test_a_budget_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Together they take no more than the limit and what was in flight; the run is stopped, and says why."""
+    most = 150 * CALL_TOKENS
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server)
+        run = detached(steelyard, postgres_url, SAMPLES, "--max-tokens", most, "--concurrency", 8)
+        with workers(postgres_url, run, 3) as working:
+            working.wait()
+        row = store.run(run)
+        assert (row.state, row.manifest["stopped"]) == ("stopped", f"--max-tokens {most} reached")
+        assert 120 <= len(server.requests) <= 150 + 8
+        assert server.max_in_flight <= 8
+        assert store.paid(run).calls == len(server.requests)
+
+
+def test_a_rate_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Forty calls a second at most, in every second, and nearly as many as that."""
+    times: list[float] = []
+
+    def timed(request: Request) -> Say:
+        times.append(time.monotonic())
+        return slowly(request)
+
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = timed
+        point_to(server)
+        run = detached(steelyard, postgres_url, 100, "--rpm", 40 * 60)
+        with workers(postgres_url, run, 2) as working:
+            working.wait()
+        assert store.judged(run) == {"judged": 100}
+    assert max(sum(begin <= at < begin + 1 for at in times) for begin in times) <= 44
+
+
+@pytest.mark.parametrize("spent", [{}, {"a": (10.0, 30.0), "b": (5.0, 20.0)}, {"a": (90.0, 90.0), "b": (0.0, 9.0)}])
+def test_parts_of_a_budget_never_exceed_the_whole(spent: dict[str, tuple[float, float]]) -> None:
+    """However often workers ask for more, what all have been given together is within the limit."""
+    chance = random.Random(1)
+    now = dict(spent)
+    for _ in range(300):
+        worker = chance.choice("abc")
+        used, cap = now.get(worker, (0.0, 0.0))
+        used += chance.random() * (cap - used)
+        now[worker] = used, cap
+        now[worker] = used, _part(100.0, now, worker, 3, 20)
+        assert sum(cap for _, cap in now.values()) <= 100.0 + 1e-9
+        assert all(used <= cap for used, cap in now.values())
+    assert sum(used for used, _ in now.values()) > 90
+
+
+def test_a_worker_that_judges_otherwise_is_refused(
+    steelyard: Steelyard, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another prompt, another model, another version of the package: it is told what differs, and asks nothing."""
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        monkeypatch.setenv("MY_KEY", "k")
+        point_to(server)
+        run = detached(steelyard, postgres_url, 3)
+        join = ("worker", "--run", run, "--store", postgres_url, "--progress", "quiet")
+        point_to(server, model="other-model")
+        told = steelyard(*join)
+        assert told.code == 2
+        assert "other-model" in told.err or "model" in told.err
+        point_to(server)
+        prompt = steelyard("prompts", "show", "atomic.split.en").out
+        Path("mine").mkdir()
+        Path("mine/atomic.split.en.md").write_text(prompt + "\nBe brief.\n")
+        told = steelyard(*join, "--prompts", "mine")
+        assert told.code == 2, told.err
+        assert "atomic.split" in told.err
+        row = store.run(run)
+        store.update_run(
+            run, state="running", finished=None, manifest={**row.manifest, "packages": {"steelyard": "0.0.1"}}
+        )
+        told = steelyard(*join)
+        assert told.code == 2
+        assert "steelyard 0.1.0, the run 0.0.1" in told.err
+        assert server.requests == []
+
+
+def test_processes_on_this_machine(steelyard: Steelyard, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command starts the workers, waits, writes the lines and reports, as a run of one process does."""
+    monkeypatch.setenv("MY_KEY", "k")
+    for name, value in process_environment().items():
+        monkeypatch.setenv(name, value)
+    with fact_server() as server:
+        point_to(server)
+        file = facts(Path("facts.jsonl"), 60)
+        words = ("run", file, "-p", "atomic", "-j", "mine", "--store", postgres_url, "-o", "out.jsonl")
+        done = steelyard(*words, "--processes", 2)
+        assert done.code == 0, done.err
+        lines = [json.loads(line)["id"] for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+        assert lines == [f"fact-{n}" for n in range(1, 61)]
+        assert len(server.requests) == 120
+
+
+@pytest.mark.parametrize("flags", [["--detach"], ["--processes", "2"]])
+def test_workers_need_a_shared_store(steelyard: Steelyard, flags: list[str]) -> None:
+    """With a file it is said what is needed, before a run is made."""
+    file = facts(Path("facts.jsonl"), 1)
+    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", *flags)
+    assert told.code == 2
+    assert "--store postgresql://" in told.err
+    assert steelyard("worker").code in (2, 5)
+
+
+def test_a_run_that_is_not_for_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """A worker is sent to `resume`; where nothing waits, it says so."""
+    file = facts(Path("facts.jsonl"), 1)
+    store = ("--store", postgres_url)
+    assert steelyard("run", file, "-p", "atomic", "-j", "embedded", "--progress", "quiet", *store).code in (0, 3)
+    assert "no run waits" in steelyard("worker", *store).err
+    assert "steelyard resume" in steelyard("worker", "--run", "last", *store).err
+
+
+def test_a_quota_knows_whether_it_divides_anything() -> None:
+    """Only then do workers wait for the others to make room."""
+    assert not Quota(max_cost=1.0).is_limited
+    assert Quota(concurrency=3).is_limited
