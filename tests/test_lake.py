@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import fsspec
@@ -159,11 +160,9 @@ def test_credentials_in_an_address_are_refused(url: str) -> None:
 def test_messages_of_an_object_store_hold_no_secret() -> None:
     """Settings of the file system, signatures and passwords in addresses are cut out of what it says."""
 
-    class Keyed:
-        storage_options: ClassVar[dict[str, object]] = {"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}}
-
+    store = SimpleNamespace(storage_options={"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}})
     error = OSError("403 for hush-hush at https://me:pw@h/x?X-Amz-Signature=abc (hush-too)\nmore")
-    assert locations.told(error, Keyed()) == "OSError: 403 for *** at https://…h/x… (***)"
+    assert locations.told(error, store) == "OSError: 403 for *** at https://…h/x… (***)"
 
 
 # --- runs ------------------------------------------------------------------------------------------
@@ -247,7 +246,7 @@ def test_export_to_an_object_store_replaces_the_run(
     done = steelyard("export", "2", "--to", "memory://b/out/")
     assert f"{len(ROWS)} verdicts" in done.err
     assert len(bucket.glob("/b/out/verdicts/*/part-*.parquet")) == 1 + -(-len(ROWS) // 3)
-    table = ds.dataset("b/out/verdicts", filesystem=bucket, partitioning="hive").to_table()
+    table = ds.dataset("/b/out/verdicts", filesystem=bucket, partitioning="hive").to_table()
     assert table.num_rows == 2 * len(ROWS)
 
 
