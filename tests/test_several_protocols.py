@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from command import Steelyard, lines_of, point_to, write_lines
+from command import RAG, Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
 from steelyard import ConfigError, evaluate
 from steelyard.judges.chat import ChatJudge
@@ -214,3 +215,12 @@ def test_causes_lead_to_the_samples(desk: Steelyard) -> None:
     assert report["outcomes"][0]["share"]["interval"]
     assert "/samples/wrong" in listed
     assert "/samples/right" not in listed
+
+
+def test_a_judge_that_cannot_be_reopened_answers_for_all(steelyard: Steelyard) -> None:
+    """The judge is closed once, after the last run: `embedded` gives its processes back then."""
+    done = steelyard("run", RAG, "-p", "grounded,retrieval", "-j", "embedded", "--progress", "quiet")
+    assert done.code in (0, 3), done.err
+    assert "shutdown" not in done.err
+    states = [json.loads(line)["state"] for line in steelyard("runs", "list", "--json").out.splitlines()]
+    assert states == ["complete", "complete"]

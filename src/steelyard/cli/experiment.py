@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -119,7 +120,11 @@ def _cell(
                 options, _ = redated(options, *earlier, session.budget.surface)
             settled = session.run_settings()
             run = runs.start(store, wanted.protocol, options, judge, wanted.judge, prompts, wanted.input, settled)
-        tally = session.carry_out(run, retrying=state == "failed")[0]
+        with asyncio.Runner() as loop:
+            try:
+                tally, _ = session.carry_out(run, loop, retrying=state == "failed")
+            finally:
+                loop.run(run.aclose())
     except (JudgeError, InputError) as error:
         begun = find_run(store, wanted, judge, prompts)
         return CellRun(id=begun.id if begun else None, problem=str(error)), 0.0, stopped

@@ -87,20 +87,21 @@ class Session:
                 f"{len(runs)} runs over the same samples: {names}; what they both ask is paid for once", file=sys.stderr
             )
         began, code = time.monotonic(), 0
-        for at, run in enumerate(runs):
-            spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
-            run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
-            goes_on, found = self._finish(run, retrying=retrying)
-            code = max(code, found)
-            if not goes_on:
-                break
+        # They share a judge, whose connections belong to one loop and which answers nothing once it is closed.
+        with asyncio.Runner() as loop:
+            try:
+                for at, run in enumerate(runs):
+                    spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
+                    run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
+                    tally, report = self.carry_out(run, loop, retrying=retrying)
+                    goes_on, found = self._told(run, report, tally.stopped)
+                    code = max(code, found)
+                    if not goes_on:
+                        break
+            finally:
+                loop.run(runs[0].aclose())
         if code:
             raise typer.Exit(code)
-
-    def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
-        """Whether the next run may begin, and the exit code of this one."""
-        tally, report = self.carry_out(run, retrying=retrying)
-        return self._told(run, report, tally.stopped)
 
     def report(self, *runs: Run) -> None:
         """Runs that others judged: write their lines, print their reports, and leave with the right code."""
@@ -128,15 +129,15 @@ class Session:
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def carry_out(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
-        """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
+    def carry_out(self, run: Run, loop: asyncio.Runner, *, retrying: bool = False) -> tuple[Tally, Report]:
+        """Judge what is open in the run, with progress and Ctrl-C, and write its lines. The judge stays open."""
         run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
         print(f"run {run.row.id} · {run.protocol.name} · {run.judge.name}{by}", file=sys.stderr)
         builder = ReportBuilder(run.protocol.name, self.language)
         try:
             with ProgressLine(self.progress.value, run.tally, lambda: self.limiter.in_flight) as shown:
-                tally = run_to_end(_judged(run, builder, shown.tick, retrying=retrying))
+                tally = run_to_end(_judged(run, builder, shown.tick, retrying=retrying), loop)
         except NoReadableRow:
             raise
         except BaseException:
@@ -191,10 +192,7 @@ def _kept(run: Run) -> str:
 
 async def _judged(run: Run, builder: ReportBuilder, tick: Callable[[], None], *, retrying: bool) -> Tally:
     work = run.drive(lambda sample, verdict: builder.add(verdict, sample), builder.add_bad_row, retry=retrying)
-    try:
-        return await interruptible(work, run.tally, run.runner.stop, tick)
-    finally:
-        await run.aclose()
+    return await interruptible(work, run.tally, run.runner.stop, tick)
 
 
 async def interruptible(

@@ -69,10 +69,10 @@ async def replay(protocol: Protocol, sample: Sample, answer: Answering, options:
         return verdict.model_copy(update={"judge": judge, "usage": usage, "flags": flags})
 
 
-def run_to_end(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` with fewer looks for garbage."""
+def run_to_end(main: Coroutine[Any, Any, T], loop: asyncio.Runner | None = None) -> T:
+    """`asyncio.run` with fewer looks for garbage; in a loop that goes on, where one is given."""
     with _seldom_collected():
-        return asyncio.run(main)
+        return loop.run(main) if loop else asyncio.run(main)
 
 
 @contextmanager
