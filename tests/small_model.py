@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from steelyard.judges.models import Model, Shelf, known_models
+from steelyard.judges.models import KeptModel, Shelf, known_models
 from steelyard.judges.models.pulling import pull
 from steelyard.judges.models.sources import source_of
 
 
-def pulled(name: str) -> Model:
+def pulled(name: str) -> KeptModel:
     """A known model, pulled as `steelyard models pull` does where it is not yet here."""
     shelf = Shelf.of_user(os.environ)
     if not shelf.record(name):
@@ -17,5 +17,5 @@ def pulled(name: str) -> Model:
     return shelf.find(name)
 
 
-def small_model() -> Model:
+def small_model() -> KeptModel:
     return pulled("smollm2")

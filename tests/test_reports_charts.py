@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.reports.html import charts
-from steelyard.reports.html.charts import Part, Series, bounds_of, nice_ticks, place, tag
+from steelyard.reports.html.charts import ChartPart, Series, bounds_of, nice_ticks, place, tag
 from steelyard.reports.model import Bin, Estimate
 
 HALF = Estimate(value=0.5, interval=(0.25, 0.75), n=8)
@@ -31,7 +31,7 @@ def all_charts(title: str = "t") -> dict[str, str]:
         "axis": charts.bar_axis((0, 1), "ratio"),
         "beam": charts.beam(HALF, "ratio", title, "d"),
         "histogram": charts.histogram(BINS, 0.5, "ratio", title, "d", title),
-        "stacked": charts.stacked([Part(title, 3, "good", "✓"), Part("b", 1, "bad", "✗")], title),
+        "stacked": charts.stacked([ChartPart(title, 3, "good", "✓"), ChartPart("b", 1, "bad", "✗")], title),
         "lines": charts.lines([title, "2"], [Series(title, [HALF, NOTHING])], "ratio", title, "d", title),
         "spark": charts.sparkline([0.1, None, 0.9], "ratio", title),
         "share": charts.share_bar(0.5),
@@ -99,7 +99,7 @@ def test_histogram_heights_follow_the_counts() -> None:
 
 def test_shares_fill_the_bar() -> None:
     """The shares of a whole follow each other without gap or overlap and make a hundred percent."""
-    parts = [Part("a", 1, "good"), Part("b", 0, "bad"), Part("c", 2, "open"), Part("d", 4, "half")]
+    parts = [ChartPart("a", 1, "good"), ChartPart("b", 0, "bad"), ChartPart("c", 2, "open"), ChartPart("d", 4, "half")]
     rects = list(read(charts.stacked(parts, "t")).iter("rect"))
     starts = [float((rect.get("x") or "").rstrip("%")) for rect in rects]
     widths = [float((rect.get("width") or "").rstrip("%")) for rect in rects]
@@ -110,7 +110,7 @@ def test_shares_fill_the_bar() -> None:
 
 def test_an_empty_whole_is_an_empty_bar() -> None:
     """No items at all is drawn as nothing instead of failing."""
-    assert not list(read(charts.stacked([Part("a", 0, "good")], "t")).iter("rect"))
+    assert not list(read(charts.stacked([ChartPart("a", 0, "good")], "t")).iter("rect"))
     assert not list(read(charts.share_bar(0.0)).iter("rect"))
 
 

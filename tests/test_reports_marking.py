@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report_fixtures import PASSAGE, atomic
-from steelyard.reports.marking import Mark, Searched, Segment, evidence_marks, segments, shortened
+from steelyard.reports.marking import Searched, Segment, TextMark, evidence_marks, segments, shortened
 from steelyard.text.likeness import rewordable
 
 SEAT = "ISOFIX儿童座椅应该装在第三排左右两侧，第二排没有这种接口。安装后请晃动座椅，确认已经锁紧。"
@@ -113,11 +113,11 @@ def test_a_copied_piece_is_found_where_it_reads_the_same(text: str, data: st.Dat
         assert "".join(filter(str.isalnum, text[slice(*found)])) == "".join(filter(str.isalnum, piece))
 
 
-MARKS = st.lists(st.builds(Mark, st.sampled_from("abc"), st.integers(-3, 30), st.integers(-3, 30)), max_size=8)
+MARKS = st.lists(st.builds(TextMark, st.sampled_from("abc"), st.integers(-3, 30), st.integers(-3, 30)), max_size=8)
 
 
 @given(st.text(max_size=24), MARKS)
-def test_segments_join_to_the_text(text: str, marks: list[Mark]) -> None:
+def test_segments_join_to_the_text(text: str, marks: list[TextMark]) -> None:
     """Cut by any marks, the pieces are the text again, and each says exactly which marks cover it."""
     pieces = segments(text, marks)
     assert "".join(piece.text for piece in pieces) == text
@@ -131,7 +131,7 @@ def test_segments_join_to_the_text(text: str, marks: list[Mark]) -> None:
 
 
 @given(st.text(alphabet="xyz", min_size=1, max_size=400), MARKS, st.integers(20, 200))
-def test_shortening_loses_nothing_uncounted(text: str, marks: list[Mark], longest: int) -> None:
+def test_shortening_loses_nothing_uncounted(text: str, marks: list[TextMark], longest: int) -> None:
     """What is not shown is counted, what is shown is about as long as allowed, and no end of a mark is lost."""
     whole = segments(text, marks)
     pieces = shortened(whole, longest, context=15)
@@ -148,7 +148,7 @@ def test_short_texts_are_left_alone() -> None:
 def test_the_quote_in_a_long_passage_stays_visible() -> None:
     """A passage of many pages is shown around its quote, not from its beginning alone."""
     passage = "前" * 50_000 + "这是关键的一句话" + "后" * 50_000
-    marks = [Mark("a1", *span) for span in Searched(passage).quote("这是关键的一句话")]
+    marks = [TextMark("a1", *span) for span in Searched(passage).quote("这是关键的一句话")]
     shown = shortened(segments(passage, marks), 2000)
     assert any(piece.text == "这是关键的一句话" and piece.keys == ("a1",) for piece in shown)
     assert sum(len(piece.text) for piece in shown) < 2100

@@ -15,7 +15,7 @@ from steelyard.records import Atom, Check, Evidence, Part, Verdict
 from steelyard.reports.html.richtext import LONGEST_RENDERED, plain, rendered, woven
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import SampleView
-from steelyard.reports.marking import Mark, segments
+from steelyard.reports.marking import TextMark, segments
 
 ANSWER = """## 建议
 
@@ -37,7 +37,7 @@ ELEMENTS = frozenset(
 )
 
 
-def html(text: str, *marks: Mark) -> str:
+def html(text: str, *marks: TextMark) -> str:
     rich = rendered(text)
     assert rich is not None
     pieces = woven(segments(rich.text, marks), rich)
@@ -52,7 +52,7 @@ def test_blocks_and_marks() -> None:
     rich = rendered(ANSWER)
     assert rich is not None
     start, end = rich.text.index("L9"), rich.text.index("40 W") + 4
-    page = read_page(html(ANSWER, Mark("a", start, end)))
+    page = read_page(html(ANSWER, TextMark("a", start, end)))
     assert [mark.text for mark in page.all("mark")] == ["L9", "45 W", "L8", "40 W"]
     assert [cell.text for cell in page.all("th")] == ["车型", "功率"]
     assert next(page.all("h5")).text == "建议"
@@ -95,7 +95,7 @@ def test_whatever_is_written(text: str) -> None:
     rich = rendered(text)
     if rich is None:
         return
-    page = read_page(html(text, Mark("k", 1, max(2, len(rich.text) // 2))))
+    page = read_page(html(text, TextMark("k", 1, max(2, len(rich.text) // 2))))
     assert {node.tag for node in page.all()} <= ELEMENTS | {"mark", ""}
     parts = [piece for piece in woven(segments(rich.text, ()), rich) if not isinstance(piece, Markup)]
     assert "".join(piece.text for piece in parts) == "".join(

@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from oidc_provider import CLIENT, SECRET, IdentityProvider, identity_provider
 from steelyard.errors import ConfigError
 from steelyard.store import Store
-from steelyard.web.accounts.oidc import Provider
 from steelyard.web.accounts.sign_in import Accounts
 from steelyard.web.app import create_app
 from steelyard.web.viewer import Viewer
@@ -42,7 +41,7 @@ def client(provider: IdentityProvider, tmp_path: Path) -> Iterator[TestClient]:
 
 
 def browser(provider: IdentityProvider, folder: Path) -> TestClient:
-    accounts = Accounts(URL, provider=Provider.of(provider.issuer, CLIENT, SECRET, URL))
+    accounts = Accounts(URL, provider=OpenIdProvider.of(provider.issuer, CLIENT, SECRET, URL))
     viewer = Viewer(settings(), folder / "store.db", language="en", accounts=accounts)
     return TestClient(create_app(viewer), base_url=URL, follow_redirects=False)
 
@@ -148,4 +147,4 @@ def test_where_it_leads_and_whom_it_asks(client: TestClient, provider: IdentityP
     provider.told_issuer = "http://127.0.0.1:1"
     assert client.get("/login/oidc").status_code == 401
     with pytest.raises(ConfigError, match="https"):
-        Provider.of("http://id.example.com", CLIENT, SECRET, URL)
+        OpenIdProvider.of("http://id.example.com", CLIENT, SECRET, URL)

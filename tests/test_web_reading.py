@@ -29,7 +29,7 @@ from steelyard.text.wording import LANGUAGES, say
 from steelyard.trust.comparison.labels import label_changes
 from steelyard.web.addresses import sample_address, sample_of, segment_of
 from steelyard.web.cache import Known
-from steelyard.web.events import Pace
+from steelyard.web.events import EventPace
 from steelyard.web.exchanges import exchanges
 from steelyard.web.jobs import RunProgress
 from steelyard.web.pages.samples import parameters, query_of
@@ -557,6 +557,6 @@ def test_the_pace_of_a_run_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run that another process drives, rate and time left come from how far it was at earlier looks."""
     clock = iter((0.0, 10.0, 20.0))
     monkeypatch.setattr("steelyard.web.events.time.monotonic", lambda: next(clock))
-    pace = Pace()
+    pace = EventPace()
     told = [pace.of(RunProgress(id="r", state="running", done=done, total=1000)) for done in (0, 200, 400)]
     assert [(one.rate, one.eta_seconds) for one in told] == [(None, None), (20.0, 40), (20.0, 30)]

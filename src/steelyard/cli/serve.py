@@ -56,7 +56,7 @@ def serve(
 
     from steelyard.settings import Settings
     from steelyard.store import Store, shown_location
-    from steelyard.web.accounts.oidc import Provider
+    from steelyard.web.accounts.oidc import OpenIdProvider
     from steelyard.web.accounts.proxies import Proxies
     from steelyard.web.accounts.sign_in import Accounts
     from steelyard.web.serving import Certificate, Server, address_of, listen
@@ -88,7 +88,9 @@ def serve(
     if tls_cert:
         own = own.replace("http://", "https://", 1)
     address = (url or own).rstrip("/")
-    provider = Provider.of(oidc_issuer, oidc_client_id, secret, address) if oidc_issuer and oidc_client_id else None
+    provider = (
+        OpenIdProvider.of(oidc_issuer, oidc_client_id, secret, address) if oidc_issuer and oidc_client_id else None
+    )
     viewer = Viewer(
         settings,
         location,

@@ -26,7 +26,7 @@ NAME = re.compile(r"[a-z0-9-]{1,80}")
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeRequest:
     """A pull or merge request: where its comments are listed and made, where one is edited, and how."""
 
     host: str
@@ -52,7 +52,7 @@ def marked(body: str, name: str | None) -> tuple[str, str]:
     return mark, f"{mark}\n{rest}"
 
 
-def change_of(environment: Mapping[str, str], number: int | None = None) -> Change:
+def change_of(environment: Mapping[str, str], number: int | None = None) -> ChangeRequest:
     """The change that this build is about, as its host says."""
     if environment.get("GITHUB_REPOSITORY"):
         return _on_github(environment, number)
@@ -61,7 +61,7 @@ def change_of(environment: Mapping[str, str], number: int | None = None) -> Chan
     raise ConfigError("this is no build of GitHub or GitLab: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set")
 
 
-def _on_github(environment: Mapping[str, str], number: int | None) -> Change:
+def _on_github(environment: Mapping[str, str], number: int | None) -> ChangeRequest:
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN")
     if not token:
         raise ConfigError("GITHUB_TOKEN is not set: pass it to the step (env: GITHUB_TOKEN: ${{ github.token }})")
@@ -75,7 +75,7 @@ def _on_github(environment: Mapping[str, str], number: int | None) -> Change:
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Change("GitHub", f"{issues}/{number}/comments", f"{issues}/comments", "PATCH", headers, token)
+    return ChangeRequest("GitHub", f"{issues}/{number}/comments", f"{issues}/comments", "PATCH", headers, token)
 
 
 def _github_number(environment: Mapping[str, str]) -> int | None:
@@ -89,7 +89,7 @@ def _github_number(environment: Mapping[str, str]) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _on_gitlab(environment: Mapping[str, str], number: int | None) -> Change:
+def _on_gitlab(environment: Mapping[str, str], number: int | None) -> ChangeRequest:
     token = environment.get("GITLAB_TOKEN")
     if not token:
         raise ConfigError(
@@ -102,10 +102,10 @@ def _on_gitlab(environment: Mapping[str, str], number: int | None) -> Change:
     api = environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4").rstrip("/")
     project = quote(environment["CI_PROJECT_ID"], safe="")
     notes = f"{api}/projects/{project}/merge_requests/{iid}/notes"
-    return Change("GitLab", notes, notes, "PUT", {"PRIVATE-TOKEN": token}, token)
+    return ChangeRequest("GitLab", notes, notes, "PUT", {"PRIVATE-TOKEN": token}, token)
 
 
-async def post(change: Change, mark: str, body: str) -> str:
+async def post(change: ChangeRequest, mark: str, body: str) -> str:
     """Make the comment or bring it up to date: created, updated or unchanged."""
     timeout = aiohttp.ClientTimeout(total=TIMEOUT)
     async with aiohttp.ClientSession(headers=change.headers, timeout=timeout, trust_env=True) as session:
@@ -119,7 +119,7 @@ async def post(change: Change, mark: str, body: str) -> str:
         return "updated"
 
 
-async def _find(session: aiohttp.ClientSession, change: Change, mark: str) -> Mapping[str, Any] | None:
+async def _find(session: aiohttp.ClientSession, change: ChangeRequest, mark: str) -> Mapping[str, Any] | None:
     for page in range(1, MOST_PAGES + 1):
         listed = await _call(session, change, "GET", f"{change.comments}?per_page={PER_PAGE}&page={page}")
         if not isinstance(listed, list):
@@ -133,7 +133,7 @@ async def _find(session: aiohttp.ClientSession, change: Change, mark: str) -> Ma
 
 
 async def _call(
-    session: aiohttp.ClientSession, change: Change, method: str, url: str, body: Mapping[str, str] | None = None
+    session: aiohttp.ClientSession, change: ChangeRequest, method: str, url: str, body: Mapping[str, str] | None = None
 ) -> Any:
     try:
         # A redirect could carry the token to another host.
@@ -147,7 +147,7 @@ async def _call(
         raise CommentError(f"{change.host} at {urlsplit(url).netloc} cannot be asked: {told}") from None
 
 
-def _refusal(change: Change, method: str, url: str, status: int, text: str) -> str:
+def _refusal(change: ChangeRequest, method: str, url: str, status: int, text: str) -> str:
     try:
         said = str(json.loads(text).get("message", ""))
     except (json.JSONDecodeError, AttributeError):

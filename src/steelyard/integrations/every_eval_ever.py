@@ -35,7 +35,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
     options = request.options
     if (relationship := options.get("relationship", "other")) not in RELATIONSHIPS:
         raise ConfigError(f"relationship is one of {', '.join(RELATIONSHIPS)}, not {relationship!r}")
-    done, records = Delivery(), dict[str, ModelRecord]()
+    done, records = Delivery(), dict[str, EvaluatedModel]()
     with ExitStack() as files:
         for sample, verdict in run.verdicts():
             model = options.get("model") or sample.model
@@ -43,7 +43,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
                 problem = f"sample {sample.id!r} does not say which model answered; name it with the option model"
                 raise ConfigError(f"every-eval-ever: {problem}")
             if model not in records:
-                records[model] = ModelRecord(run, model, options, Path(request.where))
+                records[model] = EvaluatedModel(run, model, options, Path(request.where))
                 files.enter_context(records[model].lines)
             written = records[model].add(sample, verdict)
             done.sent += written
@@ -53,7 +53,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
     return done
 
 
-class ModelRecord:
+class EvaluatedModel:
     """The answers of one model in a run: the file of lines while it is written, and the record about it."""
 
     def __init__(self, run: JudgedRun, model: str, options: Mapping[str, str], root: Path) -> None:

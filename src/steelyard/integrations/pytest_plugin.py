@@ -29,7 +29,7 @@ MARKER = (
     "steelyard(file, protocol=…, options=…, fields=…, judge=…, require=…): one test for each sample of the file, "
     "which the `steelyard` fixture holds"
 )
-SESSION = pytest.StashKey["Session"]()
+SESSION = pytest.StashKey["PluginSession"]()
 JUDGED = pytest.StashKey[list[dict[str, Any]]]()
 BENCH = pytest.StashKey[Bench]()
 OUTER = pytest.StashKey["Bench | None"]()
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     store = config.getoption("--steelyard-store") or config.getini("steelyard_store") or None
     config.stash[BENCH], config.stash[OUTER] = Bench(judge, store), testing.bench
     testing.bench = config.stash[BENCH]
-    config.stash[SESSION] = Session(config, Path(report).absolute() if report else None)
+    config.stash[SESSION] = PluginSession(config, Path(report).absolute() if report else None)
     config.pluginmanager.register(config.stash[SESSION], "steelyard-session")
 
 
@@ -187,7 +187,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-class Session:
+class PluginSession:
     """All verdicts of a session, from this process or from its workers."""
 
     def __init__(self, config: pytest.Config, report: Path | None) -> None:

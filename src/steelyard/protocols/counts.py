@@ -80,7 +80,7 @@ def grounded_scores(items: Iterable[AnyItem]) -> dict[str, Number]:
 ONE, HALF, ZERO = 2, 1, 0
 
 
-class Row(NamedTuple):
+class CountedRow(NamedTuple):
     """One row of the scorecard: which label of which items it reads, and what each label weighs, in halves.
 
     Labels without a weight do not count.
@@ -99,12 +99,12 @@ class Row(NamedTuple):
         return ratio(sum(counted), 2 * len(counted))
 
 
-ROWS: dict[str, Row] = {
-    "relevance": Row(Sentence, "on_topic", {"on_topic": ONE, "off_topic": ZERO}),
-    "completeness": Row(KeyPoint, "label", {"covered": ONE, "partial": HALF, "missing": ZERO}),
-    "accuracy": Row(Atom, "label", {"correct": ONE, "wrong": ZERO}),
-    "faithfulness": Row(Sentence, "support", {"supported": ONE, "partial": ZERO, "unsupported": ZERO}),
-    "faithfulness_soft": Row(Sentence, "support", {"supported": ONE, "partial": HALF, "unsupported": ZERO}),
+ROWS: dict[str, CountedRow] = {
+    "relevance": CountedRow(Sentence, "on_topic", {"on_topic": ONE, "off_topic": ZERO}),
+    "completeness": CountedRow(KeyPoint, "label", {"covered": ONE, "partial": HALF, "missing": ZERO}),
+    "accuracy": CountedRow(Atom, "label", {"correct": ONE, "wrong": ZERO}),
+    "faithfulness": CountedRow(Sentence, "support", {"supported": ONE, "partial": ZERO, "unsupported": ZERO}),
+    "faithfulness_soft": CountedRow(Sentence, "support", {"supported": ONE, "partial": HALF, "unsupported": ZERO}),
 }
 
 SHALLOW_CAP = 89

@@ -32,7 +32,7 @@ MOST_CLAUSES = 1000
 WIDEST = 40
 
 
-class Mark(NamedTuple):
+class TextMark(NamedTuple):
     """A span of a text that belongs to the item with this key."""
 
     key: str
@@ -186,10 +186,10 @@ def _clauses(text: str) -> Iterator[Span]:
 # --- texts in pieces -------------------------------------------------------------------------------
 
 
-def segments(text: str, marks: Iterable[Mark]) -> list[Segment]:
+def segments(text: str, marks: Iterable[TextMark]) -> list[Segment]:
     """The text cut wherever a mark begins or ends; joined again it is the text, character by character."""
     size = len(text)
-    inside = [Mark(m.key, max(0, m.start), min(size, m.end)) for m in marks if max(0, m.start) < min(size, m.end)]
+    inside = [TextMark(m.key, max(0, m.start), min(size, m.end)) for m in marks if max(0, m.start) < min(size, m.end)]
     last_end: dict[str, int] = {}
     for mark in inside:
         last_end[mark.key] = max(mark.end, last_end.get(mark.key, 0))

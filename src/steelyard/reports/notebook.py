@@ -85,7 +85,7 @@ def page(title: str, parts: Iterable[Iterable[Block]]) -> str:
     return str(PAGE.format(one_line(title), Markup(STYLE), body))
 
 
-class SampleView:
+class NotebookSample:
     """One judged sample, as a notebook shows it in full: items, labels, reasons, evidence."""
 
     def __init__(self, sample: Sample | None, verdict: Verdict, language: Language | None = None) -> None:

@@ -13,7 +13,7 @@ from steelyard.text.wording import words
 
 if TYPE_CHECKING:
     from steelyard.reports.model import Report
-    from steelyard.reports.notebook import SampleView
+    from steelyard.reports.notebook import NotebookSample
 
 AnyPath = str | PathLike[str]
 # As many as a report of the command line holds.
@@ -66,16 +66,16 @@ class Results(Sequence[Verdict]):
         lowest = ((low.id, self.show(low.id, report.language).blocks()) for low in report.worst[:SAMPLES_FOLDED])
         return report_fragment(report, self._remarks(), lowest)
 
-    def show(self, sample: str | int, language: Language | None = None) -> SampleView:
+    def show(self, sample: str | int, language: Language | None = None) -> NotebookSample:
         """One sample in full, by its id or its place: a notebook shows it with evidence, `print` as text."""
-        from steelyard.reports.notebook import SampleView
+        from steelyard.reports.notebook import NotebookSample
 
         if isinstance(sample, str):
             at = next((at for at, verdict in enumerate(self) if verdict.id == sample), None)
             if at is None:
                 raise InputError(f"there is no sample {sample!r} among these results")
             sample = at
-        return SampleView(self.samples[sample], self[sample], language)
+        return NotebookSample(self.samples[sample], self[sample], language)
 
     def summary(self, language: Language | None = None) -> str:
         """The report as text of 80 columns, as the command line prints it."""

@@ -52,7 +52,7 @@ class Token(NamedTuple):
     used: str | None
 
 
-class Session(NamedTuple):
+class LoginSession(NamedTuple):
     """A browser that is signed in."""
 
     digest: str
@@ -140,12 +140,12 @@ class AccountTable(Database):
 
     # --- sessions ---
 
-    def add_session(self, session: Session) -> None:
+    def add_session(self, session: LoginSession) -> None:
         self.write(ADD_SESSION, *session)
 
-    def session(self, digest: str) -> Session | None:
+    def session(self, digest: str) -> LoginSession | None:
         found = self.query("SELECT digest, member, created, seen FROM sessions WHERE digest = ?", digest)
-        return next(map(Session._make, found), None)
+        return next(map(LoginSession._make, found), None)
 
     def session_seen(self, digest: str, when: str) -> None:
         self.write("UPDATE sessions SET seen = ? WHERE digest = ?", when, digest)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple
 
 
-class Dialect(NamedTuple):
+class SqlDialect(NamedTuple):
     """Expressions that each database writes in its own way."""
 
     number: str
@@ -30,7 +30,7 @@ class Dialect(NamedTuple):
 class Database(ABC):
     """One open database. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
-    dialect: ClassVar[Dialect]
+    dialect: ClassVar[SqlDialect]
     name: str
     """What messages call it: a path, or an address without secrets."""
     is_remote = False

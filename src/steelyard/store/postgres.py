@@ -21,7 +21,7 @@ from pydantic_core import from_json, to_json
 
 from steelyard.errors import MissingExtra, RunInUse, ServerAway, StoreError
 from steelyard.store import Store, shown_location
-from steelyard.store.database import Dialect
+from steelyard.store.database import SqlDialect
 from steelyard.store.postgres_schema import migrate
 from steelyard.store.work_table import WorkTable
 
@@ -68,7 +68,7 @@ class PostgresStore(Store, WorkTable):
     """A store in a database. May be used from several threads; they take turns."""
 
     is_remote = True
-    dialect = Dialect(
+    dialect = SqlDialect(
         # Not jsonb: it refuses \\u0000, which a document may hold.
         number="({column}::json ->> '{name}')::double precision",
         flagged="EXISTS (SELECT 1 FROM json_array_elements_text(verdict::json -> 'flags') AS f(flag) WHERE flag = ?)",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import RunInUse, StoreError
 from steelyard.store import Store
-from steelyard.store.database import Dialect
+from steelyard.store.database import SqlDialect
 from steelyard.store.sqlite_schema import DAMAGE, check_ours, damaged, has_traces, migrate
 
 BUSY_SECONDS = 15
@@ -32,7 +32,7 @@ TEXT_INDEX = (
 class SqliteStore(Store):
     """A store in a file."""
 
-    dialect = Dialect(
+    dialect = SqlDialect(
         number="json_extract({column}, '$.{name}')",
         flagged="EXISTS (SELECT 1 FROM json_each(verdict, '$.flags') AS flag WHERE flag.value = ?)",
         joined="group_concat(n)",

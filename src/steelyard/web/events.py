@@ -26,7 +26,7 @@ RETRY_MILLISECONDS = 2000
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-class Pace:
+class EventPace:
     """How fast a run goes that another process drives: from how far it was at earlier looks."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Pace:
 def run_events(viewer: Viewer, run: str) -> StreamingResponse:
     """One run until it is not at work any more: `progress` events, then one `end`."""
 
-    pace = Pace()
+    pace = EventPace()
 
     def look() -> list[RunProgress]:
         with viewer.store() as store:

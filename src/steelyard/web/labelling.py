@@ -14,7 +14,7 @@ from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
-from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, segments
+from steelyard.reports.marking import LONGEST_SEARCHED, Searched, TextMark, segments
 from steelyard.reports.model import named
 from steelyard.store.labels import HumanLabel, digest
 
@@ -23,7 +23,7 @@ Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
 LONGEST_SHOWN = 60_000
 
 
-class Plan(Record):
+class LabelPlan(Record):
     """Which items to label: so many samples drawn at random (0: all), only of these kinds, under which policy."""
 
     n: int = Field(default=50, ge=0, le=1_000_000)
@@ -33,7 +33,7 @@ class Plan(Record):
     policy: str = Field(default="1", min_length=1, max_length=100)
 
     @classmethod
-    def of(cls, given: ImmutableMultiDict[str, Any]) -> Plan:
+    def of(cls, given: ImmutableMultiDict[str, Any]) -> LabelPlan:
         """As an address or a form says it."""
         named_ones = {name: given[name] for name in ("n", "seed", "stratify", "policy") if given.get(name)}
         return cls.model_validate({**named_ones, "kind": tuple(given.getlist("kind"))})
@@ -45,7 +45,7 @@ class Plan(Record):
         return {**given, "kind": list(self.kind), "policy": self.policy}
 
 
-class Task(NamedTuple):
+class LabelTask(NamedTuple):
     """One label to give."""
 
     sample: str
@@ -55,14 +55,14 @@ class Task(NamedTuple):
     weight: float
 
 
-def tasks(verdicts: Verdicts, plan: Plan) -> tuple[Task, ...]:
+def tasks(verdicts: Verdicts, plan: LabelPlan) -> tuple[LabelTask, ...]:
     """The labels to give in the order of the run: that of the draw would tell how the judge scored."""
     weights = None
     if plan.n:
         found = list(candidates(verdicts(), stratify=plan.stratify, kinds=plan.kind))
         weights = draw(found, plan.n, seed=plan.seed).weights if found else {}
     return tuple(
-        Task(verdict.id, slot.kind, slot.turn, slot.item, weights[verdict.id] if weights is not None else 1.0)
+        LabelTask(verdict.id, slot.kind, slot.turn, slot.item, weights[verdict.id] if weights is not None else 1.0)
         for _, verdict in verdicts()
         if weights is None or verdict.id in weights
         for slot in asked_slots(verdict, plan.kind)
@@ -88,7 +88,7 @@ class Text(Record):
     hidden: int = Field(default=0, description="so many characters at its end are left out")
 
 
-class Item(Record):
+class LabelItem(Record):
     """One item without anything that the judge said about it."""
 
     sample: str
@@ -107,20 +107,20 @@ class Item(Record):
     seen: str = Field(description="digest of all that it is about: a label is kept only for what was shown")
 
 
-def slot_of(task: Task, verdict: Verdict) -> Slot | None:
+def slot_of(task: LabelTask, verdict: Verdict) -> Slot | None:
     where = (task.kind, task.turn, task.item)
     return next(
         (slot for slot in asked_slots(verdict, (task.kind,)) if (slot.kind, slot.turn, slot.item) == where), None
     )
 
 
-def seen(task: Task, slot: Slot, sample: Sample) -> str:
+def seen(task: LabelTask, slot: Slot, sample: Sample) -> str:
     """What a label is about, in short: the judged text, which item of it, and what that item says."""
     about = (digest(sample), *(str(part) for part in task[:4]), slot.text)
     return hashlib.sha256("\0".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def item_of(task: Task, slot: Slot, sample: Sample, told: Vocabulary, language: Language) -> Item:
+def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, language: Language) -> LabelItem:
     """What is shown of a task. Made from the sample and the item's own words alone."""
     aspect, kind = told.aspect(task.kind), told.kind_with(task.kind)
     _, _, name = slot.task.partition(".")
@@ -128,7 +128,7 @@ def item_of(task: Task, slot: Slot, sample: Sample, told: Vocabulary, language: 
         Choice(key=str(number), label=label, text=told.label_told(task.kind, label, language))
         for number, label in enumerate(slot.choices, start=1)
     )
-    shown = Item(
+    shown = LabelItem(
         sample=task.sample,
         kind=task.kind,
         turn=task.turn,
@@ -172,7 +172,7 @@ def _rag(sample: RagSample, kind: Kind | None, slot: Slot, language: Language) -
     }
 
 
-def _dialogue(sample: DialogueSample, task: Task, language: Language) -> dict[str, object]:
+def _dialogue(sample: DialogueSample, task: LabelTask, language: Language) -> dict[str, object]:
     at = (task.turn or 1) - 1
     turn = sample.turns[at] if at < len(sample.turns) else None
     return {
@@ -192,7 +192,7 @@ def _placed(title: str, text: str, place: str, item: str) -> Text:
     shown, rest = clean(text[:LONGEST_SEARCHED]), clean(text[LONGEST_SEARCHED:LONGEST_SHOWN])
     searched = Searched(shown)
     find = {"statement": searched.statement, "sentence": searched.sentence}.get(place)
-    marks = [Mark("i", *span) for span in find(clean(item), 0)] if find else []
+    marks = [TextMark("i", *span) for span in find(clean(item), 0)] if find else []
     pieces = [(segment.text, bool(segment.keys)) for segment in segments(shown, marks)]
     hidden = max(0, len(text) - LONGEST_SHOWN)
     return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces), hidden=hidden)
@@ -204,11 +204,11 @@ def _placed(title: str, text: str, place: str, item: str) -> Text:
 class Progress(NamedTuple):
     """What one person has labelled of a plan."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[LabelTask]
     own: dict[tuple[str, str, int | None, int | None], HumanLabel]
 
     @classmethod
-    def of(cls, every: Sequence[Task], labels: Iterable[HumanLabel], annotator: str, policy: str) -> Progress:
+    def of(cls, every: Sequence[LabelTask], labels: Iterable[HumanLabel], annotator: str, policy: str) -> Progress:
         mine = (label for label in labels if label.annotator == annotator and label.policy == policy)
         return cls(every, {label.key: label for label in mine})
 

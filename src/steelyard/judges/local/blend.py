@@ -55,7 +55,7 @@ def log_odds(share: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-class Limits(BaseModel):
+class BlendLimits(BaseModel):
     """From `yes` on a criterion is met, up to `no` it is not; in between the model does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,7 +76,7 @@ def blends() -> dict[Language, Blend]:
 
 
 @cache
-def conduct_limits() -> dict[Language, Limits]:
+def conduct_limits() -> dict[Language, BlendLimits]:
     """How sure the model must be of a criterion, by language."""
     table = _numbers()["conduct"]
-    return {"zh": Limits.model_validate(table["zh"]), "en": Limits.model_validate(table["en"])}
+    return {"zh": BlendLimits.model_validate(table["zh"]), "en": BlendLimits.model_validate(table["en"])}

@@ -18,7 +18,7 @@ from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reading import reader
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import CONTEXT, ModelServer, llama_cpp
-from steelyard.judges.models import Model, Shelf
+from steelyard.judges.models import KeptModel, Shelf
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.tasks import ComplianceData
 
@@ -31,7 +31,7 @@ class LocalJudge(EmbeddedJudge):
     """
 
     def __init__(
-        self, model: Model, *, threads: int | None = None, context: int = CONTEXT, readings: Path | None = None
+        self, model: KeptModel, *, threads: int | None = None, context: int = CONTEXT, readings: Path | None = None
     ) -> None:
         llama_cpp()
         self.server = ModelServer(model.path, threads=threads, context=context)

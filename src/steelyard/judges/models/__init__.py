@@ -7,6 +7,6 @@ sources.py     where the bytes come from: a file, an address, a model hub, data 
 """
 
 from steelyard.judges.models.catalogue import DEFAULT, KnownModel, known_models
-from steelyard.judges.models.shelf import Model, Shelf
+from steelyard.judges.models.shelf import KeptModel, Shelf
 
-__all__ = ["DEFAULT", "KnownModel", "Model", "Shelf", "known_models"]
+__all__ = ["DEFAULT", "KeptModel", "KnownModel", "Shelf", "known_models"]

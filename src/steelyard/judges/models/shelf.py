@@ -41,7 +41,7 @@ class ModelRecord(BaseModel):
     licence: str = "not known"
 
 
-class Model(BaseModel):
+class KeptModel(BaseModel):
     """A model file that is ready to be used. `title` says which and in what quantisation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +100,7 @@ class Shelf:
             file.unlink()
         return "model" if path in there else "leftovers" if there else "nothing"
 
-    def find(self, name: str = "") -> Model:
+    def find(self, name: str = "") -> KeptModel:
         """The model a user named: by its name here, or by the path of a GGUF file; the default where none is named."""
         name = name or DEFAULT
         if name.lower().endswith(".gguf") or os.sep in name or "/" in name:
@@ -117,7 +117,7 @@ class Shelf:
             self.keep(record.model_copy(update={"modified": path.stat().st_mtime_ns}))
         known = known_models().get(name)
         title = known.full_title if known else name
-        return Model(title=title, path=path, sha256=record.sha256, too_small=known.too_small if known else False)
+        return KeptModel(title=title, path=path, sha256=record.sha256, too_small=known.too_small if known else False)
 
     def _how_to_get(self, name: str) -> str:
         known = known_models().get(name)
@@ -158,7 +158,7 @@ def _unchanged(path: Path, record: ModelRecord) -> bool:
     return (state.st_size, state.st_mtime_ns) == (record.size, record.modified)
 
 
-def _outside(path: Path) -> Model:
+def _outside(path: Path) -> KeptModel:
     """A file that the user keeps elsewhere: there is nothing to compare its bytes with."""
     try:
         with path.open("rb") as file:
@@ -168,7 +168,7 @@ def _outside(path: Path) -> Model:
     if magic != b"GGUF":
         raise JudgeError(f"{path} is not a GGUF model")
     state = path.stat()
-    return Model(title=path.stem, path=path, sha256=f"size {state.st_size}, modified {state.st_mtime_ns}")
+    return KeptModel(title=path.stem, path=path, sha256=f"size {state.st_size}, modified {state.st_mtime_ns}")
 
 
 def _cache_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:

@@ -11,7 +11,7 @@ from steelyard.people.calibration.model import (
     Dispute,
     DisputedItem,
     Figure,
-    Group,
+    ItemGroup,
     LabelFigures,
     Pairing,
     SecondLook,
@@ -270,7 +270,7 @@ def _disputed(item: Rated) -> DisputedItem:
     )
 
 
-def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: int = 20) -> tuple[Group, ...]:
+def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: int = 20) -> tuple[ItemGroup, ...]:
     """Agreement by tag, the lowest first; tags with fewer items say too little."""
     by_tag: dict[str, list[Rated]] = {}
     for item in rated:
@@ -281,7 +281,7 @@ def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: in
     return tuple(sorted(found, key=lambda group: (group.raw.value or 0.0, group.tag))[:most])
 
 
-def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[Group, ...]:
+def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[ItemGroup, ...]:
     """Agreement with people where the judges were of one mind and where they were not; empty without a panel."""
     sides: dict[str, list[Rated]] = {"unanimous": [], "divided": []}
     for item in rated:
@@ -291,7 +291,7 @@ def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[Group, ...]:
     return tuple(_group(name, items, majority) for name, items in sides.items() if items)
 
 
-def _group(name: str, items: Sequence[Rated], majority: Majority) -> Group:
+def _group(name: str, items: Sequence[Rated], majority: Majority) -> ItemGroup:
     tables = _Tables(items, ["same", "other"])
     same = [[("same", "same" if i.slot.judge == majority.label(i.people) else "other")] for i in items]
-    return Group(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))
+    return ItemGroup(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))

@@ -16,7 +16,7 @@ from steelyard.protocols.transcripts.grounded_reader import (
     PARTS,
     TITLES,
     GroundedReader,
-    Kind,
+    LineKind,
     Said,
     heading_of,
     hidden,
@@ -109,7 +109,7 @@ def _reading(reader: GroundedReader) -> Reading:
     )
 
 
-def _check(kind: Kind, mentions: list[Said]) -> Check:
+def _check(kind: LineKind, mentions: list[Said]) -> Check:
     readings = [said.read() for said in mentions]
     label, reason, flags = readings[0] if readings else ("unjudged", "", ("not_in_transcript",))
     if len({reading[0] for reading in readings}) > 1:

@@ -26,7 +26,7 @@ Group = Literal["relevance", "truthfulness"]
 PartLabel = Literal["from_background", "benign_extension", "outside", "unjudged"]
 
 
-class Kind(NamedTuple):
+class LineKind(NamedTuple):
     """One of the eight checks: its group, its name, the seed's words, and how else people write them."""
 
     group: Group
@@ -37,37 +37,37 @@ class Kind(NamedTuple):
 
 ASKED = r"(?:(?:is|does|whether)\s(?:(?:it|the\s(?:answer|reply)|there)\s)?(?:(?:is|are)\s)?)?"
 FALLBACK = rf"(?:是否(?:为|是|属于)?兜底(?:回复)?|{ASKED}(?:not\s)?(?:a\s)?fall-?back(?:\s(?:reply|response|answer))?)"
-KINDS: tuple[Kind, ...] = (
-    Kind(
+KINDS: tuple[LineKind, ...] = (
+    LineKind(
         "relevance",
         "from_background",
         "是否来自Background",
         rf"(?:(?:是否)?来自于?\s?\$?(?:background|背景(?:信息|资料|知识)?)\$?|{ASKED}(?:comes?\s)?from\s(?:the\s)?\$?background\$?)",
     ),
-    Kind("relevance", "on_topic", "是否偏题", rf"(?:(?:是否)?(?:偏|离|跑)题|{ASKED}o(?:n|ff)[-\s]topic)"),
-    Kind(
+    LineKind("relevance", "on_topic", "是否偏题", rf"(?:(?:是否)?(?:偏|离|跑)题|{ASKED}o(?:n|ff)[-\s]topic)"),
+    LineKind(
         "relevance",
         "answers_question",
         "是否回答问题",
         rf"(?:(?:是否)?(?:直接)?回答了?问题|{ASKED}(?:directly\s)?answers?\sthe\squestion)",
     ),
-    Kind(
+    LineKind(
         "relevance", "complete", "是否完整", rf"(?:(?:回答|答案)?是否完整(?:回答(?:问题)?)?|{ASKED}complete(?:ness)?)"
     ),
-    Kind("relevance", "not_fallback", "是否是兜底回复", FALLBACK),
-    Kind(
+    LineKind("relevance", "not_fallback", "是否是兜底回复", FALLBACK),
+    LineKind(
         "truthfulness",
         "conclusion_correct",
         "是否结论正确",
         r"(?:(?:是否)?结论(?:是否)?正确|(?:(?:is|whether)\sthe\s)?conclusion\s(?:is\s)?correct(?:ness)?|correct\sconclusion)",
     ),
-    Kind(
+    LineKind(
         "truthfulness",
         "no_fallacy",
         "是否逻辑谬误",
         rf"(?:(?:是否)?(?:存在|有|无)?逻辑谬误|{ASKED}(?:(?:any|no|a)\s)?logical\sfallac(?:y|ies))",
     ),
-    Kind("truthfulness", "not_fallback", "是否是兜底回复", FALLBACK),
+    LineKind("truthfulness", "not_fallback", "是否是兜底回复", FALLBACK),
 )
 IDS = {(kind.group, kind.name): id for id, kind in enumerate(KINDS, start=1)}
 TITLES: dict[Group, str] = {"relevance": "相关性", "truthfulness": "真实性"}

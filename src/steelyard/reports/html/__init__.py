@@ -10,14 +10,14 @@ from steelyard.records import Language
 from steelyard.reports.html.environment import environment, policy, static
 from steelyard.reports.html.page import ReportPage
 from steelyard.reports.html.selection import Chosen, Lowest
-from steelyard.reports.html.views import Limits
+from steelyard.reports.html.views import ViewLimits
 from steelyard.reports.model import Report, in_language
 
 __all__ = ["Chosen", "Limits", "Lowest", "render"]
 
 
 def render(
-    report: Report, samples: Sequence[Chosen] = (), language: Language | None = None, limits: Limits | None = None
+    report: Report, samples: Sequence[Chosen] = (), language: Language | None = None, limits: ViewLimits | None = None
 ) -> str:
     """The report as a document; the chosen samples are in it in full, in their order."""
     style, script = static("style.css"), static("report.js")

@@ -19,7 +19,7 @@ from steelyard.reports.model import Bin, Estimate, Spread
 from steelyard.stats import Interval
 
 
-class Part(NamedTuple):
+class ChartPart(NamedTuple):
     """A share of a whole, as a stacked bar shows it."""
 
     name: str
@@ -256,7 +256,7 @@ STACK_HEIGHT = 30
 ROOM_FOR_SIGN = 0.06
 
 
-def stacked(parts: Sequence[Part], title: str) -> Markup:
+def stacked(parts: Sequence[ChartPart], title: str) -> Markup:
     """A whole and its shares as one bar, as wide as its place; each share that has room for it shows its sign."""
     total = sum(part.n for part in parts)
     desc = ", ".join(f"{part.name} {part.n}" for part in parts if part.n)

@@ -12,12 +12,12 @@ from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import interval, number, share
 from steelyard.reports.html import charts
 from steelyard.reports.html.views import Chip, chip
-from steelyard.reports.html.words import Words
+from steelyard.reports.html.words import PageWords
 from steelyard.reports.model import Estimate, Spread, is_broken_down
 
 
 @dataclass(frozen=True)
-class Figure:
+class ScoreFigure:
     """A chart with its caption, and the same as a table."""
 
     title: str
@@ -46,14 +46,14 @@ class BandRow:
 class Figures:
     """The figures of one report."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: PageWords) -> None:
         self.words, self.report = words, words.report
 
-    def distributions(self) -> list[Figure]:
+    def distributions(self) -> list[ScoreFigure]:
         found = [self._distribution(name) for name in self.report.distributions if self.report.scores[name].n]
         return sorted(found, key=lambda figure: figure.wide)
 
-    def _distribution(self, name: str) -> Figure:
+    def _distribution(self, name: str) -> ScoreFigure:
         bins, estimate = self.report.distributions[name], self.report.scores[name]
         metric = self.words.metric(name)
         if len(bins) == 2:
@@ -66,9 +66,9 @@ class Figures:
         chart = charts.histogram(bins, estimate.value, scale, metric, desc, self.words.say("report.samples"))
         rows = tuple((step, str(b.n), share(b.n, estimate.n)) for step, b in zip(steps, bins, strict=True))
         columns = (metric, self.words.say("report.samples"), self.words.say("report.share"))
-        return Figure(metric, chart, columns, rows, caption=caption)
+        return ScoreFigure(metric, chart, columns, rows, caption=caption)
 
-    def _yes_or_no(self, name: str, metric: str, estimate: Estimate) -> Figure:
+    def _yes_or_no(self, name: str, metric: str, estimate: Estimate) -> ScoreFigure:
         no, yes = (b.n for b in self.report.distributions[name])
         aspect = next(iter(self.words.told.metric(name).reads), name)
         answers = [(self._chip(aspect, "1"), yes), (self._chip(aspect, "0"), no)]
@@ -77,7 +77,7 @@ class Figures:
         answers.append((Chip(self.words.say("report.n_unjudged"), "open", "…"), estimate.n_unjudged))
         return self._stack(metric, answers, self.words.say("report.samples"))
 
-    def made_of(self) -> Figure | None:
+    def made_of(self) -> ScoreFigure | None:
         """The labels behind a single headline: what its number is made of."""
         if len(self.words.main) != 1:
             return None
@@ -88,7 +88,7 @@ class Figures:
         counts = self.report.labels.get(kind, {})
         return self._labels(self.words.kind(kind), kind, counts) if any(counts.values()) else None
 
-    def spending(self) -> list[Figure]:
+    def spending(self) -> list[ScoreFigure]:
         """What judging a sample took; tokens only where no price is known."""
         found = self.report.spending
         names = [
@@ -98,7 +98,7 @@ class Figures:
         ]
         return [self._spending(name, found[name]) for name in names]
 
-    def _spending(self, name: str, spread: Spread) -> Figure:
+    def _spending(self, name: str, spread: Spread) -> ScoreFigure:
         title, told = self.words.say(f"html.per_sample.{name}"), AMOUNTS[name]
         steps = [f"{told(b.low)} – {told(b.high)}" for b in spread.bins]
         caption = self.words.say("html.per_sample.caption").format(
@@ -107,9 +107,9 @@ class Figures:
         counted = self.words.say("report.samples")
         chart = charts.amounts(spread, told, title, caption, counted)
         rows = tuple((step, str(b.n), share(b.n, spread.n)) for step, b in zip(steps, spread.bins, strict=True))
-        return Figure(title, chart, (title, counted, self.words.say("report.share")), rows, caption=caption)
+        return ScoreFigure(title, chart, (title, counted, self.words.say("report.share")), rows, caption=caption)
 
-    def labels(self) -> list[Figure]:
+    def labels(self) -> list[ScoreFigure]:
         """How often each label was given, per kind of item; statements also per relevance level."""
         figures = [
             self._labels(self.words.kind(aspect), aspect, counts)
@@ -123,22 +123,22 @@ class Figures:
                 figures.append(replace(self._labels(self.words.named("level", level), graded, counts), wide=False))
         return figures
 
-    def _labels(self, title: str, kind: str, counts: Mapping[str, int]) -> Figure:
+    def _labels(self, title: str, kind: str, counts: Mapping[str, int]) -> ScoreFigure:
         found = [(self._chip(kind, label), n) for label, n in counts.items()]
         return self._stack(title, found, self.words.say("report.label"))
 
     def _chip(self, aspect: str, label: str) -> Chip:
         return chip(self.words.language, self.words.told, aspect, label)
 
-    def _stack(self, title: str, found: Sequence[tuple[Chip, int]], first: str) -> Figure:
+    def _stack(self, title: str, found: Sequence[tuple[Chip, int]], first: str) -> ScoreFigure:
         total = sum(n for _, n in found)
-        parts = [charts.Part(label.text, n, label.tone, label.sign) for label, n in found]
+        parts = [charts.ChartPart(label.text, n, label.tone, label.sign) for label, n in found]
         legend = tuple((label, f"{n:,} · {share(n, total)}") for label, n in found if n)
         columns = (first, self.words.say("report.count"), self.words.say("report.share"))
         rows = tuple((label.text, str(n), share(n, total)) for label, n in found)
-        return Figure(title, charts.stacked(parts, title), columns, rows, legend, wide=True)
+        return ScoreFigure(title, charts.stacked(parts, title), columns, rows, legend, wide=True)
 
-    def turns(self) -> Figure | None:
+    def turns(self) -> ScoreFigure | None:
         if not self.report.dialogue or not self.report.dialogue.by_turn:
             return None
         turns = {self.words.group(turn): rates for turn, rates in self.report.dialogue.by_turn.items()}
@@ -155,7 +155,7 @@ class Figures:
             for metric, e in (("CSR", rates.csr), ("ISR", rates.isr))
         )
         columns = ("turn", "value", "interval", "n", "n_unjudged", "rate")
-        return Figure(
+        return ScoreFigure(
             title,
             charts.lines(list(turns), series, scale, title, desc, self.words.say("report.turn")),
             tuple(self.words.say(f"report.{column}") for column in columns),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind, parts_of
 from steelyard.records import AnyItem, Atom, Criterion, Evidence, KeyPoint, Part
-from steelyard.reports.html.views import Chip, ItemView, Limits, chip
+from steelyard.reports.html.views import Chip, ItemView, ViewLimits, chip
 from steelyard.reports.model import named, reason_in
 from steelyard.reports.sample import SamplePage, confidence_text
 
@@ -29,7 +29,7 @@ def key_of(kind: Kind, index: int) -> str:
 class Items:
     """Makes the views of one sample's items; `places` and `quotes` are the keys that were found in the texts."""
 
-    def __init__(self, page: SamplePage, limits: Limits, places: set[str], quotes: set[str]) -> None:
+    def __init__(self, page: SamplePage, limits: ViewLimits, places: set[str], quotes: set[str]) -> None:
         self.page, self.limits, self.places, self.quotes = page, limits, places, quotes
         self.language, self.told = page.language, vocabulary(page.verdict.protocol)
         places = {kind.place for kind in self.told.kinds}

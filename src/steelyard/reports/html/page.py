@@ -18,8 +18,8 @@ from steelyard.reports.html.figures import Figures
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.selection import Chosen
 from steelyard.reports.html.tables import Breakdown, Tables
-from steelyard.reports.html.views import Limits, SampleView
-from steelyard.reports.html.words import LONGEST_NAME, Words
+from steelyard.reports.html.views import SampleView, ViewLimits
+from steelyard.reports.html.words import LONGEST_NAME, PageWords
 from steelyard.reports.model import (
     Estimate,
     Report,
@@ -112,12 +112,12 @@ class ReportPage:
         self,
         report: Report,
         chosen: Sequence[Chosen] = (),
-        limits: Limits | None = None,
+        limits: ViewLimits | None = None,
         places: Places | None = None,
     ) -> None:
-        self.report, self.chosen, self.limits = report, chosen, limits or Limits()
+        self.report, self.chosen, self.limits = report, chosen, limits or ViewLimits()
         self.places = places or Places()
-        self.words = Words(report)
+        self.words = PageWords(report)
         self.tables, self.figures = Tables(self.words), Figures(self.words)
 
     @property

@@ -21,16 +21,16 @@ from steelyard.reports.html.views import (
     Badge,
     Chip,
     ItemGroup,
-    Limits,
-    Passage,
+    PassageView,
     Piece,
     SampleView,
     Tone,
     TurnView,
+    ViewLimits,
     chip,
     tone_of,
 )
-from steelyard.reports.marking import LONGEST_SEARCHED, Mark, Searched, Segment, Span, segments, shortened
+from steelyard.reports.marking import LONGEST_SEARCHED, Searched, Segment, Span, TextMark, segments, shortened
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
@@ -42,10 +42,10 @@ FLAGGED_SIGNS = ("≈",)
 
 
 def sample_view(
-    verdict: Verdict, sample: Sample | None, language: Language, anchor: str = "s", limits: Limits | None = None
+    verdict: Verdict, sample: Sample | None, language: Language, anchor: str = "s", limits: ViewLimits | None = None
 ) -> SampleView:
     """The view of one judged sample; without the sample itself, of its items alone."""
-    return _Maker(verdict, sample, language, anchor, limits or Limits()).view()
+    return _Maker(verdict, sample, language, anchor, limits or ViewLimits()).view()
 
 
 def readable(text: str) -> str:
@@ -63,7 +63,7 @@ def kept(items: list[Numbered], most: int, told: Vocabulary) -> list[Numbered]:
 
 class _Maker:
     def __init__(
-        self, verdict: Verdict, sample: Sample | None, language: Language, anchor: str, limits: Limits
+        self, verdict: Verdict, sample: Sample | None, language: Language, anchor: str, limits: ViewLimits
     ) -> None:
         self.verdict, self.sample, self.language, self.anchor, self.limits = verdict, sample, language, anchor, limits
         self.page = SamplePage(verdict, language)
@@ -130,7 +130,7 @@ class _Maker:
 
     # --- places ------------------------------------------------------------------------------------
 
-    def _answer(self, title: str, text: str) -> Passage:
+    def _answer(self, title: str, text: str) -> PassageView:
         """The answer with its marks: its Markdown rendered, unless a mark finds its place in the raw text alone."""
         raw = self._answer_marks(readable(text))
         rich = rendered(readable(text))
@@ -140,7 +140,7 @@ class _Maker:
         self.places.intersection_update(mark.key for mark in raw)
         return self._marked(title, text, raw, "t")
 
-    def _answer_marks(self, answer: str) -> list[Mark]:
+    def _answer_marks(self, answer: str) -> list[TextMark]:
         """Where in the answer each sentence and each statement lies."""
         searched, marks = Searched(answer), []
         after: dict[str, int] = {}
@@ -148,7 +148,7 @@ class _Maker:
             kind = key[0]
             find = searched.statement if kind == "a" else searched.sentence
             spans = find(clean(text), after.get(kind, 0))
-            marks += [Mark(key, *span) for span in spans]
+            marks += [TextMark(key, *span) for span in spans]
             if spans:
                 # Two statements may share a clause; a sentence never begins before the last one ended.
                 after[kind] = spans[-1][0] if kind == "a" else spans[-1][1]
@@ -173,8 +173,8 @@ class _Maker:
                     label = kind.parts.label(part.label)
                     yield f"p{index}-{number}", part.text, kind.parts.name, label, str(number + 1)
 
-    def _passages(self, sample: RagSample) -> tuple[Passage, ...]:
-        marks: dict[int, list[Mark]] = {}
+    def _passages(self, sample: RagSample) -> tuple[PassageView, ...]:
+        marks: dict[int, list[TextMark]] = {}
         searched: dict[int, Searched] = {}
         for kind, index, item in ((of, *pair) for of in self._kinds() for pair in self.shown[of.name]):
             evidence = getattr(item, "evidence", None)
@@ -190,11 +190,11 @@ class _Maker:
                 if kind.shown(item)[0] != leading.name and len(kind.aspects) > 1:
                     # Beside its source an off-topic sentence is one that the source supports.
                     self.source_badges[key] = badge(str(item.id), leading.label(getattr(item, leading.field)))
-                marks.setdefault(at, []).extend(Mark(key, *span) for span in spans)
+                marks.setdefault(at, []).extend(TextMark(key, *span) for span in spans)
         for key, text in self._parts():
             if found := self._closest(text, sample.references, searched):
                 self.quotes.add(key)
-                marks.setdefault(found[0], []).extend(Mark(key, *span) for span in found[1])
+                marks.setdefault(found[0], []).extend(TextMark(key, *span) for span in found[1])
         return tuple(
             self._marked(self.page.say("passage").format(n=at + 1), text, marks.get(at, []), "q")
             for at, text in enumerate(sample.references)
@@ -220,21 +220,21 @@ class _Maker:
                 best = likeness(said, wanted), at, spans
         return best and best[1:]
 
-    def _marked(self, title: str, text: str, marks: Sequence[Mark], place: Literal["t", "q"]) -> Passage:
+    def _marked(self, title: str, text: str, marks: Sequence[TextMark], place: Literal["t", "q"]) -> PassageView:
         pieces = shortened(segments(readable(text), marks), self.limits.text)
         if len(text) > LONGEST_SEARCHED:
             pieces.append(Segment("", hidden=len(text) - LONGEST_SEARCHED))
-        return Passage(title, tuple(self._piece(piece, place) for piece in pieces), len(text), bool(marks))
+        return PassageView(title, tuple(self._piece(piece, place) for piece in pieces), len(text), bool(marks))
 
-    def _plain(self, title: str, text: str) -> Passage:
+    def _plain(self, title: str, text: str) -> PassageView:
         return self._marked(title, text, (), "t")
 
-    def _rendered(self, title: str, text: str) -> Passage:
+    def _rendered(self, title: str, text: str) -> PassageView:
         """A text that is nobody's answer here, or an answer without marks."""
         rich, plain = rendered(readable(text)), self._plain(title, text)
         return self._rich(plain, rich, ()) if rich else plain
 
-    def _rich(self, raw: Passage, rich: RichText, marks: Sequence[Mark]) -> Passage:
+    def _rich(self, raw: PassageView, rich: RichText, marks: Sequence[TextMark]) -> PassageView:
         parts = woven(segments(rich.text, marks), rich)
         pieces = tuple(Piece("", markup=one) if isinstance(one, Markup) else self._piece(one, "t") for one in parts)
         return replace(raw, pieces=pieces, raw=raw.pieces)
@@ -282,7 +282,7 @@ class _Maker:
     def _dialogue(self, view: SampleView, sample: DialogueSample) -> SampleView:
         of_turns = [(index, item) for shown in self.shown.values() for index, item in shown if turn_of(item)]
         searched = Searched(readable(sample.system_prompt))
-        marks: list[Mark] = []
+        marks: list[TextMark] = []
         for index, item in of_turns:
             kind = self.told.kind_of(item)
             key = key_of(kind, index)
@@ -290,7 +290,7 @@ class _Maker:
             quoted = isinstance(item, Criterion) and item.quote_verified
             if quoted and (spans := searched.quote(clean(getattr(item, "quote", "")))):
                 self.quotes.add(key)
-                marks += [Mark(key, *span) for span in spans]
+                marks += [TextMark(key, *span) for span in spans]
         totals = Counter(turn_of(item) for item in self.verdict.items)
         turns = [
             TurnView(

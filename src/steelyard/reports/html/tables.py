@@ -10,7 +10,7 @@ from markupsafe import Markup
 from steelyard.protocols.vocabulary import Scale
 from steelyard.reports.blocks import estimate_cells, interval
 from steelyard.reports.html import charts
-from steelyard.reports.html.words import Words
+from steelyard.reports.html.words import PageWords
 from steelyard.reports.model import Estimate, Group
 
 Scaled = tuple[Estimate, Scale]
@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     name: str
     about: str
     cells: tuple[Cell, ...]
@@ -48,14 +48,14 @@ class Breakdown:
     first: str
     columns: tuple[str, ...]
     behind: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     axis: Markup | None
 
 
 class Tables:
     """The tables of one report."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: PageWords) -> None:
         self.words, self.report = words, words.report
 
     def scores(self) -> Breakdown:
@@ -157,7 +157,7 @@ class Tables:
             columns,
             tuple(self.words.say(f"report.{name}") for name in ("interval", "n", "n_null", "n_unjudged")),
             tuple(
-                Row(
+                TableRow(
                     name,
                     about,
                     tuple(self._cell(*estimate) for estimate in estimates),

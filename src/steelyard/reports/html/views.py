@@ -19,7 +19,7 @@ NO_MARKUP = Markup("")
 
 
 @dataclass(frozen=True)
-class Limits:
+class ViewLimits:
     """How much of a sample is shown. A file that is passed around must stay light; a viewer may show all."""
 
     text: int = 6000
@@ -63,7 +63,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Passage:
+class PassageView:
     """A text from outside. `size` is its full length, `cited` whether an item rests on it.
 
     Where `pieces` are its Markdown rendered, `raw` is the text as it was written.
@@ -117,8 +117,8 @@ class ItemGroup:
 @dataclass(frozen=True)
 class TurnView:
     title: str
-    prompt: Passage
-    answer: Passage
+    prompt: PassageView
+    answer: PassageView
     group: ItemGroup
 
 
@@ -135,13 +135,13 @@ class SampleView:
     facts: tuple[tuple[str, str], ...]
     scores: tuple[tuple[str, str, str], ...]
     flags: tuple[tuple[str, str], ...]
-    question: Passage | None = None
-    answer: Passage | None = None
-    other_answer: Passage | None = None
-    texts: tuple[Passage, ...] = ()
+    question: PassageView | None = None
+    answer: PassageView | None = None
+    other_answer: PassageView | None = None
+    texts: tuple[PassageView, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     groups: tuple[ItemGroup, ...] = ()
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[PassageView, ...] = ()
     passages_hidden: int = 0
     turns: tuple[TurnView, ...] = ()
     legend: tuple[Chip, ...] = ()

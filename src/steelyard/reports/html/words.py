@@ -10,7 +10,7 @@ from steelyard.text.wording import say
 LONGEST_NAME = 60
 
 
-class Words:
+class PageWords:
     """A report with its language. Tables and figures ask here, so that a thing has one name on the whole page."""
 
     def __init__(self, report: Report) -> None:

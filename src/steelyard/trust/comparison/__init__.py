@@ -28,7 +28,7 @@ from steelyard.trust.comparison.model import (
     Outcome,
     Overall,
 )
-from steelyard.trust.comparison.rows import Judged, Row, rows_of
+from steelyard.trust.comparison.rows import Judged, PairedRow, rows_of
 
 __all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
 
@@ -39,8 +39,8 @@ MOST_TEXTS = 200
 class Pair(NamedTuple):
     """One sample as it was judged in A and in B."""
 
-    a: Row
-    b: Row
+    a: PairedRow
+    b: PairedRow
 
 
 def compare(
@@ -107,7 +107,7 @@ def _on_one_scale(pairs: list[Pair]) -> tuple[list[Pair], Scale, Vocabulary]:
     return [Pair(*(_as_shares(row, words[row.protocol]) for row in pair)) for pair in pairs], "ratio", shares
 
 
-def _as_shares(row: Row, told: Vocabulary) -> Row:
+def _as_shares(row: PairedRow, told: Vocabulary) -> PairedRow:
     top = BOUNDS[told.scale][1]
     return row._replace(scores={name: score / top for name, score in row.scores.items()})
 

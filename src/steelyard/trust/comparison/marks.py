@@ -11,7 +11,7 @@ from typing import Any
 from steelyard.engine.manifest import differing
 from steelyard.errors import NotComparable
 from steelyard.protocols import vocabulary
-from steelyard.trust.comparison.rows import Judged, Row
+from steelyard.trust.comparison.rows import Judged, PairedRow
 
 Mark = tuple[str, str]
 """A code of the wording (`compare.mark.*`) and a detail: names, ids or numbers."""
@@ -23,7 +23,7 @@ HARMLESS_OPTIONS = {"date", "items_per_ask", "thorough"}
 
 
 def check_comparable(
-    a: Judged, b: Judged, before: Mapping[str, Row], after: Mapping[str, Row], *, anyway: bool = False
+    a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow], *, anyway: bool = False
 ) -> tuple[Mark, ...]:
     """What makes the runs less comparable; `NotComparable` where that is grave and nobody said `anyway`."""
     if not before.keys() & after.keys():
@@ -35,7 +35,7 @@ def check_comparable(
     return marks
 
 
-def marks_of(a: Judged, b: Judged, before: Mapping[str, Row], after: Mapping[str, Row]) -> Iterator[Mark]:
+def marks_of(a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow]) -> Iterator[Mark]:
     """What tells the two runs apart beside the answers."""
     protocols = [{row.protocol for row in side.values()} for side in (before, after)]
     yield from _both("protocol", *protocols)

@@ -33,7 +33,7 @@ class Judged(NamedTuple):
         return cls(given.run or name, lambda: zip(given.samples, given, strict=True))
 
 
-class Row(NamedTuple):
+class PairedRow(NamedTuple):
     """One judged sample. Digests are None where the sample's text is not at hand."""
 
     id: str
@@ -48,9 +48,9 @@ class Row(NamedTuple):
     text: str | None
 
 
-def rows_of(judged: Judged) -> dict[str, Row]:
+def rows_of(judged: Judged) -> dict[str, PairedRow]:
     """The samples by id; two with the same id could be paired in two ways, so that is refused."""
-    found: dict[str, Row] = {}
+    found: dict[str, PairedRow] = {}
     for sample, verdict in judged.verdicts():
         if verdict.id in found:
             raise ConfigError(f"{judged.name} has two samples {verdict.id!r}; samples are paired by id")
@@ -58,10 +58,10 @@ def rows_of(judged: Judged) -> dict[str, Row]:
     return found
 
 
-def _row(sample: Sample | None, verdict: Verdict) -> Row:
+def _row(sample: Sample | None, verdict: Verdict) -> PairedRow:
     known = {name: float(score) for name, score in verdict.scores.items() if score is not None and math.isfinite(score)}
     shared = cluster_of(sample)
-    return Row(
+    return PairedRow(
         id=verdict.id,
         protocol=verdict.protocol,
         judge=verdict.judge,

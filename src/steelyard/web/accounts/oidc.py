@@ -70,7 +70,7 @@ class Person(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Provider:
+class OpenIdProvider:
     """An identity provider that knows this server as one of its clients."""
 
     issuer: str
@@ -79,7 +79,7 @@ class Provider:
     redirect: str
 
     @classmethod
-    def of(cls, issuer: str, client_id: str, client_secret: str, url: str) -> Provider:
+    def of(cls, issuer: str, client_id: str, client_secret: str, url: str) -> OpenIdProvider:
         try:
             import jwt  # noqa: F401
         except ImportError:

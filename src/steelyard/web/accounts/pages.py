@@ -127,7 +127,7 @@ async def arrive(request: Request) -> Response:
     return response
 
 
-def _provider(request: Request) -> tuple[Accounts, oidc.Provider]:
+def _provider(request: Request) -> tuple[Accounts, oidc.OpenIdProvider]:
     accounts = accounts_of(viewer_of(request))
     if accounts.provider is None:
         raise HTTPException(404, "nobody signs in elsewhere for this server")

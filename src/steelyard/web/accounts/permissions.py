@@ -17,7 +17,7 @@ from steelyard.store import Role
 API = "/api/v1"
 
 
-class Rule(NamedTuple):
+class AccessRule(NamedTuple):
     """What is done under some addresses, and the least role that may; no role: whoever is signed in.
 
     `PAGE` stands for GET of a page and of the same as JSON.
@@ -38,8 +38,8 @@ PUBLIC = (
     f"GET {API}/health",
 )
 RULES = (
-    Rule("sign out", None, ("POST /logout",)),
-    Rule(
+    AccessRule("sign out", None, ("POST /logout",)),
+    AccessRule(
         "read",
         "read",
         (
@@ -77,7 +77,7 @@ RULES = (
             f"GET {API}/labels",
         ),
     ),
-    Rule(
+    AccessRule(
         "label",
         "label",
         (
@@ -90,16 +90,16 @@ RULES = (
         ),
     ),
     # A sheet says who labelled: whoever imports one speaks for others.
-    Rule("import labels", "run", ("POST /runs/{run}/labels",)),
-    Rule("evaluate", "run", (f"POST {API}/evaluate",)),
-    Rule("check judge", "run", ("POST /judges/check", "POST /judges/check.json")),
-    Rule("start", "run", ("POST /runs", f"POST {API}/runs")),
-    Rule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
-    Rule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),
-    Rule("retry", "run", ("POST /runs/{run}/retry", f"POST {API}/runs/{{run}}/retry")),
-    Rule("edit", "run", ("POST /runs/{run}/identity", f"PATCH {API}/runs/{{run}}")),
-    Rule("delete", "admin", ("POST /runs/{run}/delete", f"DELETE {API}/runs/{{run}}")),
-    Rule("read audit log", "admin", ("PAGE /audit", f"GET {API}/audit")),
+    AccessRule("import labels", "run", ("POST /runs/{run}/labels",)),
+    AccessRule("evaluate", "run", (f"POST {API}/evaluate",)),
+    AccessRule("check judge", "run", ("POST /judges/check", "POST /judges/check.json")),
+    AccessRule("start", "run", ("POST /runs", f"POST {API}/runs")),
+    AccessRule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
+    AccessRule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),
+    AccessRule("retry", "run", ("POST /runs/{run}/retry", f"POST {API}/runs/{{run}}/retry")),
+    AccessRule("edit", "run", ("POST /runs/{run}/identity", f"PATCH {API}/runs/{{run}}")),
+    AccessRule("delete", "admin", ("POST /runs/{run}/delete", f"DELETE {API}/runs/{{run}}")),
+    AccessRule("read audit log", "admin", ("PAGE /audit", f"GET {API}/audit")),
 )
 ROLE_OF: Mapping[str, Role | None] = {rule.action: rule.role for rule in RULES}
 

@@ -14,13 +14,13 @@ from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.store import ROLES, AuditEntry, Role, Session, Store, Token, User
+from steelyard.store import ROLES, AuditEntry, LoginSession, Role, Store, Token, User
 from steelyard.web.accounts.access import Access, narrowed
 from steelyard.web.accounts.passwords import is_right
 from steelyard.web.accounts.proxies import Proxies
 
 if TYPE_CHECKING:
-    from steelyard.web.accounts.oidc import Person, Provider
+    from steelyard.web.accounts.oidc import OpenIdProvider, Person
 
 TOKEN_PREFIX = "sy_"
 SIGN_IN, REFUSED, BLOCKED = "sign in", "sign in refused", "sign in blocked"
@@ -61,7 +61,7 @@ class Accounts:
     url: str
     """The address that browsers open. With https, cookies are kept off plain HTTP."""
     proxies: Proxies = field(default_factory=Proxies)
-    provider: Provider | None = None
+    provider: OpenIdProvider | None = None
     attempts: Attempts = Attempts()
     idle: timedelta = timedelta(hours=8)
     longest: timedelta = timedelta(days=7)
@@ -171,7 +171,7 @@ class Accounts:
         self.end(store, request)
         store.forget_sessions(self.now(self.longest))
         secret = secrets.token_urlsafe(32)
-        store.add_session(Session(digest(secret), user.name, self.now(), self.now()))
+        store.add_session(LoginSession(digest(secret), user.name, self.now(), self.now()))
         self.record(store, request, user.name, SIGN_IN)
         response.set_cookie(
             self.cookie,

@@ -18,7 +18,7 @@ from steelyard.records import DialogueSample, Language, RagSample, Record, Sampl
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, score
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
-from steelyard.reports.html.views import Limits, chip
+from steelyard.reports.html.views import ViewLimits, chip
 from steelyard.reports.model import Contestant, Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import digest
@@ -35,7 +35,7 @@ from steelyard.web.rendering import is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
 
 PER_PAGE = 50
-LIMITS = Limits(text=8000, items=200, passages=0)
+LIMITS = ViewLimits(text=8000, items=200, passages=0)
 TONES = {"better": "good", "worse": "bad", "more": "half", "fewer": "half", "undecided": "open"}
 Direction = Literal["regressed", "improved"]
 

@@ -26,7 +26,7 @@ from steelyard.store import RunRow, Store
 from steelyard.store.labels import HumanLabel, canonical, digest, label_line
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.cache import PATIENCE
-from steelyard.web.labelling import Item, Plan, Progress, Task, counts, item_of, seen, slot_of, tasks
+from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, Progress, counts, item_of, seen, slot_of, tasks
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
@@ -74,13 +74,13 @@ class LabelPage(Record):
 
     run: BlindRun
     annotator: str
-    plan: Plan
+    plan: LabelPlan
     at: int = 0
     total: int = 0
     done: int = 0
     own: str | None = None
     note: str = ""
-    item: Item | None = None
+    item: LabelItem | None = None
     given: tuple[Given, ...] = ()
     taken: Taken | None = Field(default=None, description="what the file that was just imported held")
     changed: bool = Field(default=False, description="the label just given was not kept: its item has changed")
@@ -109,7 +109,7 @@ def label(request: Request) -> Response:
 
 
 def _page(request: Request, *, changed: bool = False) -> Response:
-    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), annotator_of(request)
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), annotator_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
         labels = list(store.labels(row.id))
@@ -147,12 +147,14 @@ def annotator_of(request: Request) -> str:
     return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
 
 
-def planned(viewer: Viewer, row: RunRow, plan: Plan, patience: float | None = None) -> tuple[Task, ...] | None:
+def planned(
+    viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None = None
+) -> tuple[LabelTask, ...] | None:
     """The tasks of a plan, drawn once for a run as it stands."""
     with viewer.store() as store:
         n = sum(store.judged(row.id).values())
 
-    def make() -> tuple[Task, ...]:
+    def make() -> tuple[LabelTask, ...]:
         with viewer.store() as store:
             return tasks(partial(store.verdicts, row.id), plan)
 
@@ -175,7 +177,7 @@ def shown(store: Store, row: RunRow, progress: Progress, at: int, request: Reque
     return {"at": at + 1, "item": item, "own": own.label if own else None, "note": own.note if own else ""}
 
 
-def addresses(run: str, plan: Plan, progress: Progress, at: int | None) -> dict[str, str]:
+def addresses(run: str, plan: LabelPlan, progress: Progress, at: int | None) -> dict[str, str]:
     """Where each key leads from here."""
     here = at if at is not None else len(progress.tasks)
     found = {"post": run_address(run, "label", **plan.query, at=here + 1)}
@@ -202,7 +204,7 @@ def _start(request: Request, form: FormData) -> Response:
     annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
-    plan = Plan.of(form)
+    plan = LabelPlan.of(form)
     with viewer_of(request).store() as store:
         row = store.run(request.path_params["run"])
         refuse_at_work(row, store)
@@ -228,7 +230,7 @@ async def give(request: Request) -> Response:
 
 
 def _give(request: Request, form: FormData) -> Response:
-    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
@@ -259,7 +261,7 @@ def _give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request) -> Response:
     """Take back the nearest earlier label and go there."""
-    viewer, plan, annotator = viewer_of(request), Plan.of(request.query_params), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
         back = progress.last_given(at)
@@ -276,7 +278,7 @@ def needed_annotator(request: Request) -> str:
 
 
 def _standing(
-    viewer: Viewer, store: Store, request: Request, plan: Plan, annotator: str, beyond: bool = False
+    viewer: Viewer, store: Store, request: Request, plan: LabelPlan, annotator: str, beyond: bool = False
 ) -> tuple[RunRow, Progress, int]:
     row = store.run(request.path_params["run"])
     refuse_at_work(row, store)
@@ -288,7 +290,7 @@ def _standing(
     return row, Progress.of(found, store.labels(row.id), annotator, plan.policy), at
 
 
-def _made(task: Task, run: str, annotator: str, policy: str) -> HumanLabel:
+def _made(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
     return HumanLabel(
         sample=task.sample,
         kind=task.kind,

@@ -16,7 +16,7 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Language, Record, Sample, Usage, Verdict
 from steelyard.reports.html.sample import sample_view
-from steelyard.reports.html.views import Chip, Limits, chip
+from steelyard.reports.html.views import Chip, ViewLimits, chip
 from steelyard.reports.sample import sample_markdown
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import HumanLabel
@@ -29,7 +29,7 @@ from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of
 
 # A page of the viewer may hold more than a file that is passed around, but not a novel.
-LIMITS = Limits(text=20_000, items=400, passages=100)
+LIMITS = ViewLimits(text=20_000, items=400, passages=100)
 LONGEST_SHOWN = 40_000
 
 
