@@ -7,6 +7,9 @@
 #   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
+#   make docs      the documentation site, into site/
+#   make coverage  how much of the core its own tests reach; fails below the floor in pyproject.toml
+#   make release-check  build sdist and wheel, look into them, install and use them, write the SBOM (RELEASING.md)
 #   make clean     remove what the others made
 
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -21,9 +24,15 @@ SOME_UNJUDGED := 3
 # A process per core; one that has nothing left takes tests from another.
 PARALLEL := -n auto --dist worksteal
 FRAMEWORKS := .venv-integrations
+SITE := .venv-docs
+RELEASE := .venv-release
+TAG ?=
+CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_file.py tests/test_rules.py tests/test_scoring.py tests/test_stats*.py \
+	tests/test_transcripts_*.py tests/test_vocabulary.py
+PIP := python -m pip install --quiet --quiet --disable-pip-version-check
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
-.PHONY: help demo test integrations chaos fuzz bench examples clean
+.PHONY: help demo test integrations chaos fuzz bench examples docs coverage release-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -69,8 +78,21 @@ bench: $(VENV)/.installed-dev
 examples: $(VENV)/.installed
 	$(BIN)/python examples/make_replies.py
 
+# The theme prints advertisements of its successor otherwise.
+docs: $(SITE)/.installed
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
+	$(SITE)/bin/python packaging/check_site.py site
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/$(PIP) --group coverage
+	$(BIN)/python -m coverage run -m pytest $(CORE_TESTS)
+	$(BIN)/python -m coverage report
+
+release-check: $(RELEASE)/.installed
+	$(RELEASE)/bin/python packaging/check_release.py $(TAG)
+
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) .steelyard .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(SITE) $(RELEASE) site dist .coverage .steelyard .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -83,17 +105,29 @@ $(BIN)/python:
 
 # The stamps are older than pyproject.toml when its dependencies may have changed.
 $(VENV)/.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
+	$(BIN)/$(PIP) --editable .
 	@touch $@
 
 # Dependency groups need pip 25.1.
 $(VENV)/.installed-dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/$(PIP) --upgrade "pip>=25.1"
+	$(BIN)/$(PIP) --editable . --group dev
 	@touch $@ $(VENV)/.installed
 
 $(FRAMEWORKS)/.installed: $(BIN)/python pyproject.toml
 	$(BIN)/python -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(FRAMEWORKS)/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable . --group integrations
+	$(FRAMEWORKS)/bin/$(PIP) --upgrade "pip>=25.1"
+	$(FRAMEWORKS)/bin/$(PIP) --editable . --group integrations
+	@touch $@
+
+$(SITE)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m venv $(SITE)
+	$(SITE)/bin/$(PIP) --upgrade "pip>=25.1"
+	$(SITE)/bin/$(PIP) --editable . --group docs
+	@touch $@
+
+$(RELEASE)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m venv $(RELEASE)
+	$(RELEASE)/bin/$(PIP) --upgrade "pip>=25.1"
+	$(RELEASE)/bin/$(PIP) --group release
 	@touch $@

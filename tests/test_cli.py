@@ -30,6 +30,7 @@ from command import (
     write_lines,
 )
 from endpoint import Loopback
+from steelyard import __version__
 from steelyard.cli import app
 from steelyard.protocols import vocabulary
 
@@ -462,13 +463,13 @@ def test_help_has_an_example(steelyard: Steelyard, words: list[str]) -> None:
 
 def test_version_and_bare_call(steelyard: Steelyard) -> None:
     """`--version` says the version; without a command the help is shown."""
-    assert steelyard("--version") == (0, "steelyard 0.1.0\n", "")
+    assert steelyard("--version") == (0, f"steelyard {__version__}\n", "")
     assert "Usage: steelyard" in "".join(steelyard()[1:])
 
 
 MISTAKES = {
     "no such file": (2, "nosuch.jsonl: there is no such file", ["run", "nosuch.jsonl", "-p", "atomic", "-j", RECORDED]),
-    "a folder": (2, "is a folder", ["run", ".", "-p", "atomic", "-j", RECORDED]),
+    "an empty folder": (2, "there is no file of samples in it", ["run", ".", "-p", "atomic", "-j", RECORDED]),
     "one of two files": (2, "nosuch.jsonl", ["run", RAG, "nosuch.jsonl", "-p", "atomic", "-j", RECORDED]),
     "no protocol": (2, "--protocol", ["run", RAG, "-j", RECORDED]),
     "unknown protocol": (2, "atomic, grounded", ["run", RAG, "-p", "nosuch", "-j", RECORDED]),
@@ -489,7 +490,7 @@ MISTAKES = {
     "no calls": (2, "--concurrency", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-c", "0"]),
     "no prompt": (2, "nosuch.md", ["run", RAG, "-p", "atomic", "-j", RECORDED, "--prompts", "nosuch.md"]),
     "no settings": (2, "nosuch.toml", ["run", RAG, "-p", "atomic", "-j", RECORDED, "--config", "nosuch.toml"]),
-    "-o is a folder": (2, "Is a directory", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", "."]),
+    "-o is the input": (2, "name another folder", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", f"{RAG}/"]),
     "-o below a file": (2, "", ["run", RAG, "-p", "atomic", "-j", RECORDED, "-o", f"{RAG}/out.jsonl"]),
     "strict dialogue": (2, "no option 'strict'", ["run", DIALOGUE, "-p", "dialogue", "-j", RECORDED, "--strict"]),
     "validate nothing": (2, "nosuch.csv", ["validate", "nosuch.csv", "-p", "atomic"]),

@@ -183,7 +183,7 @@ def test_how_a_file_is_read_is_said(steelyard: Steelyard) -> None:
     file = write_lines(Path("ark.jsonl"), [row, row | {"prompt": "q2"}])
     for words in (("validate", file, "-p", "atomic"), ("run", file, "-p", "atomic", "-j", "embedded")):
         err = steelyard(*words).err
-        assert err.count("note: ark.jsonl: read as a result file of Volcengine Ark (火山方舟)") == 1
+        assert err.count("note: ark.jsonl: read as a file of 火山方舟 Volcengine Ark") == 1
 
 
 # --- models and completion ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import steelyard
 from steelyard import RagSample, ScriptedJudge
 from steelyard.engine.runner import Runner, replay
 from steelyard.protocols import get_protocol
-from steelyard.records import Ask, Reply, Unjudged, Usage
+from steelyard.records import Ask, Reply, Unjudged, Usage, Verdict
 
 SAMPLE = RagSample(id="1", question="When does it open?", answer="At nine.", references=("It opens at nine.",))
 SCRIPT = {
@@ -37,9 +37,12 @@ async def test_it_gives_the_verdict_of_the_answers() -> None:
     verdict = await replay(PROTOCOL, SAMPLE, answer, OPTIONS)
     assert rounds == [["atomic.split"], ["atomic.judge"]]
     assert (verdict.scores["accuracy"], verdict.usage, verdict.judge) == (1, Usage(calls=2), "")
-    judged: list[object] = []
+    judged: list[Verdict] = []
     await Runner(PROTOCOL, OPTIONS, judge).run([(0, SAMPLE)], lambda seq, sample, found: judged.append(found))
-    assert judged == [verdict.model_copy(update={"judge": "scripted"})]
+    # A runner also notes how long it took.
+    assert [one.model_copy(update={"notes": {}}) for one in judged] == [
+        verdict.model_copy(update={"judge": "scripted"})
+    ]
 
 
 async def test_who_cannot_answer_ends_it() -> None:

@@ -178,7 +178,7 @@ def test_no_judge_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_object_that_is_no_judge() -> None:
     """What cannot judge is refused with what a judge needs."""
-    with pytest.raises(ConfigError, match=r"object is no judge: it needs a name, answer\(ask\) and aclose\(\)"):
+    with pytest.raises(ConfigError, match=r"object is not a judge: it needs a name, answer\(ask\) and aclose\(\)"):
         steelyard.evaluate(RAG, "atomic", object())  # type: ignore[arg-type]
 
 

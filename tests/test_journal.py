@@ -327,7 +327,7 @@ async def test_verdicts_that_come_while_others_are_written_are_written_too() -> 
     writer = VerdictWriter(keep, in_thread=True)
     one = (
         RagSample(id="s", question="?", answer=".", references=("x",)),
-        Verdict(id="s", protocol="atomic", status="judged"),
+        Verdict(id="s", protocol="atomic", status="judged", scores={}),
     )
     for seq in range(writer.MOST + 5):
         writer.add(seq, *one)

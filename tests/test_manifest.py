@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from command import DIALOGUE, RAG, RECORDED, Steelyard, fact_server, facts, point_to
-from steelyard.engine.manifest import data_file, make_manifest
+from steelyard.engine.manifest import described_data, make_manifest
 from steelyard.judges import ScriptedJudge
 from steelyard.judges.chat import ChatJudge
 from steelyard.judges.endpoint import Endpoint
@@ -28,7 +28,7 @@ NAMES = ["atomic", "grounded", "scorecard", "dialogue"]
 def manifest(protocol: str = "atomic", judge: Any = None, **given: Any) -> dict[str, Any]:
     chosen = get_protocol(protocol)
     parts = {"prompts": Prompts.shipped(), "sources": [], "fields": {}, "encoding": "utf-8"} | given
-    parts["data"] = [data_file(source) for source in parts.pop("sources")]
+    parts["data"] = [described_data(source) for source in parts.pop("sources")]
     return make_manifest(chosen, chosen.parse_options(parts.pop("options", {})), judge or ScriptedJudge({}), **parts)
 
 

@@ -71,7 +71,8 @@ HOMONYMS = {
     # A place in a sample; what one is called in the wording; a name that documents have in files.
     "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
-    "used": ("store/rescue/",),  # a table of the store
+    "used": ("store/reply_table.py", "store/rescue/"),  # a table of the store
+    "stated": ("reports/files.py",),  # totals that a transcript claims: a field of result lines
     "point": ("text/",),  # a group of a pattern
     "not_found": ("web/errors.py",),  # the code of an error
     "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer

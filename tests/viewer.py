@@ -18,7 +18,7 @@ from steelyard.engine.inputs import Input
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings, SettingsFile
-from steelyard.store import Store
+from steelyard.store import Store, StoreLocation
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
 
@@ -52,7 +52,7 @@ async def _run(path: Path, name: str, file: str) -> str:
 
 
 @contextmanager
-def viewing(store: Path, **more: Any) -> Iterator[str]:
+def viewing(store: StoreLocation, **more: Any) -> Iterator[str]:
     """The viewer over this store, in a thread; its address."""
     viewer = Viewer(**{"config": settings(), "store_location": store, **more})
     ready = threading.Event()

@@ -20,7 +20,7 @@ Each claim goes to the judge as the protocols put it: as an atom of `atomic` or 
 passages as references, and what is read is the label that a report would show. *Supported* means `correct` or
 `supported`. A judge that abstains (`undetermined`, or `exempt` from checking) has not found support, so that counts as
 not supported; *decided* figures leave such items out. Balanced accuracy is the mean of the shares that are right among
-the supported and among the others: .50 is what a coin gets. Intervals are 95 %, by resampling whole documents.
+the supported and among the others: .50 is chance. Intervals are 95 %, by resampling whole documents.
 """
 
 

@@ -15,6 +15,7 @@ from findings import findings
 from pydantic import ValidationError
 
 from steelyard.judges import ChatJudge, Judge
+from steelyard.judges.dialects import dialect_of
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol
 from steelyard.records import Ask, Reply, Unjudged
@@ -113,7 +114,7 @@ class WatchedJudge(Judge):
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=self._chat.endpoint.timeout)
             self._session = aiohttp.ClientSession(timeout=timeout, headers=self._headers)
-        async with self._session.post(self._chat.endpoint.url, json=body) as response:
+        async with self._session.post(dialect_of(self._chat.endpoint).url, json=body) as response:
             response.raise_for_status()
             payload: dict[str, Any] = await response.json()
             return payload

@@ -17,6 +17,7 @@ from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store
+from test_browser_trends import history
 from viewer import viewing
 
 FOLDER = Path("docs/images")
@@ -48,6 +49,13 @@ def main() -> None:
                 page.goto(f"{address}/runs/{run}{path}?lang=en")
                 page.locator(".headline, .view").first.wait_for()
                 page.screenshot(path=FOLDER / name)
+        runs_of_a_project = Path(folder) / "project.db"
+        history(runs_of_a_project, 5)
+        with viewing(runs_of_a_project, config=config) as address, chromium() as browser:
+            page = browser.new_context(viewport=SIZE, color_scheme="light").new_page()
+            page.goto(f"{address}/trends?lang=en")
+            page.locator(".news li").first.wait_for()
+            page.screenshot(path=FOLDER / "viewer-trends.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Steelyard (杆秤) weighs what language models say: labelled items, evidence, exact scores.
+"""Steelyard (杆秤) evaluates what language models say, item by item, with evidence.
 
     >>> import steelyard
     >>> results = steelyard.evaluate("answers.jsonl", protocol="atomic", judge="openai:gpt-4o-mini")

@@ -202,9 +202,10 @@ class CommentError(SteelyardError):
 
 
 class MissingExtra(SteelyardError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed. Without an `extra` that brings it, it is installed by its own name."""
 
     exit_code = 2
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'steelyard[{extra}]'")
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        install = f"'steelyard[{extra}]'" if extra else package
+        super().__init__(f"{purpose} needs {package}: pip install {install}")

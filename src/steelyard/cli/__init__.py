@@ -15,6 +15,7 @@ import typer
 
 from steelyard import __version__
 from steelyard.cli import (
+    accounts,
     audit,
     batch,
     calibrate,
@@ -34,6 +35,7 @@ from steelyard.cli import (
     rubric,
     run,
     runs,
+    serve,
     view,
     worker,
 )
@@ -46,7 +48,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="steelyard",
-    help="杆秤 Steelyard weighs what language models say: labelled items, evidence, exact scores.",
+    help="杆秤 Steelyard evaluates what language models say, item by item, with evidence.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -66,6 +68,7 @@ experiment.register(app)
 labelling.register(app)
 export.register(app)
 view.register(app)
+serve.register(app)
 mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(batch.app, name="batch")
@@ -73,6 +76,8 @@ app.add_typer(prompts.app, name="prompts")
 app.add_typer(rubric.app, name="rubric")
 app.add_typer(judges.app, name="judges")
 app.add_typer(models.app, name="models")
+app.add_typer(accounts.users, name="users")
+app.add_typer(accounts.tokens, name="tokens")
 
 
 def _version(wanted: bool) -> None:
@@ -84,7 +89,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _global(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:

@@ -79,9 +79,7 @@ def audit(
     ] = None,
     only_significant: OnlySignificantOption = False,
     prompts: PromptsOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
     tpm: Tpm = None,
@@ -93,7 +91,7 @@ def audit(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Measure a judge before you trust it: does it obey what it judges, do its labels stay, does it see errors?
+    """Measure a judge before you trust it: prompt injection, stability of its labels, errors it misses.
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """
@@ -125,7 +123,7 @@ def audit(
         budget=Budget(max_cost, max_tokens, max_time),
         progress=progress,
         lang=lang,
-        out=out,
+        out=None,
         store=store,
     )
     made = session.judge(judge, known)

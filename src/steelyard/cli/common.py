@@ -86,6 +86,12 @@ ProtocolNames = Annotated[
         autocompletion=complete_protocol,
     ),
 ]
+SamplesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="Samples: files, folders, globs, s3://… and other URLs; - is standard input."
+    ),
+]
 MapOption = Annotated[
     list[str] | None,
     typer.Option("--map", "-m", metavar="FIELD=COLUMN", help="Where a field is found, e.g. answer=output.text."),
@@ -124,23 +130,29 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def check_files(files: list[str], importer: str | None = None) -> None:
-    """A mistyped name is said at once, not found out after the other files were paid for."""
-    if importer:
-        from steelyard.samples import takes_names
+    """A mistyped name is reported before any file is judged and paid for."""
+    from steelyard.samples import is_dataset, takes_names
 
-        if takes_names(importer):
-            return
-    for file in files:
-        if file != "-" and not Path(file).exists():
-            raise InputError("there is no such file", file=file)
-        if Path(file).is_dir():
-            raise InputError("is a folder; name the files in it", file=file)
-
-
-def check_out(out: Path | None, inputs: list[str]) -> None:
-    """The same for a path that cannot be written, or that would destroy what is read."""
-    if out is None:
+    if importer and takes_names(importer):
         return
+    for file in files:
+        if file != "-" and not is_dataset(file) and not Path(file).exists():
+            raise InputError("there is no such file", file=file)
+
+
+def check_out(to: Path | str | None, inputs: list[str]) -> None:
+    """The same for a path that cannot be written, or that would destroy what is read."""
+    if to is None:
+        return
+    if isinstance(to, str):
+        from steelyard.engine.datasets import check_folder, names_folder
+
+        if names_folder(to):
+            if any(f"{to.rstrip('/')}/".startswith(f"{file.rstrip('/')}/") for file in inputs):
+                raise ConfigError(f"-o {to} lies in the input; name another folder")
+            check_folder(to)
+            return
+    out = Path(to)
     for file in inputs:
         if file != "-" and out.exists() and Path(file).exists() and out.samefile(file):
             raise ConfigError(f"-o {out} would overwrite the input; name another file")
@@ -149,10 +161,15 @@ def check_out(out: Path | None, inputs: list[str]) -> None:
         pass
 
 
-def out_of(out: Path, protocol: str) -> Path:
+def out_of(to: str, protocol: str) -> str:
     """Where the lines of one of several protocols go: `results.jsonl` becomes `results.scorecard.jsonl`. Each file has
-    a sample once, as every command that reads one expects."""
-    return out.with_name(f"{out.stem}.{protocol.replace(':', '-').replace('/', '-')}{out.suffix}")
+    a sample once, as every command that reads one expects. In a folder each run has a place of its own anyway."""
+    from steelyard.engine.datasets import names_folder
+
+    if names_folder(to):
+        return to
+    out = Path(to)
+    return str(out.with_name(f"{out.stem}.{protocol.replace(':', '-').replace('/', '-')}{out.suffix}"))
 
 
 def note(said: str) -> None:

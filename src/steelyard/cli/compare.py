@@ -35,7 +35,7 @@ def compare(
     ],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="Only this score; may be repeated. Fewer questions decide more."),
+        typer.Option("--metric", help="Only this score; may be repeated. Fewer comparisons have more power."),
     ] = None,
     anyway: AnywayOption = False,
     pairwise: Annotated[
@@ -48,7 +48,7 @@ def compare(
         typer.Option("--aspects", metavar="LIST", help="With --pairwise: what to compare, separated by commas."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --pairwise: say what it would take; send nothing.")
+        bool, typer.Option("--dry-run", help="With --pairwise: estimate calls, tokens and cost; send nothing.")
     ] = False,
     concurrency: ConcurrencyOption = None,
     max_cost: MaxCost = None,

@@ -42,7 +42,7 @@ def experiment(
 ) -> None:
     """Run every combination of data, protocols, judges and options that the settings list, and compare them.
 
-    What the store has runs of is not judged again; the same command goes on where it was stopped.
+    Runs that are in the store are not judged again; the same command resumes a stopped experiment.
 
     Example:  steelyard experiment faq --html faq.html
     """
@@ -119,7 +119,7 @@ def _cell(
                 options, _ = redated(options, *earlier, session.budget.surface)
             settled = session.run_settings()
             run = runs.start(store, wanted.protocol, options, judge, wanted.judge, prompts, wanted.input, settled)
-        tally = session.drive(run, retrying=state == "failed")[0]
+        tally = session.carry_out(run, retrying=state == "failed")[0]
     except (JudgeError, InputError) as error:
         begun = find_run(store, wanted, judge, prompts)
         return CellRun(id=begun.id if begun else None, problem=str(error)), 0.0, stopped

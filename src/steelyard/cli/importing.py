@@ -65,7 +65,7 @@ def import_(
     Example:  steelyard import messages.jsonl.gz --from dify --label accuracy=feedback
     """
     from steelyard.engine.imports import ImportedScores, aspects_to_label
-    from steelyard.engine.manifest import data_file
+    from steelyard.engine.inputs import Input
     from steelyard.samples import read_scored
     from steelyard.settings import Settings
     from steelyard.store import Store
@@ -89,7 +89,7 @@ def import_(
     with ExitStack() as stack:
         opened = stack.enter_context(Store.open(Settings.load(config).store_location(store)))
         lines = stack.enter_context(out.open("w", encoding="utf-8")) if out else None
-        kept = ImportedScores(opened, [data_file(file) for file in files], labels)
+        kept = ImportedScores(opened, Input(files, format=format, importer=importer).described, labels)
         for row in found:
             if isinstance(row, InputError):
                 bad.append(row)

@@ -45,7 +45,7 @@ def sample(
         Path | None, typer.Option("--out", "-o", help="The sheet: .jsonl, or .csv for a spreadsheet; default: printed.")
     ] = None,
     stratify: Annotated[
-        Stratify | None, typer.Option("--stratify", help="Draw alike from groups by tag or by score.")
+        Stratify | None, typer.Option("--stratify", help="Draw equally from groups by tag or by score.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     kind: Annotated[

@@ -19,6 +19,7 @@ from steelyard.cli.common import (
     LangOption,
     MapOption,
     ProtocolName,
+    SamplesArgument,
     check_files,
     check_out,
     console,
@@ -46,14 +47,14 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    files: SamplesArgument,
     protocol: ProtocolName,
     map: MapOption = None,
     importer: FromOption = None,
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
 ) -> None:
-    """Say which rows cannot be judged, and why; rows with the same problem are told together. Nothing is sent anywhere.
+    """List the rows that cannot be judged, grouped by problem. Nothing is sent anywhere.
 
     Example:  steelyard validate answers.csv -p grounded --map answer=reply
     """

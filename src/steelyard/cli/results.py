@@ -59,7 +59,7 @@ def report(
         typer.Option("--out", "-o", help="Write it here instead of printing it; transcripts to a .jsonl: one a line."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write it as a self-contained HTML file.")
     ] = None,
     samples: Annotated[
         int, typer.Option("--samples", min=0, help="With --html: how many samples it holds in full, the lowest first.")

@@ -19,6 +19,7 @@ from steelyard.cli.common import (
     MapOption,
     ProgressStyle,
     ProtocolNames,
+    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
@@ -54,13 +55,22 @@ JudgeOption = Annotated[
         autocompletion=complete_judge,
     ),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
-ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", "-c", min=1, help="Calls in flight at most. Default: adaptive.")
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE|FOLDER/|URL",
+        help="Write one result line per sample here (JSONL), or verdicts and items as Parquet to a folder or URL.",
+    ),
 ]
-Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Requests a minute at most.")]
-Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Prompt tokens a minute at most, estimated.")]
-ProgressOption = Annotated[ProgressStyle, typer.Option(help="How progress is told, on standard error.")]
+LinesOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
+]
+Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Maximum requests per minute.")]
+Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Maximum prompt tokens per minute (estimated).")]
+ProgressOption = Annotated[ProgressStyle, typer.Option(help="How to show progress, on standard error.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
 MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
@@ -103,7 +113,7 @@ NameOption = Annotated[str | None, typer.Option("--name", help="What to call the
 NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
 MetaOption = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="What else to know of it, e.g. commit=1a2b3c.")
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
 ]
 DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
@@ -129,7 +139,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Samples; - is standard input.")],
+    files: SamplesArgument,
     protocol: ProtocolNames,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
@@ -145,7 +155,7 @@ def run(
     date: Annotated[
         str | None,
         typer.Option(
-            help="The date samples are judged at; default: that of an earlier run over the same files, else today."
+            help="Date at which samples are judged; default: that of an earlier run over the same files, else today."
         ),
     ] = None,
     place: Annotated[str | None, typer.Option(help="Where the user is, for samples that do not say.")] = None,
@@ -165,9 +175,7 @@ def run(
     prompts: PromptsOption = None,
     template: TemplateOption = None,
     fence: FenceOption = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many calls, tokens and dollars it would take; send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
@@ -176,7 +184,7 @@ def run(
     max_tokens: MaxTokens = None,
     max_time: MaxTime = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask again, even what the store has answers to, at today's date.")
+        bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
     ] = False,
     detach: DetachOption = False,
     processes: ProcessesOption = None,
@@ -283,7 +291,7 @@ def run(
             session.finish(*started)
 
 
-RESUME = """Go on with a run that was stopped or killed; nothing that was answered is asked again.
+RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
 
 Example:  steelyard resume last
 """
@@ -352,12 +360,12 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
 def rescore(
     name: RunArgument = "last",
     option: OptionOption = None,
-    out: OutOption = None,
+    out: LinesOption = None,
     lang: LangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Compute a run's scores anew from its stored replies, without a call; other options can be tried.
+    """Recompute a run's scores from its stored replies, also with other options; no call is made.
 
     Example:  steelyard rescore last -O tolerance.quantities=exact
     """

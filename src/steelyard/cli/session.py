@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import typer
 
 from steelyard.cli.common import Lang, ProgressStyle, console, language, out_of
+from steelyard.engine.datasets import names_folder, write_dataset
 from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
 from steelyard.engine.runs import Run, RunSettings, check_affordable
-from steelyard.errors import JudgeError, NoReadableRow, SteelyardError
+from steelyard.errors import ConfigError, JudgeError, NoReadableRow, SteelyardError
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limits
@@ -48,7 +49,7 @@ class Session:
         budget: Budget,
         progress: ProgressStyle,
         lang: Lang | None,
-        out: Path | None,
+        out: str | None,
         store: str | None,
     ) -> None:
         self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
@@ -98,7 +99,7 @@ class Session:
 
     def _finish(self, run: Run, *, retrying: bool) -> tuple[bool, int]:
         """Whether the next run may begin, and the exit code of this one."""
-        tally, report = self.drive(run, retrying=retrying)
+        tally, report = self.carry_out(run, retrying=retrying)
         return self._told(run, report, tally.stopped)
 
     def report(self, *runs: Run) -> None:
@@ -127,7 +128,7 @@ class Session:
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def drive(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
+    def carry_out(self, run: Run, *, retrying: bool = False) -> tuple[Tally, Report]:
         """Judge what is open in the run, with progress and Ctrl-C, and write its lines."""
         run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""
@@ -149,10 +150,16 @@ class Session:
         return tally, self._report(run, builder)
 
     def _write_lines(self, run: Run) -> None:
-        """All result lines, in the order of the input; each run of a group has a file of its own."""
-        if self.out:
+        """All result lines, in the order of the input; each run of a group has a file of its own. Or its datasets."""
+        if self.out and names_folder(self.out):
+            try:
+                write_dataset(run.store, run.row, self.out)
+            except SteelyardError as error:
+                again = f"steelyard export {run.row.id} --to {self.out}"
+                raise ConfigError(f"{error}; the results are in the store, write them out with: {again}") from None
+        elif self.out:
             path = out_of(self.out, run.protocol.name) if "group" in run.row.manifest else self.out
-            with path.open("w", encoding="utf-8") as file:
+            with Path(path).open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
 
     def _report(self, run: Run, builder: ReportBuilder) -> Report:

@@ -23,7 +23,8 @@ def view(
         int | None, typer.Option(min=0, max=65535, help="Which port; default: 8321, or a free one if that is taken.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Asked of every request; also read from STEELYARD_TOKEN.", show_default=False)
+        str | None,
+        typer.Option(help="Required from every request; also read from STEELYARD_TOKEN.", show_default=False),
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page in the browser.")] = False,
     lang: LangOption = None,

@@ -207,7 +207,7 @@ def _value(annotation: Any, name: str, ask: Ask) -> Any:
         # What is optional is rare, apart from evidence and depth.
         return _value(inner, name, ask) if name in ("quote", "reference", "depth", "source") else None
     if origin is Literal:
-        # All is well: what is found amiss would be asked about again.
+        # Assumes positive labels: negative ones would be re-checked.
         return 1 if arguments == (0, 1) else arguments[0]
     if origin is list:
         return _rows(arguments[0], name, ask)

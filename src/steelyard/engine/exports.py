@@ -1,4 +1,4 @@
-"""Runs as files: result lines, tables, and whole runs that another store can take over."""
+"""Runs as files: result lines, tables, datasets, and whole runs that another store can take over."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
+from steelyard.engine.datasets import names_folder, write_dataset
 from steelyard.errors import ConfigError, InputError, invalid_field
 from steelyard.protocols import get_protocol
 from steelyard.records import Usage, Verdict
-from steelyard.reports.files import write_csv, write_lines, write_parquet
+from steelyard.reports.files import write_csv, write_lines
+from steelyard.reports.parquet import write_parquet
 from steelyard.reports.results import Results
 from steelyard.store import SAMPLE, RunRow, Store, StoredReply, run_identity
 from steelyard.store.labels import HumanLabel
 from steelyard.store.rows import MetaValue
 
 
-def write(store: Store, run: RunRow, out: Path, *, items: bool = False, whole: bool = False) -> int:
-    """Write a run in the form that the file's name asks for; returns how many lines or rows."""
+def write(store: Store, run: RunRow, to: str | Path, *, items: bool = False, whole: bool = False) -> int:
+    """Write a run in the form that the name asks for, of a file or a folder; returns how many lines or rows."""
+    if names_folder(str(to)):
+        if items or whole:
+            raise ConfigError("--items and --whole are for files; a folder holds verdicts and items")
+        return write_dataset(store, run, str(to))
+    out = Path(to)
     if whole or out.suffix in (".jsonl", ".ndjson"):
         if items:
             raise ConfigError("--items is for .csv and .parquet; result lines hold the items already")
         return write_lines(out, _whole(store, run) if whole else (v.line() for _, v in store.verdicts(run.id)))
-    found = rows(store, run, items=items)
     if out.suffix == ".csv":
-        return write_csv(out, found)
+        return write_csv(out, rows(store, run, items=items))
     if out.suffix == ".parquet":
-        return write_parquet(out, found)
-    raise ConfigError(f"{out}: the name must end in .jsonl, .csv or .parquet")
+        return write_parquet(out, store.verdicts(run.id), "items" if items else "verdicts")
+    raise ConfigError(f"{out}: the name must end in .jsonl, .csv or .parquet, or in / for a folder of Parquet")
 
 
 def rows(store: Store, run: RunRow, *, items: bool) -> Iterator[dict[str, Any]]:

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from steelyard.engine.manifest import data_file, file_sha256
+from steelyard.engine.manifest import described_data, file_sha256
 from steelyard.engine.pairs import PairedRuns
 from steelyard.engine.runner import Row
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
 from steelyard.samples import count_samples, read_samples, takes_names
-from steelyard.samples.files import Place, rows_of
+from steelyard.samples.files import Place, files_of, rows_of
 from steelyard.store import RunRow, Store
 
 # How a manifest calls samples that were not in a file but given in Python.
@@ -57,13 +57,16 @@ class Input:
 
     def places(self) -> Iterator[Place]:
         """Where each row stands, in the order of `rows`."""
-        return (place for source in self.sources for place, _ in rows_of(source, self.format, self.encoding))
+        files = (file.name for source in self.sources for file in files_of(source, self.format))
+        return (place for file in files for place, _ in rows_of(file, self.format, self.encoding))
 
     @cached_property
     def described(self) -> list[dict[str, Any]]:
         """What the manifest says of the data: each file with its hash, or what was given with its own."""
         if self.given is None:
-            return [data_file(source) for source in self.sources]
+            if takes_names(self.importer):
+                return [{"path": source} for source in self.sources]
+            return [described_data(source, self.format) for source in self.sources]
         digest, count = hashlib.sha256(), 0
         for row in self.given:
             count += 1
@@ -112,6 +115,9 @@ def input_of(row: RunRow, store: Store) -> Input:
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")
         if data["path"] == IN_MEMORY:
             raise StoreError(f"run {row.id} was given its samples in Python; call evaluate() again with this store")
+        if "files" in data:
+            _check_same(row, data)
+            continue
         if not path.is_file() and not takes_names(row.manifest.get("importer")):
             raise StoreError(f"run {row.id} was made from {path}, which is not there any more")
         if "sha256" in data and file_sha256(path) != data["sha256"]:
@@ -123,3 +129,11 @@ def input_of(row: RunRow, store: Store) -> Input:
         row.manifest.get("format"),
         importer=row.manifest.get("importer"),
     )
+
+
+def _check_same(row: RunRow, data: Mapping[str, Any]) -> None:
+    """A folder, glob or URL must hold the files that it held: their rows are known by their places."""
+    today = described_data(data["path"], row.manifest.get("format"))
+    if today != data:
+        then, now = (f"{one.get('files', 0):,} files, {one.get('bytes', 0):,} bytes" for one in (data, today))
+        raise StoreError(f"{data['path']} has changed since run {row.id} ({then}; now {now}); start a new run")

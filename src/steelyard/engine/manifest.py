@@ -18,6 +18,8 @@ from steelyard.judges.masking import shown_body, shown_url
 from steelyard.prompts import TEMPLATE, Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
+from steelyard.samples.files import files_of
+from steelyard.samples.locations import is_dataset
 from steelyard.store import RunRow
 from steelyard.tasks import PROBE
 
@@ -75,9 +77,16 @@ def make_manifest(
     } | told
 
 
-def data_file(source: str) -> dict[str, Any]:
-    """What a manifest says of a file of samples."""
+def described_data(source: str, format: str | None = None) -> dict[str, Any]:
+    """What a manifest says of a source of samples: a file with the hash of its content; a folder, glob or URL with a
+    hash over the names, sizes and versions of its files, since reading all of them twice would take too long."""
     path = Path(source)
+    if is_dataset(source):
+        files, digest = files_of(source, format), hashlib.sha256()
+        for file in files:
+            digest.update(f"{file.name}\0{file.size}\0{file.version}\n".encode())
+        size = sum(file.size for file in files)
+        return {"path": source, "files": len(files), "bytes": size, "sha256": digest.hexdigest()}
     if source == "-" or not path.is_file():
         return {"path": source}
     return {"path": source, "bytes": path.stat().st_size, "sha256": file_sha256(path)}

@@ -247,7 +247,7 @@ def chosen_judge(
         # One that is passed in may only be held back by its callers.
         return ChosenJudge(as_judge(judge), "", Prompts.shipped().with_texts(texts), concurrency, None)
     if judge is not None and not isinstance(judge, str):
-        raise ConfigError(f"{type(judge).__name__} is no judge: it needs a name, answer(ask) and aclose()")
+        raise ConfigError(f"{type(judge).__name__} is not a judge: it needs a name, answer(ask) and aclose()")
     settings = Settings.load(surface=Surface.python)
     limits = Limits(concurrency=concurrency)
     limiter, known = limits.limiter(), settings.prompts.with_texts(texts).with_files(files)
@@ -408,11 +408,11 @@ def input_of(
 ) -> Input:
     """Samples as they were passed: a file, or what is in memory, to be read once."""
     from steelyard.engine.inputs import Input
-    from steelyard.samples import samples_from, takes_names
+    from steelyard.samples import is_dataset, samples_from, takes_names
 
     if isinstance(samples, str | PathLike):
         path = str(samples)
-        if not Path(path).exists() and not takes_names(importer):
+        if not (is_dataset(path) or Path(path).exists() or takes_names(importer)):
             raise InputError("there is no such file", file=path)
         data = Input([path], dict(fields), encoding, format, surface, on_note, importer=importer)
         data.check(protocol)

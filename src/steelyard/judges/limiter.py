@@ -145,7 +145,7 @@ class Limiter:
 
 
 class AdaptiveLimiter(Limiter):
-    """Grows while the endpoint is happy, halves when it is not, as TCP does.
+    """Grows while the endpoint keeps up, halves when it does not, as TCP does.
 
     Until the first overload it doubles with every limit's worth of successes, afterwards it adds one. One
     overload is one cut: calls that were already in flight at the cut say nothing new about the new limit.

@@ -1,4 +1,4 @@
-"""A second look at what was found amiss. Judges over-flag, so a finding stands only if it is found again."""
+"""Re-checks negative labels. Judges over-flag, so a finding stands only if it is found again."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class VerifyingJudge(ComposedJudge):
 
 
 def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, Any]]:
-    """What a reply found amiss in one of its lists: by id, the fields with what they say. What is open is none."""
+    """The negative labels of one list of a reply: by id, the fields with what they say. Without open items."""
     found: dict[int, dict[str, Any]] = {}
     for id, label in _once(reply.data, name).items():
         left_open = _mark(reply.marks, name, id).open

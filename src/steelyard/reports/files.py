@@ -9,11 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import MissingExtra
+from steelyard.records import Verdict
 
 # Spreadsheets run what begins with one of these; an apostrophe makes it text again.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 BATCH = 5000
+# What a line has only where there is something to say.
+LEFT_OUT = ("stated",)
 
 
 def write_lines(out: Path, lines: Iterator[dict[str, Any]]) -> int:
@@ -45,25 +47,19 @@ def safe_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def write_parquet(out: Path, rows: Iterator[dict[str, Any]]) -> int:
-    """The rows as Parquet; returns how many."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from None
-    count, writer = 0, None
-    while batch := list(islice(rows, BATCH)):
-        table = pa.Table.from_pylist(batch, schema=writer.schema if writer else None)
-        if writer is None:
-            # A column that is empty so far may hold numbers later.
-            fields = [pa.field(f.name, pa.float64()) if pa.types.is_null(f.type) else f for f in table.schema]
-            table = table.cast(pa.schema(fields))
-            writer = pq.ParquetWriter(out, table.schema)
-        writer.write_table(table)
-        count += len(batch)
-    if writer:
-        writer.close()
-    else:
-        pq.write_table(pa.table({"id": pa.array([], pa.string())}), out)
-    return count
+def line_schema() -> dict[str, Any]:
+    """The JSON Schema of a result line, made from the records. docs/result-line.schema.json holds the same."""
+    schema = Verdict.model_json_schema(mode="serialization")
+    del schema["properties"]["notes"]
+    schema["required"] = [name for name in schema["properties"] if name not in LEFT_OUT]
+    shapes = [
+        schema["$defs"][ref["$ref"].rpartition("/")[2]] for ref in schema["properties"]["items"]["items"]["oneOf"]
+    ]
+    typed = [kind["const"] for shape in shapes if "const" in (kind := shape["properties"]["kind"])]
+    for shape in shapes:
+        shape["required"] = list(dict.fromkeys(["kind", *shape["required"]]))
+        if "const" not in shape["properties"]["kind"]:
+            # Or an item with a field that it must not have would pass as one of a kind that is not known.
+            shape["properties"]["kind"]["not"] = {"enum": typed}
+    about = {"title": "Result line", "description": "A line of a results file: one judged sample."}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema | about

@@ -91,7 +91,8 @@ class Results(Sequence[Verdict]):
 
     def save(self, path: AnyPath, *, items: bool = False) -> Path:
         """Write `.jsonl` (result lines), `.csv` or `.parquet` (a row per sample or item), or `.html` (the report)."""
-        from steelyard.reports.files import write_csv, write_lines, write_parquet
+        from steelyard.reports.files import write_csv, write_lines
+        from steelyard.reports.parquet import write_parquet
 
         out = Path(path)
         if items and out.suffix not in (".csv", ".parquet"):
@@ -103,7 +104,7 @@ class Results(Sequence[Verdict]):
             case ".csv":
                 write_csv(out, rows)
             case ".parquet":
-                write_parquet(out, rows)
+                write_parquet(out, zip(self.samples, self, strict=True), "items" if items else "verdicts")
             case ".html":
                 out.write_text(self._page(), encoding="utf-8")
             case _:

@@ -15,10 +15,11 @@ from steelyard.records import Sample
 from steelyard.samples.columns import Kind, check_fields, known_fields
 from steelyard.samples.documents import paths_at
 from steelyard.samples.fields import coerce, derived_id, sample_from
-from steelyard.samples.files import FORMATS, Place, Rows, check_sources, count_lines, head_of, rows_of
+from steelyard.samples.files import FORMATS, Place, Rows, check_sources, count_rows, files_of, head_of, rows_of
 from steelyard.samples.ids import Ids
 from steelyard.samples.importers import PLAIN, detected, importer_named, importer_names
 from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left, paths_of
+from steelyard.samples.locations import DataFile, is_dataset
 from steelyard.samples.objects import as_mapping, rows_in
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ScoredSample",
     "count_samples",
     "importer_names",
+    "is_dataset",
     "known_fields",
     "read_samples",
     "read_scored",
@@ -62,11 +64,12 @@ def read_samples(
     surface: Surface = Surface.python,
     needs_question: bool = True,
 ) -> Iterator[Sample | InputError]:
-    """The samples of these files (`-` is standard input), one after the other.
+    """The samples of these files, folders, globs or URLs of object stores (`-` is standard input), one after the other.
 
     `importer` names the tool that wrote them; without it, and without `fields`, files of known tools are recognised.
     With `needs_question` a row without a question cannot be read either.
-    A row that cannot be read comes as an `InputError` in its place, and the reading goes on; so does a file.
+    A row that cannot be read comes as an `InputError` in its place, and the reading goes on; so does a local file.
+    An object store that cannot be reached, or a folder without a file of samples, raises `InputError`.
     An unknown field, format, importer or encoding is the caller's mistake and raises `ConfigError` at once.
     """
     found = read_scored(
@@ -98,19 +101,21 @@ def read_scored(
     """The same, with the scores that the tool gave."""
     names = [os.fspath(s) for s in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
     check_fields(kind, fields)
-    check_sources(names, format, encoding)
     named = importer_named(importer, surface) if importer else None
+    takes_any = named is not None and named.has_names
+    found = [file for name in names for file in ([DataFile(name)] if takes_any else files_of(name, format))]
+    check_sources([file.name for file in found], format, encoding)
     looks = importer is None and not fields
 
     def rows() -> Iterator[tuple[Place, object]]:
-        told = ((name, importer_of(name, format, encoding) if looks else named) for name in names)
+        told = ((file, importer_of(file.name, format, encoding) if looks else named) for file in found)
         # Files of one tool belong together: traces may be in one and their scores in another.
         for tool, group in groupby(told, key=lambda one: one[1]):
-            files = [name for name, _ in group]
             if tool is None:
-                read = (rows_of(name, format, encoding, on_note, surface) for name in files)
+                read = (_rows(file, format, encoding, on_note, surface) for file, _ in group)
                 yield from chain.from_iterable(_perhaps_imported(one, kind, looks, on_note, surface) for one in read)
                 continue
+            files = [file.name for file, _ in group]
             if looks:
                 for name in files:
                     on_note(_read_as(name, tool, surface))
@@ -144,12 +149,18 @@ def samples_from(
 
 
 def count_samples(files: Sequence[str], format: str | None, importer: str | None = None) -> int | None:
-    """How many samples there are, where counting lines tells it."""
-    if importer not in (None, PLAIN):
+    """How many samples there are, where counting rows tells it."""
+    if importer not in (None, PLAIN) or "-" in files:
         return None
-    if importer is None and any(importer_of(file, format, "utf-8") for file in files):
+    names = [file.name for name in files for file in files_of(name, format)]
+    count = count_rows(names, format)
+    if count is None or importer == PLAIN:
+        return count
+    # Of a tool's files several rows may be one sample.
+    first = next(rows_of(names[0], format, "utf-8"), None)
+    if first and detected(paths_of(as_mapping(first[1]) if not isinstance(first[1], InputError) else {})):
         return None
-    return count_lines(files, format)
+    return None if any(importer_of(name, format, "utf-8") for name in names) else count
 
 
 def takes_names(importer: str | None) -> bool:
@@ -171,6 +182,14 @@ def _opened(tool: Importer, name: str, format: str | None, encoding: str, on_not
     if tool.open and tool.opens(name):
         return tool.open(name)
     return rows_of(name, format, encoding, on_note, surface, whole=tool.is_whole)
+
+
+def _rows(file: DataFile, format: str | None, encoding: str, on_note: OnNote, surface: Surface) -> Rows:
+    """The rows of a file, with the columns that a partitioned dataset keeps in the names of its folders."""
+    found = rows_of(file.name, format, encoding, on_note, surface)
+    if not file.columns:
+        return found
+    return ((place, {**file.columns, **row} if isinstance(row, Mapping) else row) for place, row in found)
 
 
 def _perhaps_imported(rows: Rows, kind: Kind, looks: bool, on_note: OnNote, surface: Surface) -> Rows:

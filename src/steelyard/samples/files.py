@@ -11,12 +11,14 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
 from steelyard.errors import ConfigError, InputError, MissingExtra, Surface
 from steelyard.samples.documents import broken_json, elements, wraps_samples
+from steelyard.samples.locations import DataFile, RemoteFile, files_at, is_url
 from steelyard.samples.values import is_encodable
 
 Unit = Literal["line", "item", "row"]
@@ -29,6 +31,7 @@ _PEEK: Final = 1 << 20
 # So many characters tell whose file it is.
 _HEAD: Final = 1 << 17
 _BATCH: Final = 256
+_AT_ONCE: Final = 16
 _EXTRAS: Final = {"parquet": ("pyarrow", "reading Parquet files"), "xlsx": ("openpyxl", "reading Excel files")}
 # A quote that is never closed swallows the rest of a file; this is where we stop believing it.
 _FIELD_LIMIT: Final = 1 << 28
@@ -66,6 +69,12 @@ def check_sources(names: Sequence[str], format: str | None, encoding: str) -> No
             raise MissingExtra(package, kind, purpose)
 
 
+def files_of(name: str, format: str | None) -> list[DataFile]:
+    """The files of samples that a name stands for: itself, or those of a folder, a glob or an object store. Where a
+    format was asked for, a file may have any ending."""
+    return files_at(name, lambda file: format is not None or _format_of(file) is not None)
+
+
 def rows_of(
     name: str,
     format: str | None,
@@ -92,6 +101,9 @@ def rows_of(
             return
         if chosen == "parquet":
             yield from _parquet(name, shown)
+            return
+        if chosen == "xlsx" and is_url(name):
+            yield _whole(shown, "Excel files are read from disk only; copy it first")
             return
         if chosen == "xlsx":
             from steelyard.samples.workbooks import sheet_rows
@@ -135,12 +147,17 @@ def _format_of(name: str) -> str | None:
 
 def _opened(name: str, stack: ExitStack) -> io.BufferedReader:
     """The bytes of a file or of standard input, gunzipped, with room to look ahead."""
-    raw: io.RawIOBase = _Borrowed(sys.stdin.buffer) if name == _STDIN else io.FileIO(name)
-    stream: io.BufferedReader = stack.enter_context(io.BufferedReader(raw, _PEEK))
+    stream: io.BufferedReader = stack.enter_context(io.BufferedReader(_raw(name), _PEEK))
     if stream.peek(2)[:2] != b"\x1f\x8b":
         return stream
     unzipped = stack.enter_context(gzip.GzipFile(fileobj=stream))
     return io.BufferedReader(cast(io.RawIOBase, unzipped), _PEEK)
+
+
+def _raw(name: str) -> io.RawIOBase:
+    if name == _STDIN:
+        return _Borrowed(sys.stdin.buffer)
+    return RemoteFile(name) if is_url(name) else io.FileIO(name)
 
 
 class _Borrowed(io.RawIOBase):
@@ -307,7 +324,8 @@ def _parquet(name: str, shown: str) -> Rows:
 
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(name, pre_buffer=False) as table:
+        with ExitStack() as stack:
+            table = stack.enter_context(pyarrow.parquet.ParquetFile(_seekable(name, stack), pre_buffer=False))
             # Asked for all row groups at once, pyarrow keeps the whole file in memory.
             for group in range(table.num_row_groups):
                 for batch in table.iter_batches(batch_size=_BATCH, row_groups=[group], use_threads=False):
@@ -319,16 +337,42 @@ def _parquet(name: str, shown: str) -> Rows:
         yield place, InputError(f"not Parquet that can be read: {_first_line(error)}", file=shown)
 
 
+def _seekable(name: str, stack: ExitStack) -> str | RemoteFile:
+    """What pyarrow reads: a local file by its name, one in an object store in the pieces that it asks for."""
+    return stack.enter_context(RemoteFile(name, whole_reads=True)) if is_url(name) else name
+
+
 _READERS: Final = {"jsonl": _jsonl, "csv": _csv, "tsv": _tsv}
 
 
-def count_lines(files: Sequence[str], format: str | None) -> int | None:
-    """How many samples there are, where counting lines tells it."""
-    paths = [Path(file) for file in files]
-    if format not in (None, "jsonl") or not all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
+def count_rows(names: Sequence[str], format: str | None) -> int | None:
+    """How many rows these files have, where counting lines or the files' own notes (Parquet) tell it."""
+    kinds = [_format(format) if format else _format_of(name) for name in names]
+    if all(kind == "parquet" for kind in kinds):
+        # A request or two for each file of an object store: one after the other they would take minutes.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            counts = list(pool.map(_noted_rows, names))
+        return None if None in counts else sum(n for n in counts if n)
+    if any(kind != "jsonl" for kind in kinds) or not all(map(_has_lines, names)):
         return None
     total = 0
-    for path in paths:
-        with path.open("rb") as lines:
+    for name in names:
+        with Path(name).open("rb") as lines:
             total += sum(1 for line in lines if not line.isspace())
     return total
+
+
+def _has_lines(name: str) -> bool:
+    """Whether it is a local file, not packed, whose lines can be counted."""
+    return Path(name).suffix.lower() != ".gz" and Path(name).is_file()
+
+
+def _noted_rows(name: str) -> int | None:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with ExitStack() as stack:
+            return int(pyarrow.parquet.read_metadata(_seekable(name, stack)).num_rows)
+    except (OSError, InputError, pyarrow.ArrowException):  # said when its rows are read
+        return None

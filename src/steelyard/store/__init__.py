@@ -16,20 +16,37 @@ from pathlib import Path
 from typing import Self
 
 from steelyard.errors import StoreError
+from steelyard.store.account_table import (
+    EVERY_PROJECT,
+    ROLES,
+    AccountTable,
+    AuditEntry,
+    Role,
+    Session,
+    Token,
+    User,
+)
 from steelyard.store.label_table import LABEL_COLUMNS, LabelTable, label_of
 from steelyard.store.reply_table import ReplyTable
 from steelyard.store.rows import SAMPLE, RunIdentity, RunRow, StoredReply, Wording
-from steelyard.store.run_table import RunTable, identity_of, is_run_name, run_identity
+from steelyard.store.run_table import identity_of, is_run_name, run_identity
 from steelyard.store.verdict_table import VerdictTable
 
 __all__ = [
+    "EVERY_PROJECT",
     "LABEL_COLUMNS",
+    "ROLES",
     "SAMPLE",
+    "AuditEntry",
+    "Role",
     "RunIdentity",
     "RunRow",
+    "Session",
     "Store",
     "StoreLocation",
     "StoredReply",
+    "Token",
+    "User",
     "Wording",
     "as_location",
     "files_of",
@@ -47,7 +64,7 @@ StoreLocation = Path | str
 """The path of an SQLite file, or the URL of a PostgreSQL database."""
 
 
-class Store(RunTable, VerdictTable, ReplyTable, LabelTable):
+class Store(VerdictTable, ReplyTable, LabelTable, AccountTable):
     """An open store. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
     @staticmethod

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from steelyard.store.database import Database, insert_new, upsert
+from steelyard.errors import UnknownRun
+from steelyard.store.database import insert_new, upsert
 from steelyard.store.labels import HumanLabel
+from steelyard.store.run_table import RunTable
 
 LABEL_KEY = "run sample kind turn item annotator policy"
 LABEL_COLUMNS = tuple(f"{LABEL_KEY} label time about text weight note".split())
@@ -16,22 +18,22 @@ TAKE_LABEL = insert_new("labels", " ".join(LABEL_COLUMNS))
 NOTHING = -1
 
 
-class LabelTable(Database):
+class LabelTable(RunTable):
     """Labels by people."""
 
     def add_labels(self, labels: Iterable[HumanLabel]) -> int:
         """Keep labels, all or none; returns how many. What a person labels again replaces what that person said."""
-        rows = [_label_row(label) for label in labels]
+        rows = [_label_row(self._on_visible(label)) for label in labels]
         self.change((ADD_LABEL, rows))
         return len(rows)
 
     def take_label(self, label: HumanLabel) -> None:
         """Keep a label that was made elsewhere, unless that person has labelled the same here."""
-        self.write(TAKE_LABEL, *_label_row(label))
+        self.write(TAKE_LABEL, *_label_row(self._on_visible(label)))
 
     def remove_label(self, label: HumanLabel) -> bool:
         """Take back what a person said about an item under one policy; says whether there was anything."""
-        values = dict(zip(LABEL_COLUMNS, _label_row(label), strict=True))
+        values = dict(zip(LABEL_COLUMNS, _label_row(self._on_visible(label)), strict=True))
         columns = LABEL_KEY.split()
         where = " AND ".join(f"{column} = ?" for column in columns)
         return self.write(f"DELETE FROM labels WHERE {where}", *(values[column] for column in columns)) > 0
@@ -42,8 +44,20 @@ class LabelTable(Database):
         wanted = {name: value for name, value in (("run", run), ("sample", sample)) if value is not None}
         where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
         order = "ORDER BY sample, kind, turn, item, annotator, run"
-        with self.errors():
-            yield from map(label_of, self.stream(f"{sql}{where} {order}", *wanted.values()))
+        shown = self._shown_runs()
+        with self.told_errors():
+            for found in map(label_of, self.stream(f"{sql}{where} {order}", *wanted.values())):
+                if shown is None or found.run in shown:
+                    yield found
+
+    def _shown_runs(self) -> frozenset[str] | None:
+        return None if self.visible is None else frozenset(row.id for row in self.runs())
+
+    def _on_visible(self, label: HumanLabel) -> HumanLabel:
+        """Labels of runs that are gone, or of another project, are not for whoever sees only some projects."""
+        if self.visible is not None and not self._runs("WHERE r.id = ?", (label.run,)):
+            raise UnknownRun(f"there is no run {label.run!r}")
+        return label
 
 
 def _label_row(label: HumanLabel) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """What people say about items: one label by one person, under one version of the labelling policy.
 
 A label is tied to what it is about: the sample, the item by number and text, and a digest of the judged text,
-so that a label of one answer is never held against another answer of the same name.
+so that a label of one answer is never used for another answer of the same name.
 """
 
 from __future__ import annotations

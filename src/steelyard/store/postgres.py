@@ -97,7 +97,7 @@ class PostgresStore(Store, WorkTable):
             # libpq's own words would quote the URL, and the password in it.
             raise StoreError(f"store {name}: {UNREADABLE}") from None
         store = cls(conninfo, name)
-        with store.errors():
+        with store.told_errors():
             store._db = _taken(conninfo)
             if store._db is None:
                 store._db = _connected(conninfo)
@@ -121,13 +121,13 @@ class PostgresStore(Store, WorkTable):
     # --- statements ---
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
-        with self.errors():
+        with self.told_errors():
             rows = self._tried(lambda db: db.execute(_own(sql), _clean(values), binary=True).fetchall())
         yield from rows
 
     def stream(self, sql: str, *values: Any) -> Iterator[Any]:
         """A few hundred rows at a time, through a connection of its own: this one stays free meanwhile."""
-        with self.errors():
+        with self.told_errors():
             db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
@@ -138,7 +138,7 @@ class PostgresStore(Store, WorkTable):
                 _given_back(self._conninfo, db)
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.errors():
+        with self.told_errors():
             return self._tried(lambda db: db.execute(_own(sql), _clean(values)).rowcount)
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -150,12 +150,12 @@ class PostgresStore(Store, WorkTable):
                     if rows:
                         cursor.executemany(sql, rows)
 
-        with self.errors():
+        with self.told_errors():
             self._tried(work)
 
     @contextmanager
     def all_or_nothing(self, about: str = "") -> Iterator[None]:
-        with self._turn, self.errors():
+        with self._turn, self.told_errors():
             if self._together:
                 yield
                 return
@@ -197,7 +197,7 @@ class PostgresStore(Store, WorkTable):
         return self._db
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def told_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
@@ -222,7 +222,7 @@ class PostgresStore(Store, WorkTable):
 
     @contextmanager
     def _locking(self, run: str, *, shared: bool) -> Iterator[None]:
-        with self.errors():
+        with self.told_errors():
             if any(held == run for held, _ in self._held) or not self._tried(
                 lambda db: _locked(db, run, shared=shared)
             ):
@@ -238,7 +238,7 @@ class PostgresStore(Store, WorkTable):
                     self._db.execute(release, (run,))
 
     def in_use(self, run: str) -> bool:
-        with self.errors():
+        with self.told_errors():
             row = self._tried(lambda db: db.execute(IN_USE, (run,)).fetchone())
         return bool(row and row[0])
 

@@ -205,6 +205,52 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX claims_by_worker ON claims (worker);
     """,
+    # Accounts of a team's server: who may do what in which project, and what was done.
+    """
+    CREATE TABLE users (
+        name TEXT COLLATE "C" PRIMARY KEY,
+        password TEXT NOT NULL,
+        subject TEXT COLLATE "C" NOT NULL,
+        created TEXT NOT NULL,
+        disabled TEXT
+    );
+    CREATE UNIQUE INDEX users_by_subject ON users (subject) WHERE subject <> '';
+    CREATE TABLE memberships (
+        member TEXT COLLATE "C" NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        project TEXT COLLATE "C" NOT NULL,
+        role TEXT NOT NULL,
+        PRIMARY KEY (member, project)
+    );
+    CREATE TABLE tokens (
+        id TEXT COLLATE "C" PRIMARY KEY,
+        name TEXT NOT NULL,
+        digest TEXT COLLATE "C" NOT NULL UNIQUE,
+        owner TEXT COLLATE "C" NOT NULL,
+        role TEXT NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        created TEXT NOT NULL,
+        expires TEXT NOT NULL,
+        revoked TEXT,
+        used TEXT
+    );
+    CREATE TABLE sessions (
+        digest TEXT COLLATE "C" PRIMARY KEY,
+        member TEXT COLLATE "C" NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        created TEXT COLLATE "C" NOT NULL,
+        seen TEXT NOT NULL
+    );
+    CREATE TABLE audit (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        time TEXT COLLATE "C" NOT NULL,
+        actor TEXT COLLATE "C" NOT NULL,
+        address TEXT COLLATE "C" NOT NULL,
+        action TEXT COLLATE "C" NOT NULL,
+        target TEXT NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        outcome TEXT NOT NULL
+    );
+    CREATE INDEX audit_by_action ON audit (action, time);
+    """,
 )
 VERSION = "steelyard_version"
 # In one statement: another process may make all of them between two.

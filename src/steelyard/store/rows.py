@@ -24,6 +24,11 @@ class RunIdentity(Record):
     project: str = Field(default="", max_length=200)
     baseline: bool = Field(default=False, description="what other runs of its project are compared with")
 
+    @field_validator("name", "notes", "project")
+    @classmethod
+    def _without_nul(cls, text: str) -> str:
+        return text.replace("\0", "")  # PostgreSQL keeps none
+
     @field_validator("tags")
     @classmethod
     def _each_once(cls, tags: tuple[str, ...]) -> tuple[str, ...]:

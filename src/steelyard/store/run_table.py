@@ -28,6 +28,13 @@ SHORTEST_DATE = 8
 class RunTable(Database):
     """Runs, their identities, and the words of the prompts they were judged by."""
 
+    visible: frozenset[str] | None = None
+    """The projects whose runs there are, for whoever asks; None: all. What is not visible cannot be told from what does
+    not exist, and can be neither made nor changed."""
+
+    def shows(self, project: str) -> bool:
+        return self.visible is None or project in self.visible
+
     def create_run(
         self,
         id: str,
@@ -37,6 +44,7 @@ class RunTable(Database):
         manifest: Mapping[str, Any],
         identity: RunIdentity | None = None,
     ) -> RunRow:
+        self._check_project(identity.project if identity else "")
         with self.all_or_nothing("the numbers of runs"):
             self.write(
                 "INSERT INTO runs (id, number, protocol, judge, state, started, manifest) "
@@ -66,7 +74,9 @@ class RunTable(Database):
         given = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project, "baseline": baseline}
         changed = {field: value for field, value in given.items() if value is not None}
         with self.all_or_nothing("identities"):
-            self._set_identity(id, run_identity({**identity_of(self.run(id)).model_dump(), **changed}))
+            identity = run_identity({**identity_of(self.run(id)).model_dump(), **changed})
+            self._check_project(identity.project)
+            self._set_identity(id, identity)
         return self.run(id)
 
     def _set_identity(self, id: str, identity: RunIdentity) -> None:
@@ -89,7 +99,11 @@ class RunTable(Database):
             "SELECT coalesce(i.project, '') AS project, count(*) FROM runs r LEFT JOIN identities i ON i.run = r.id "
             "GROUP BY coalesce(i.project, '') ORDER BY 1"
         )
-        return dict(self.query(sql))
+        return {project: n for project, n in self.query(sql) if self.shows(project)}
+
+    def _check_project(self, project: str) -> None:
+        if not self.shows(project):
+            raise ConfigError(f"there is no project {project!r} in which you may do that")
 
     def baseline(self, project: str = "") -> RunRow | None:
         """The run that others of its project are compared with, where one was named."""
@@ -97,8 +111,8 @@ class RunTable(Database):
 
     def _runs(self, where: str, values: tuple[Any, ...]) -> list[RunRow]:
         rows = self.query(f"{GET_RUNS} {where} ORDER BY r.number DESC", *values)
-        with self.errors():
-            found = [_run_row(row) for row in rows]
+        with self.told_errors():
+            found = [run for run in map(_run_row, rows) if self.shows(run.project)]
         for row in found:
             # What a rubric calls things is known only from the manifests of its runs.
             restore(row.protocol, row.manifest)
@@ -123,6 +137,8 @@ class RunTable(Database):
         raise UnknownRun(f"there is no run {name!r} in {self.name}; newest are: {known}")
 
     def delete_run(self, id: str) -> None:
+        if self.visible is not None:
+            self.run(id)
         with self.alone_with(id):
             self.write("DELETE FROM runs WHERE id = ?", id)
 

@@ -70,13 +70,13 @@ class SqliteStore(Store):
         self._db.close()
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
-        with self.errors():
+        with self.told_errors():
             # Not `yield from`: it would close the cursor of a reader that is dropped after the store was closed.
             for row in self._db.execute(sql, values):  # noqa: UP028
                 yield row
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.errors():
+        with self.told_errors():
             return self._db.execute(sql, values).rowcount
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -90,7 +90,7 @@ class SqliteStore(Store):
         if self._db.in_transaction:
             yield
             return
-        with self.errors():
+        with self.told_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -101,7 +101,7 @@ class SqliteStore(Store):
                 raise
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def told_errors(self) -> Iterator[None]:
         with store_errors(self.path):
             yield
 

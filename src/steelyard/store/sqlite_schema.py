@@ -136,7 +136,7 @@ MIGRATIONS: tuple[str, ...] = (
         INSERT OR IGNORE INTO unlisted VALUES (new.run, new.seq);
     END;
     """,
-    # The words of the prompts that runs were judged by, so that a later version can be held against them.
+    # The words of the prompts that runs were judged by, so that a later version can be compared with them.
     """
     CREATE TABLE wordings (
         sha256 TEXT PRIMARY KEY,
@@ -206,6 +206,52 @@ MIGRATIONS: tuple[str, ...] = (
         INSERT INTO unlisted SELECT new.run, new.seq
             WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = new.run AND seq = new.seq);
     END;
+    """,
+    # Accounts of a team's server: who may do what in which project, and what was done.
+    """
+    CREATE TABLE users (
+        name TEXT PRIMARY KEY,
+        password TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        created TEXT NOT NULL,
+        disabled TEXT
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX users_by_subject ON users (subject) WHERE subject <> '';
+    CREATE TABLE memberships (
+        member TEXT NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        project TEXT NOT NULL,
+        role TEXT NOT NULL,
+        PRIMARY KEY (member, project)
+    ) WITHOUT ROWID;
+    CREATE TABLE tokens (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        digest TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        role TEXT NOT NULL,
+        project TEXT NOT NULL,
+        created TEXT NOT NULL,
+        expires TEXT NOT NULL,
+        revoked TEXT,
+        used TEXT
+    ) WITHOUT ROWID;
+    CREATE TABLE sessions (
+        digest TEXT PRIMARY KEY,
+        member TEXT NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+        created TEXT NOT NULL,
+        seen TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE audit (
+        id INTEGER PRIMARY KEY,
+        time TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        address TEXT NOT NULL,
+        action TEXT NOT NULL,
+        target TEXT NOT NULL,
+        project TEXT NOT NULL,
+        outcome TEXT NOT NULL
+    );
+    CREATE INDEX audit_by_action ON audit (action, time);
     """,
 )
 

@@ -26,7 +26,7 @@ from steelyard.protocols.common import Options
 from steelyard.records import Record
 from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
-from steelyard.store import RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -41,10 +41,14 @@ class RunRequest(Record):
     judge: str | None = Field(default=None, description="a name of GET /judges; null: the default one")
     options: Mapping[str, Any] = Field(default_factory=dict, description="options of the protocol")
     fields: Mapping[str, str] = Field(default_factory=dict, description="where fields are found: field → column")
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     template: str | None = Field(default=None, description="the text of a judge prompt of your own")
     fence: bool = Field(default=False, description="whether texts in it stand between tags with a code")
     importer: str | None = Field(
         default=None, description="the tool that wrote the file or the samples; null: told from their shape"
+    )
+    called: RunIdentity = Field(
+        default_factory=RunIdentity, description="what the run is called; its project is `project`"
     )
 
 
@@ -126,6 +130,7 @@ def start(
     A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
     """
     spending = spending or Spending()
+    project = viewer.visit.project_of_new_run(how.project) if viewer.visit else how.project or ""
 
     def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
@@ -138,7 +143,11 @@ def start(
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
-        return _counted(runs.start(store, protocol, options, judge, name, prompts, data, conduct)), limiter
+        identity = how.called.model_copy(update={"project": project})
+        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=identity)
+        if viewer.visit:
+            viewer.visit.target = run.row.id
+        return _counted(run), limiter
 
     try:
         return viewer.jobs.begin(making)
@@ -199,6 +208,7 @@ def delete(viewer: Viewer, name: str) -> str:
         if viewer.jobs.get(row.id):
             raise RunInUse(f"run {row.id} is at work; stop it first")
         store.delete_run(row.id)
+    with viewer.whole_store() as store:  # a run of another project may have been made from the same file
         forget_run(viewer.uploads, row, store)
     viewer.jobs.problems.pop(row.id, None)
     return row.id

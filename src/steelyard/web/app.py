@@ -8,6 +8,8 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from steelyard.web import pages
+from steelyard.web.accounts import pages as account_pages
+from steelyard.web.accounts.gate import Gate
 from steelyard.web.api import create_api
 from steelyard.web.errors import HANDLERS, Unexpected
 from steelyard.web.security import Guard
@@ -17,9 +19,14 @@ from steelyard.web.viewer import Viewer
 def create_app(viewer: Viewer) -> Starlette:
     # Style sheet and script of the report, then those of the viewer.
     static = StaticFiles(packages=[("steelyard.reports.html", "static"), ("steelyard.web", "static")])
+    routes = [*pages.routes(), Mount("/static", static, name="static"), Mount("/api/v1", create_api(viewer))]
+    middleware = [Middleware(Guard, viewer=viewer), Middleware(Unexpected)]
+    if viewer.accounts:
+        routes = [*account_pages.routes, *routes]
+        middleware.append(Middleware(Gate, viewer=viewer, accounts=viewer.accounts))
     app = Starlette(
-        routes=[*pages.routes(), Mount("/static", static, name="static"), Mount("/api/v1", create_api(viewer))],
-        middleware=[Middleware(Guard, viewer=viewer), Middleware(Unexpected)],
+        routes=routes,
+        middleware=middleware,
         exception_handlers=HANDLERS,
     )
     app.state.viewer = viewer

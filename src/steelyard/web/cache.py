@@ -72,7 +72,7 @@ class Known:
         A run at work changes faster than a large one is counted: of that, the latest report there is.
         """
         with open_store() as store:
-            key = _standing(store, row)
+            key = standing(store, row)
             kept = kept_report(store, row.id, key)
             is_running = state_of(row, store) == "running"
         if kept:
@@ -83,7 +83,7 @@ class Known:
         def counted() -> Report:
             with open_store() as store:
                 now = store.run(row.id)
-                as_counted = _standing(store, now)
+                as_counted = standing(store, now)
                 report = count.carried_on(store, now._replace(state=state_of(now, store)), self._closing)
                 if report.run and report.run.state != "running":
                     keep_report(store, row.id, as_counted, report)
@@ -113,13 +113,18 @@ class Known:
             self._latest[run] = counting.result(patience)
         return self._latest.get(run)
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether nobody waits any more: whoever works for long looks now and then."""
+        return self._closing.is_set()
+
     def close(self) -> None:
         """Leave off counting: nobody waits for it any more."""
         self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _standing(store: Store, row: RunRow) -> str:
+def standing(store: Store, row: RunRow) -> str:
     """What a report is made from, in short: as long as this stays the same, so does the report."""
     judged = sorted(statuses(store, row.id).items())
     given = (__version__, state_of(row, store), row.finished, judged, len(store.bad_rows(row.id)), row.manifest)
@@ -138,7 +143,7 @@ def kept_report(store: Store, run: str, key: str) -> Report | None:
 def keep_report(store: Store, run: str, key: str, report: Report) -> None:
     """For the next viewer. Listing what is new takes it away again, so all is listed first."""
     catch_up(store, run)
-    if _standing(store, store.run(run)) == key:
+    if standing(store, store.run(run)) == key:
         keep(store, run, "report", report.model_dump_json(), key)
 
 

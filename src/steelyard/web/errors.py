@@ -65,8 +65,8 @@ class ErrorBody(BaseModel):
 # What any operation of the API may answer besides a success, for its document.
 FAILURES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "The request cannot be read."},
-    401: {"model": ErrorBody, "description": "This viewer asks for a token."},
-    403: {"model": ErrorBody, "description": "The request was made by another site, or under another name."},
+    401: {"model": ErrorBody, "description": "A token is needed, or this one is not right."},
+    403: {"model": ErrorBody, "description": "Your role does not allow it; or another site made the request."},
     404: {"model": ErrorBody, "description": "There is no such thing."},
     405: {"model": ErrorBody, "description": "Not with this method."},
     409: {"model": ErrorBody, "description": "Not now: somebody is at work on the run."},

@@ -20,6 +20,8 @@ TICK = 0.5
 WINDOW = 20.0
 # Proxies and laptops drop what is silent for long.
 PING = 15.0
+# On a team's server a reader comes back this often, and is asked again whether they may read.
+LONGEST_VISIT = 60.0
 RETRY_MILLISECONDS = 2000
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -81,8 +83,8 @@ def _response(events: AsyncIterator[str]) -> StreamingResponse:
 async def _events(viewer: Viewer, look: Callable[[], list[RunProgress]], *, ends: bool) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
     told: dict[str, RunProgress] = {}
-    last = time.monotonic()
-    while not viewer.jobs.closing.is_set():
+    began = last = time.monotonic()
+    while not viewer.jobs.closing.is_set() and (viewer.visit is None or time.monotonic() - began < LONGEST_VISIT):
         for progress in await run_in_threadpool(look):
             if progress != told.get(progress.id):
                 told[progress.id] = progress

@@ -18,14 +18,14 @@ from steelyard.protocols import vocabulary
 from steelyard.records import Language
 from steelyard.reports.html.environment import make_environment
 from steelyard.text.wording import LANGUAGES, say
-from steelyard.web.viewer import viewer_of
+from steelyard.web.viewer import Viewer, viewer_of
 
 Handler = Callable[[Request], Any]
 COOKIE = "steelyard_lang"
 YEAR = 365 * 24 * 3600
 JSON = ".json"
 # The sections of the viewer, as its header shows them.
-SECTIONS = ("runs", "compare", "label", "judges", "prompts")
+SECTIONS = ("runs", "trends", "compare", "label", "judges", "prompts")
 NAMES = {"zh-Hans": "简体", "zh-Hant": "繁體", "en": "English"}
 
 
@@ -58,16 +58,28 @@ def page(request: Request, template: str, model: BaseModel, *, status: int = 200
 
 def frame(request: Request, language: Language) -> dict[str, Any]:
     """What the base template needs on every page."""
+    viewer = viewer_of(request)
     return {
         "say": partial(say, language),
         "protocol_name": lambda name: vocabulary(name).told(language),
         "language": language,
         "languages": [(name, NAMES[name], with_query(request, lang=name)) for name in LANGUAGES],
-        "sections": SECTIONS,
+        "sections": _sections(viewer),
         "section": _section(request.url.path),
         "as_json": f"{request.url.path.rstrip('/')}{JSON}{'?' if request.url.query else ''}{request.url.query}",
         "version": __version__,
+        "person": viewer.person,
+        "may": viewer.may,
     }
+
+
+def _sections(viewer: Viewer) -> tuple[str, ...]:
+    """Who is not signed in to a team's server sees no more of it than the page where one does."""
+    if viewer.accounts is None:
+        return SECTIONS
+    if viewer.person is None:
+        return ()
+    return (*SECTIONS, "audit") if viewer.may("read audit log") else SECTIONS
 
 
 def _section(path: str) -> str:

@@ -6,6 +6,8 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import uvicorn
 
@@ -18,10 +20,23 @@ PORT = 8321
 PATIENCE = 3
 
 
+class Certificate(NamedTuple):
+    """The files of a TLS certificate with its chain, and of its key."""
+
+    certificate: Path
+    key: Path
+
+
 class Server(uvicorn.Server):
     """Serves one viewer; `on_ready` is called with the address once it can be opened."""
 
-    def __init__(self, viewer: Viewer, listening: socket.socket, on_ready: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        viewer: Viewer,
+        listening: socket.socket,
+        on_ready: Callable[[str], None],
+        tls: Certificate | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 create_app(viewer),
@@ -29,6 +44,10 @@ class Server(uvicorn.Server):
                 access_log=False,
                 ws="none",
                 server_header=False,
+                # Who is behind a proxy is read from its headers only where the proxy is trusted (accounts/proxies.py).
+                proxy_headers=False,
+                ssl_certfile=tls.certificate if tls else None,
+                ssl_keyfile=tls.key if tls else None,
                 timeout_graceful_shutdown=PATIENCE,
             )
         )

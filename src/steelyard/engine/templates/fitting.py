@@ -1,4 +1,4 @@
-"""What a transcript says, held against its sample: quotes looked up in the passages, values compared, given items found
+"""What a transcript says, checked against its sample: quotes looked up, values compared, given items found
 again, and the scores counted from what then stands.
 
 `found` is the transcript as its reader sees it, `blank` the verdict that the protocol gives where nobody answers: it

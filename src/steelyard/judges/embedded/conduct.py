@@ -227,7 +227,7 @@ def stated(constraint: str) -> Statement | None:
 
 
 def _said(statement: Statement, turn: Exchanged, voice: Voice, read: Read) -> Found:
-    """The statement held against the answer, as a claim against a passage."""
+    """Check the statement against the answer, as a claim against a passage."""
     found = read([turn.answer]).support(statement.text)
     if found.label == "supported":
         reason = voice("回答这样说：{quote}", "the answer says so: {quote}", quote=found.quote or "")

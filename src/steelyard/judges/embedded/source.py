@@ -1,4 +1,4 @@
-"""Passages cut and counted once, so that many claims can be held against them."""
+"""Passages cut and counted once, so that many claims can be checked against them."""
 
 from __future__ import annotations
 

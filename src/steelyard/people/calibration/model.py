@@ -176,7 +176,7 @@ class Unmatched(Record):
 
 
 class Calibration(Record):
-    """A judge held against people."""
+    """A judge compared with people."""
 
     protocol: str
     language: Language

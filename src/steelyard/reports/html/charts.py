@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from steelyard.protocols.vocabulary import BOUNDS, Scale
 from steelyard.reports.blocks import minus, number
@@ -43,14 +43,12 @@ def _n(value: float) -> str:
 def tag(name: str, content: Markup | str = "", **attributes: object) -> Markup:
     """An element with escaped attributes; `class_` and `view_box` become what SVG calls them."""
     names = {"class_": "class", "view_box": "viewBox"}
-    given = Markup("").join(
-        Markup(' {}="{}"').format(
-            names.get(key, key.replace("_", "-")), _n(value) if isinstance(value, float) else value
-        )
+    given = "".join(
+        f' {names.get(key) or key.replace("_", "-")}="{escape(_n(value) if isinstance(value, float) else value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, content)
+    return Markup(f"<{name}{given}>{escape(content)}</{name}>")
 
 
 def joined(parts: Iterable[Markup]) -> Markup:

@@ -1,6 +1,6 @@
 """The built-in data of an audit: base samples, attacks, single errors, harmless texts, in files that can be reviewed.
 
-A card carries the version and the hash of these files: cards of different suites are not held against each other.
+A card carries the version and the hash of these files: cards of different suites are not compared.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _asked(sample: Sample) -> object:
 
 
 def _given(sample: Sample) -> object:
-    """What the answer is held against. Another retriever brings other passages, so this may well differ."""
+    """What the answer is judged by. Another retriever brings other passages, so this may well differ."""
     if not isinstance(sample, RagSample):
         return None
     others = sample.reference_answer, sample.other_answer

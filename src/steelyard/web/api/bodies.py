@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from steelyard.errors import InputError, invalid_field
 from steelyard.protocols import RUBRIC, Protocol, get_protocol
 from steelyard.protocols.rubric import inline
+from steelyard.store import RunIdentity, run_identity
 from steelyard.web.actions import RunRequest, Spending
 
 MOST_AT_ONCE = 1000
@@ -99,6 +100,17 @@ class Judging(Body):
             raise InputError(error.problem, line=error.line, field=f"rubric.{error.field or ''}".rstrip(".")) from None
 
 
+class IdentityBody(Body):
+    """What to change of a run's identity; what is null or missing stays as it is."""
+
+    name: str | None = Field(default=None, max_length=200)
+    notes: str | None = Field(default=None, max_length=100_000)
+    tags: list[Annotated[str, Field(pattern=r"\S")]] | None = None
+    meta: dict[str, str | int | bool | None] | None = Field(default=None, description="replaces all of it")
+    project: str | None = Field(default=None, max_length=200)
+    baseline: bool | None = Field(default=None, description="whether other runs of its project are compared with it")
+
+
 class EvaluateBody(Judging):
     """Samples to judge at once; the answer waits for all of them."""
 
@@ -111,9 +123,17 @@ class RunBody(Judging):
     """Samples for a run of the store; it goes on after the answer."""
 
     samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
+    name: str = Field(default="", max_length=200, description="what to call the run")
+    tags: list[Annotated[str, Field(pattern=r"\S")]] = []
+    meta: dict[str, str | int | bool | None] = Field(default_factory=dict, description="for example version or commit")
     max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
     max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
     max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
+
+    @property
+    def called(self) -> RunIdentity:
+        return run_identity(self.model_dump(include={"name", "tags", "meta"}))
 
     @property
     def spending(self) -> Spending:

@@ -48,7 +48,7 @@ def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
     }
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    if viewer.token:
+    if viewer.token or viewer.accounts:
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         found["security"] = [{"token": []}]
     return found

@@ -58,8 +58,12 @@ def get_labels(request: Request, run: str | None = None) -> Labels:
 @router.post("/labels", status_code=201)
 def post_labels(request: Request, body: LabelsBody) -> Kept:
     """Keep labels. What a person labels again replaces what that person said."""
-    with viewer_of(request).store() as store:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
         run = store.run(body.run)
+        for label in body.labels:
+            if viewer.person not in (None, label.annotator) and not viewer.may("import labels", run.project):
+                raise HTTPException(403, f"you may label under your own name only: {viewer.person}")
         made = [_made(store, run, label, f"labels.{at}") for at, label in enumerate(body.labels)]
         return Kept(kept=store.add_labels(made))
 

@@ -17,10 +17,11 @@ from steelyard.records import Record
 from steelyard.reports.model import Report
 from steelyard.samples.columns import check_fields
 from steelyard.web import actions
-from steelyard.web.api.bodies import FENCED, OWN_PROMPT, Body, RunBody
+from steelyard.web.api.bodies import FENCED, OWN_PROMPT, Body, IdentityBody, RunBody
 from steelyard.web.errors import JUDGING
 from steelyard.web.events import run_events
 from steelyard.web.jobs import RunProgress
+from steelyard.web.pages.identity import edit
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.uploads import keep_file, keep_samples
 from steelyard.web.viewer import Viewer, viewer_of
@@ -61,6 +62,7 @@ class UploadBody(Body):
     importer: str | None = Field(
         default=None, description="the tool that wrote the file, such as dify or langfuse; null: told from its shape"
     )
+    project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     template: str | None = OWN_PROMPT
     fence: bool = FENCED
 
@@ -94,7 +96,7 @@ def _from_samples(viewer: Viewer, given: bytes) -> str:
     except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON") from None
     body = RunBody.model_validate(parsed)
-    how = body.how
+    how = body.how.model_copy(update={"project": body.project, "called": body.called})
     check_fields(actions.prepared(viewer, how)[0].kind, how.fields)
     path = keep_samples(viewer.uploads, body.samples)
     return actions.start(viewer, how, path, spending=body.spending, choosy=False)
@@ -106,7 +108,12 @@ def _from_file(viewer: Viewer, form: FormData) -> str:
         raise InputError("a file of samples is needed", field="file")
     body = UploadBody.model_validate({name: value for name, value in form.multi_items() if name != "file"})
     how = actions.RunRequest(
-        protocol=body.protocol, judge=body.judge, template=body.template, fence=body.fence, importer=body.importer
+        protocol=body.protocol,
+        judge=body.judge,
+        project=body.project,
+        template=body.template,
+        fence=body.fence,
+        importer=body.importer,
     )
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     return actions.start(viewer, how, path, encoding=body.encoding, format=body.format, choosy=False)
@@ -121,6 +128,15 @@ def get_run(request: Request, run: str) -> RunDetail:
         summary, progress = RunSummary.of(row, store), actions.progress_of(viewer, store, row)
     report = viewer.known.report(viewer.store, row)
     return RunDetail(run=summary, progress=progress, manifest=row.manifest, report=report)
+
+
+@router.patch("/runs/{run}")
+def edit_run(request: Request, run: str, body: IdentityBody) -> RunSummary:
+    """Change what a run is called: its name, notes, tags, metadata, project; pin it as its project's baseline."""
+    viewer = viewer_of(request)
+    row = edit(viewer, run, body.model_dump(exclude_none=True))
+    with viewer.store() as store:
+        return RunSummary.of(row, store)
 
 
 @router.delete("/runs/{run}", status_code=204)

@@ -5,10 +5,23 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 
-from steelyard.web.pages import compare, failures, judges, label, prompts, run, runs, sample, samples
+from steelyard.web.pages import (
+    compare,
+    compare_many,
+    failures,
+    identity,
+    judges,
+    label,
+    prompts,
+    run,
+    runs,
+    sample,
+    samples,
+    trends,
+)
 
 # In this order: a narrower address before a wider one.
-MODULES = (runs, sample, samples, failures, label, run, compare, judges, prompts)
+MODULES = (runs, identity, sample, samples, failures, label, run, trends, compare_many, compare, judges, prompts)
 
 
 def routes() -> list[BaseRoute]:

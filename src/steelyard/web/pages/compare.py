@@ -14,18 +14,21 @@ from starlette.responses import Response
 from steelyard.errors import NotComparable
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
-from steelyard.records import Language, Record, Sample, Verdict
-from steelyard.reports.blocks import NOT_APPLICABLE, number, score
+from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
+from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, score
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import Limits, chip
+from steelyard.reports.model import Contestant, Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import digest
 from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
 from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
+from steelyard.trust.comparison.words import word_changes
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE
+from steelyard.web.history import Refusal
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import is_json, language_of, page, page_routes
@@ -47,11 +50,11 @@ class MovedSamples(Record):
     samples: tuple[Change, ...]
 
 
-class Refusal(Record):
-    """Why two runs are not compared: codes, each with its detail."""
+class Preference(Record):
+    """What a run that compared the answers of these runs with each other found."""
 
-    reasons: tuple[tuple[str, str], ...]
-    can_be_forced: bool = Field(description="whether anyway=true compares them all the same")
+    run: RunSummary
+    ranking: tuple[Contestant, ...]
 
 
 class ComparePage(Record):
@@ -65,6 +68,7 @@ class ComparePage(Record):
     refused: Refusal | None = None
     comparison: Comparison | None = None
     moved: MovedSamples | None = None
+    preference: Preference | None = None
 
 
 class CompareSamplePage(Record):
@@ -76,6 +80,8 @@ class CompareSamplePage(Record):
     same_text: bool
     scores: dict[str, tuple[float | int | None, float | int | None]]
     changes: tuple[LabelChange, ...]
+    previous: str | None = Field(default=None, description="the sample before it among those that moved")
+    next: str | None = None
 
     @property
     def n_changed(self) -> int:
@@ -112,8 +118,11 @@ def compare_runs(request: Request) -> Response:
     told = ComparisonPage(found)
     with viewer.store() as store:
         moved = moved_page(store, a.id, b.id, found, direction, page_number(request), language)
+    preference = preference_of(viewer, named_runs[0], named_runs[1])
     short = found.model_copy(update={"improved": (), "regressed": ()})
-    model = ComparePage(runs=runs, a=a, b=b, sentence=told.sentence(), comparison=short, moved=moved)
+    model = ComparePage(
+        runs=runs, a=a, b=b, sentence=told.sentence(), comparison=short, moved=moved, preference=preference
+    )
     given = {"a": a.id, "b": b.id, **({"anyway": "true"} if anyway else {})}
     return page(
         request,
@@ -125,7 +134,25 @@ def compare_runs(request: Request) -> Response:
         given=given,
         anyway=anyway,
         turn=partial(with_query, "/compare"),
+        rate=lambda estimate: number(estimate.value, "ratio") + _bracketed(estimate, language),
     )
+
+
+def preference_of(viewer: Viewer, a: RunRow, b: RunRow) -> Preference | None:
+    """The newest run whose samples are the answers of both; its ranking, once that is counted."""
+    with viewer.store() as store:
+        row = next((row for row in store.runs() if {a.id, b.id} <= _paired_in(row)), None)
+        summary = RunSummary.of(row, store) if row else None
+    report = viewer.known.report(viewer.store, row, PATIENCE) if row else None
+    return Preference(run=summary, ranking=report.ranking) if summary and report and report.ranking else None
+
+
+def _paired_in(row: RunRow) -> set[str]:
+    return {str(run) for data in row.manifest.get("data", ()) for run in data.get("runs", ())}
+
+
+def _bracketed(estimate: Estimate, language: Language) -> str:
+    return bracketed(language, interval(estimate.interval, "ratio")) if estimate.interval else ""
 
 
 def proposal(runs: Sequence[RunSummary], a: RunSummary | None) -> tuple[str, str]:
@@ -145,7 +172,7 @@ def is_forced(request: Request) -> bool:
 def compared(
     viewer: Viewer, a: RunRow, b: RunRow, language: Language, patience: float | None = None, *, anyway: bool = False
 ) -> Comparison | NotComparable | None:
-    """The comparison, or why there is none: found out once for two runs as they stand. None where that takes longer."""
+    """The comparison, or why there is none: kept for two runs as they stand. None where that takes longer."""
     with viewer.store() as store:
         state = [(row.id, row.state, row.finished, sum(store.judged(row.id).values())) for row in (a, b)]
 
@@ -253,6 +280,8 @@ def compare_sample(request: Request) -> Response:
         summaries = [RunSummary.of(row, store) for row in rows]
         judged = [judged_sample(store, row, given["id"]) for row in rows]
     one, other = judged
+    before, after = _beside(viewer, rows, given["id"], language, is_forced(request))
+    answers = [answer_of(sample) for sample, _ in judged]
     model = CompareSamplePage(
         a=summaries[0],
         b=summaries[1],
@@ -260,7 +289,10 @@ def compare_sample(request: Request) -> Response:
         same_text=digest(one[0]) == digest(other[0]),
         scores=_scores(one[1], other[1]),
         changes=tuple(label_changes(one[1], other[1])),
+        previous=before,
+        next=after,
     )
+    sides = {name: given[name] for name in ("a", "b", "anyway") if name in given}
     views = [
         sample_view(verdict, sample, language, side, LIMITS)
         for side, (sample, verdict) in zip("ab", judged, strict=True)
@@ -272,10 +304,38 @@ def compare_sample(request: Request) -> Response:
         views=views,
         addresses=[sample_address(row.id, given["id"]) for row in rows],
         scores=list(_score_rows(model, [verdict.protocol for _, verdict in judged], language)),
-        back=with_query("/compare", {name: given[name] for name in ("a", "b", "anyway") if name in given}),
+        back=with_query("/compare", sides),
+        links={
+            name: with_query("/compare/sample", {**sides, "id": id})
+            for name, id in (("previous", before), ("next", after))
+            if id is not None
+        },
+        words=None if answers[0] == answers[1] else word_changes(*answers),
+        is_reworded=answers[0] != answers[1],
         changes=[_change_row(change, vocabulary(other[1].protocol), language) for change in model.changes],
         asked=_asked(one[0]),
     )
+
+
+def _beside(
+    viewer: Viewer, rows: Sequence[RunRow], id: str, language: Language, anyway: bool
+) -> tuple[str | None, str | None]:
+    """The samples before and after this one, as the comparison lists those that moved: the worst falls first."""
+    found = compared(viewer, rows[0], rows[1], language, PATIENCE, anyway=anyway)
+    ids = [change.id for change in (*found.regressed, *found.improved)] if isinstance(found, Comparison) else []
+    if id not in ids:
+        return None, None
+    at = ids.index(id)
+    return (ids[at - 1] if at else None), (ids[at + 1] if at + 1 < len(ids) else None)
+
+
+def answer_of(sample: Sample) -> str:
+    """What was judged; of a dialogue, all answers."""
+    match sample:
+        case RagSample():
+            return sample.answer
+        case DialogueSample():
+            return "\n\n".join(turn.answer for turn in sample.turns)
 
 
 def _asked(sample: Sample) -> str:

@@ -39,10 +39,15 @@ class BlindRun(Record):
     """A run as an annotator may know it: nothing of how it was judged."""
 
     id: str
+    name: str = ""
     number: int
     protocol: str
     state: str
     n_labels: int
+
+    @property
+    def title(self) -> str:
+        return self.name or self.id
 
 
 class Given(Record):
@@ -95,7 +100,7 @@ def label_runs(request: Request) -> Response:
 
 def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
     state = state_of(row, store)
-    return BlindRun(id=row.id, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
+    return BlindRun(id=row.id, name=row.name, number=row.number, protocol=row.protocol, state=state, n_labels=n_labels)
 
 
 def label(request: Request) -> Response:
@@ -137,6 +142,8 @@ def taken(request: Request) -> Taken | None:
 
 
 def annotator_of(request: Request) -> str:
+    if (person := viewer_of(request).person) is not None:
+        return person
     return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
 
 
@@ -192,7 +199,7 @@ async def start(request: Request) -> Response:
 
 
 def _start(request: Request, form: FormData) -> Response:
-    annotator = said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
     plan = Plan.of(form)

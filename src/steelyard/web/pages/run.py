@@ -43,6 +43,7 @@ class RunPage(Record):
     progress: RunProgress | None = Field(default=None, description="how far it is, while it is at work")
     n_labels: int
     annotators: tuple[str, ...]
+    projects: tuple[str, ...] = Field(default=(), description="the projects there are, to choose from")
 
 
 class SamplePlaces(Places):
@@ -67,6 +68,7 @@ def run(request: Request) -> Response:
         row = store.run(request.path_params["run"])
         summary = RunSummary.of(row, store)
         progress = progress_of(viewer, store, row) if summary.state == "running" else None
+        projects = tuple(name for name in store.projects() if name)
         labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
     report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
@@ -81,6 +83,7 @@ def run(request: Request) -> Response:
         progress=progress,
         n_labels=len(labels),
         annotators=annotators,
+        projects=projects,
     )
     shown = ReportPage(report, places=SamplePlaces(row.id)) if report else None
     lowest = list(lowly(report, row.id)) if report else []

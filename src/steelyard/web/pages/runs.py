@@ -24,7 +24,7 @@ from steelyard.reports.blocks import number
 from steelyard.reports.html import charts
 from steelyard.reports.model import RunFailure
 from steelyard.samples import PLAIN, importer_names, takes_names
-from steelyard.store import RunIdentity, RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store, run_identity
 from steelyard.store.listing import ScoreSummary, Summary, known_summary, searchable, statuses, summary
 from steelyard.web import actions
 from steelyard.web.addresses import run_address
@@ -37,6 +37,8 @@ from steelyard.web.viewer import Viewer, viewer_of
 PER_PAGE = 50
 # How long the list waits for scores that nobody has counted yet, all runs together.
 PATIENCE = 0.5
+# How the filter calls runs without a project: an empty value leaves all.
+NO_PROJECT = "-"
 STATES = ("running", "stopped", "complete", "failed")
 
 
@@ -61,6 +63,11 @@ class RunSummary(RunIdentity):
         state, counts = state_of(row, store), statuses(store, row.id)
         failure = failure_of(row, store) if state == "failed" else None
         return cls(**facts, state=state, statuses=counts, data=files, failure=failure)
+
+    @property
+    def title(self) -> str:
+        """What people call it: its name, else its id."""
+        return self.name or self.id
 
     @property
     def n(self) -> int:
@@ -89,6 +96,8 @@ class RunsPage(Record):
     pages: int
     protocols: tuple[str, ...]
     judges: tuple[str, ...]
+    projects: tuple[str, ...] = Field(default=(), description="those of all runs")
+    tags: tuple[str, ...] = Field(default=(), description="those of all runs")
 
     @property
     def is_live(self) -> bool:
@@ -112,6 +121,8 @@ def runs(request: Request) -> Response:
         pages=pages,
         protocols=tuple(protocol_names()),
         judges=tuple(actions.judge_names(viewer.config)),
+        projects=tuple(sorted({row.project for row in rows} - {""})),
+        tags=tuple(sorted({tag for row in rows for tag in row.tags})),
     )
     language = language_of(request)
     return page(
@@ -120,6 +131,7 @@ def runs(request: Request) -> Response:
         model,
         states=STATES,
         importers=[name for name in (*importer_names(), PLAIN) if not takes_names(name)],
+        own_projects=viewer.own_projects,
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
         metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
@@ -135,8 +147,13 @@ def _fits(row: RunRow, request: Request, store: Store) -> bool:
         return False
     if (state := given.get("state")) and state_of(row, store) != state:
         return False
+    if (project := given.get("project")) and (row.project or NO_PROJECT) != project:
+        return False
+    if (tag := given.get("tag")) and tag not in row.tags:
+        return False
     files = (str(data.get("path", "")) for data in row.manifest.get("data", ()))
-    text = searchable("\n".join((row.id, row.protocol, row.judge, *files)))
+    called = (row.name, row.notes, row.project, *row.tags, *(f"{key}={value}" for key, value in row.meta.items()))
+    text = searchable("\n".join((row.id, row.protocol, row.judge, *files, *called)))
     return all(word in text for word in searchable(given.get("q", "")).split())
 
 
@@ -205,8 +222,11 @@ def _start(viewer: Viewer, form: FormData) -> Response:
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise InputError("choose a file of samples", field="file")
-    given: dict[str, Any] = {name: form[name] for name in ("protocol", "judge", "importer") if form.get(name)}
-    how = actions.RunRequest.model_validate(given)
+    given: dict[str, Any] = {
+        name: form[name] for name in ("protocol", "judge", "importer", "project") if form.get(name)
+    }
+    called = run_identity({"name": str(form.get("name") or "").strip()})
+    how = actions.RunRequest.model_validate({**given, "called": called})
     encoding = str(form.get("encoding") or "utf-8")
     path = keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked)
     actions.start(viewer, how, path, encoding=encoding)

@@ -1,0 +1,142 @@
+"""What each role may do: the one place that decides it, for pages and HTTP API alike.
+
+A request that no rule names is refused, whoever makes it; a test compares the rules with the routes there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from starlette.routing import compile_path
+
+from steelyard.store import Role
+
+API = "/api/v1"
+
+
+class Rule(NamedTuple):
+    """What is done under some addresses, and the least role that may; no role: whoever is signed in.
+
+    `PAGE` stands for GET of a page and of the same as JSON.
+    """
+
+    action: str
+    role: Role | None
+    routes: tuple[str, ...]
+
+
+# For everyone, also for who is not signed in.
+PUBLIC = (
+    "GET /login",
+    "POST /login",
+    "GET /login/oidc",
+    "GET /login/oidc/callback",
+    "GET /static/{path:path}",
+    f"GET {API}/health",
+)
+RULES = (
+    Rule("sign out", None, ("POST /logout",)),
+    Rule(
+        "read",
+        "read",
+        (
+            "GET /",
+            "PAGE /runs",
+            "GET /events",
+            "PAGE /runs/{run}/samples/{sample}/asked",
+            "GET /runs/{run}/samples/{sample}.md",
+            "PAGE /runs/{run}/samples/{sample}",
+            "PAGE /runs/{run}/samples",
+            "PAGE /runs/{run}/failures",
+            "GET /runs/{run}/labels.jsonl",
+            "GET /runs/{run}/results.jsonl",
+            "GET /runs/{run}/results.csv",
+            "GET /runs/{run}/results.html",
+            "PAGE /runs/{run}",
+            "PAGE /trends",
+            "PAGE /compare/sample",
+            "PAGE /compare/runs",
+            "PAGE /compare",
+            "PAGE /judges",
+            "PAGE /prompts/{prompt}",
+            "PAGE /prompts",
+            f"GET {API}/openapi.json",
+            f"GET {API}/protocols",
+            f"GET {API}/judges",
+            f"GET {API}/runs",
+            f"GET {API}/runs/{{run}}",
+            f"GET {API}/runs/{{run}}/events",
+            f"GET {API}/runs/{{run}}/samples",
+            f"GET {API}/runs/{{run}}/samples/{{sample:path}}",
+            f"GET {API}/runs/{{run}}/results.jsonl",
+            f"GET {API}/runs/{{run}}/results.csv",
+            f"GET {API}/compare",
+            f"GET {API}/labels",
+        ),
+    ),
+    Rule(
+        "label",
+        "label",
+        (
+            "PAGE /label",
+            "PAGE /runs/{run}/label",
+            "POST /runs/{run}/label",
+            "POST /runs/{run}/label/start",
+            "POST /runs/{run}/label/undo",
+            f"POST {API}/labels",
+        ),
+    ),
+    # A sheet says who labelled: whoever imports one speaks for others.
+    Rule("import labels", "run", ("POST /runs/{run}/labels",)),
+    Rule("evaluate", "run", (f"POST {API}/evaluate",)),
+    Rule("check judge", "run", ("POST /judges/check", "POST /judges/check.json")),
+    Rule("start", "run", ("POST /runs", f"POST {API}/runs")),
+    Rule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
+    Rule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),
+    Rule("retry", "run", ("POST /runs/{run}/retry", f"POST {API}/runs/{{run}}/retry")),
+    Rule("edit", "run", ("POST /runs/{run}/identity", f"PATCH {API}/runs/{{run}}")),
+    Rule("delete", "admin", ("POST /runs/{run}/delete", f"DELETE {API}/runs/{{run}}")),
+    Rule("read audit log", "admin", ("PAGE /audit", f"GET {API}/audit")),
+)
+ROLE_OF: Mapping[str, Role | None] = {rule.action: rule.role for rule in RULES}
+
+
+class Asked(NamedTuple):
+    """What a request is about."""
+
+    action: str | None
+    """None: it is for everyone."""
+    route: str
+    values: Mapping[str, Any]
+
+
+def asked(method: str, path: str) -> Asked | None:
+    """The rule for a request; None: there is none, and it is refused."""
+    wanted = "GET" if method == "HEAD" else method
+    for verb, route, action, pattern, convertors in _patterns():
+        if verb == wanted and (found := pattern.match(path)):
+            values = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
+            return Asked(action, f"{verb} {route}", values)
+    return None
+
+
+def every_route() -> Iterator[tuple[str, str, str | None]]:
+    """Verb, address and action of every rule."""
+    for named in PUBLIC:
+        verb, _, route = named.partition(" ")
+        yield verb, route, None
+    for rule in RULES:
+        for named in rule.routes:
+            verb, _, route = named.partition(" ")
+            if verb == "PAGE":
+                yield "GET", f"{route}.json", rule.action
+            yield "GET" if verb == "PAGE" else verb, route, rule.action
+
+
+@cache
+def _patterns() -> list[tuple[str, str, str | None, re.Pattern[str], Mapping[str, Any]]]:
+    compiled = ((verb, route, action, compile_path(route)) for verb, route, action in every_route())
+    return [(verb, route, action, pattern, convertors) for verb, route, action, (pattern, _, convertors) in compiled]
