@@ -62,7 +62,7 @@ class Workers:
         return [(process.returncode, said.decode()) for process, (_, said) in self._ended()]
 
     def _ended(self) -> Iterator[tuple[subprocess.Popen[bytes], tuple[bytes, bytes]]]:
-        return ((process, process.communicate(timeout=40)) for process in self.processes)
+        return ((process, process.communicate(timeout=120)) for process in self.processes)
 
 
 @contextmanager
