@@ -68,9 +68,10 @@ class SharedDesk(Desk):
         super().__init__(store)
         self._shared, self._worker = store, worker
         self._paying, self._payments = threading.Lock(), 0
+        self.may_take_over = False
 
     def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
-        return self._shared.replies_or_claims(keys, self._worker)
+        return self._shared.replies_or_claims(keys, self._worker, over=self.may_take_over)
 
     def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
         with self._paying:
@@ -175,12 +176,12 @@ class Worker:
         self.id, self.quota = new_worker_id(), quota
         self._store, self._limiter = store, limiter
         protocol = protocol_of_run(row.protocol, row.manifest)
-        self.allowance = ShareOfBudget(limiter)
+        self.allowance, self._desk = ShareOfBudget(limiter), SharedDesk(store, self.id)
         self.run = Run(
             *(row, store, protocol, protocol.parse_options(row.manifest["options"]), judge, Input([])),
             RunSettings(workers, fresh=bool(row.manifest.get("fresh")), limiter=limiter),
             continued=True,
-            desk=SharedDesk(store, self.id),
+            desk=self._desk,
             allowance=self.allowance,
         )
         self.source = Leased(store, row.id, self.id, lambda: 2 * limiter.limit)
@@ -272,7 +273,8 @@ class Worker:
         # In a thread of its own: all others may be waiting for the server.
         beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
         share = await asyncio.get_running_loop().run_in_executor(self._beating, beat)
-        self.source.may_take_over = time.monotonic() - self._steady_since > self.quota.silence
+        steady = time.monotonic() - self._steady_since > self.quota.silence
+        self.source.may_take_over = self._desk.may_take_over = steady
         if (share.place, share.workers) != self._shares:
             self._shares = share.place, share.workers
             self._divide(share)

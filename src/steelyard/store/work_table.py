@@ -40,7 +40,7 @@ TAKE = f"""
 """
 CLAIM = f"""
     INSERT INTO claims (key, worker) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET worker = excluded.worker
-    WHERE EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {GONE})
+    WHERE ? AND EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {GONE})
 """
 UNCLAIM = "DELETE FROM claims WHERE key = ? AND worker = ?"
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
@@ -185,12 +185,13 @@ class WorkTable(ReplyTable, Database):
 
     # --- asks ---
 
-    def replies_or_claims(self, keys: Sequence[str], worker: str) -> list[StoredReply | bool]:
-        """For each key its reply, or whether this worker is to ask; False: another one is asking."""
+    def replies_or_claims(self, keys: Sequence[str], worker: str, *, over: bool) -> list[StoredReply | bool]:
+        """For each key its reply, or whether this worker is to ask; False: another one is asking. With `over` it also
+        asks what a worker that is gone was asking."""
         missing = [key for key, found in zip(keys, self.replies(keys), strict=True) if found is None]
         if missing:
             # In one order for all workers, or two of them would wait for each other.
-            self.change((CLAIM, [(key, worker) for key in sorted(missing)]))
+            self.change((CLAIM, [(key, worker, over) for key in sorted(missing)]))
         own = f"SELECT key FROM claims WHERE worker = ? AND key IN ({marks(missing)})"
         claimed = {key for (key,) in self.query(own, worker, *missing)}
         # Once more: whoever asked may have been answered between the two looks.
@@ -280,6 +281,12 @@ class WorkTable(ReplyTable, Database):
             WorkerRow(id, host, process, gone, silence, judged, in_flight, ranges, seconds, _usage(spent))
             for id, host, process, gone, silence, judged, in_flight, ranges, seconds, *spent in self.query(sql, run)
         ]
+
+    def claims(self, run: str, process: int) -> int:
+        """How many asks a process has sent, or is about to send, that it has not kept a reply to."""
+        sql = "SELECT count(*) FROM claims c JOIN workers w ON w.id = c.worker WHERE w.run = ? AND w.process = ?"
+        (n,) = next(self.query(sql, run, process))
+        return int(n)
 
     def paid(self, run: str) -> Usage:
         """What all workers of a run paid, as far as their answers arrived."""
