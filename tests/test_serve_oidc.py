@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from oidc_provider import CLIENT, SECRET, IdentityProvider, identity_provider
 from steelyard.errors import ConfigError
 from steelyard.store import Store
+from steelyard.web.accounts.oidc import OpenIdProvider
 from steelyard.web.accounts.sign_in import Accounts
 from steelyard.web.app import create_app
 from steelyard.web.viewer import Viewer
