@@ -48,7 +48,7 @@ def test_atomic_sample() -> None:
     assert "车灯贴膜后会使⟦灯光的照明亮度下降⟧，可能影响行车安全。" in text
     assert "正确 · 1级：直接作答" in text
     assert "证据：灯光的照明亮度下降（资料 1、资料原文、引文已核实）" in text
-    assert "理由：评判者未在时限内答复" in text
+    assert "理由：评判者未在时限内回复" in text
 
 
 def test_unverified_evidence_is_said_and_not_marked() -> None:

@@ -92,8 +92,8 @@ def test_reports_count_what_only_the_tolerance_made_correct(protocol: str) -> No
     assert report.within_tolerance == 1
     assert "correct only within the tolerance" in markdown(report)
     assert "correct only within the tolerance" in html(report)
-    assert "11 条正确的陈述中，有 1 条" in markdown(results.report("zh-Hans"))
-    assert "11 則正確的陳述中，有 1 則" in markdown(results.report("zh-Hant"))
+    assert "11 条正确的原子信息中，有 1 条" in markdown(results.report("zh-Hans"))
+    assert "11 則正確的原子資訊中，有 1 則" in markdown(results.report("zh-Hant"))
     exact = evaluate(RAG, protocol, RECORDED, options={"date": "2026-03-02", "tolerance": {"quantities": "exact"}})
     assert exact.report().within_tolerance == 0
     assert "within the tolerance" not in markdown(exact.report("en"))

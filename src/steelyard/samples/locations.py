@@ -19,8 +19,8 @@ from steelyard.errors import ConfigError, InputError, MissingExtra, SteelyardErr
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MAGIC: Final = re.compile(r"[*?\[]")
-# `user:password@`, or `?name=value`; a question mark by itself is a glob's.
-_SECRET: Final = re.compile(r"[^@]*:[^@]*@|[^?]*\?[\w.-]+=")
+# A question mark by itself is a glob's.
+_PARAMETER: Final = re.compile(r"[\w.-]+=")
 _IN_MESSAGES: Final = re.compile(r"\?[^\s'\")>]+|(?<=://)[^\s/@]+@")
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 # What tells one version of a stored file from the next, by the names that file systems have for it.
@@ -71,10 +71,17 @@ def files_at(name: str, wanted: Callable[[str], bool]) -> list[DataFile]:
     return chosen
 
 
+def _holds_secret(rest: str) -> bool:
+    """Whether it has `user:password@` or `?name=value`."""
+    user, is_named, _ = rest.partition("@")
+    _, is_asked, query = rest.partition("?")
+    return bool((is_named and ":" in user) or (is_asked and _PARAMETER.match(query)))
+
+
 def filesystem(url: str, purpose: str) -> tuple[Any, str]:
     """The file system that a URL belongs to, and the path in it."""
     scheme, _, rest = url.partition("://")
-    if _SECRET.match(rest):
+    if _holds_secret(rest):
         raise ConfigError(
             f"an address ({scheme}://…) is kept with the run and must hold no credentials or parameters; "
             "set them in the environment or in fsspec's configuration"

@@ -28,6 +28,10 @@ def judge(data: RetrievalData, language: PromptLanguage, read: Read) -> Retrieva
     unsure: list[Unsure] = []
     retrieved = []
     for item in data.retrieved:
+        if not 0 < item.id <= len(each):
+            reason = voice("资料里没有这一段", "there is no such passage")
+            unsure.append(Unsure(items="retrieved", id=item.id, reason=reason))
+            continue
         one, strength = each[item.id - 1], _strength(data.question, data.passages[item.id - 1])
         label = _relevance(one, strength)
         if label is None:
