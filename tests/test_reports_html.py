@@ -24,7 +24,7 @@ from steelyard.errors import InputError
 from steelyard.protocols import vocabulary
 from steelyard.records import Atom, DialogueSample, Evidence, Language, Sample, Turn, Verdict
 from steelyard.reports import ReportBuilder, markdown, terminal
-from steelyard.reports.html import Limits, Lowest, render
+from steelyard.reports.html import Lowest, ViewLimits, render
 from steelyard.reports.html.page import ReportPage
 from steelyard.reports.html.sample import kept, sample_view
 from steelyard.reports.model import Report, RunFacts, in_language
@@ -417,13 +417,13 @@ def test_what_counts_against_an_answer_is_never_left_out() -> None:
     verdict = atomic(labels=["correct"] * 8 + ["wrong"] * 2)
     shown = kept(list(enumerate(verdict.items)), 4, vocabulary("atomic"))
     assert [index for index, _ in shown] == [0, 1, 8, 9]
-    view = sample_view(verdict, rag(), "en", limits=Limits(items=4))
+    view = sample_view(verdict, rag(), "en", limits=ViewLimits(items=4))
     assert view.groups[0].hidden == 6
 
 
 def test_nothing_is_left_out_silently() -> None:
     """Passages, turns and criteria beyond the limits are counted where they would stand."""
-    few = Limits(items=2, passages=1)
+    few = ViewLimits(items=2, passages=1)
     passages = sample_view(atomic(), rag(references=("甲", "乙", "丙")), "en", limits=few)
     assert (len(passages.passages), passages.passages_hidden) == (1, 2)
     talk = sample_view(dialogue(turns=("sss", "s", "s")), dialogue_sample(n=5), "en", limits=few)

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from command import Steelyard
 from steelyard.errors import ConfigError, UnknownRun
-from steelyard.store import ROLES, AuditEntry, Role, RunIdentity, Session, Store
+from steelyard.store import ROLES, AuditEntry, LoginSession, Role, RunIdentity, Store
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
@@ -650,7 +650,7 @@ def test_both_databases_keep_accounts(any_store: Store) -> None:
     assert store.token(token.digest) == token
     assert store.revoke_token(token.id, when)
     assert not store.revoke_token(token.id, when)
-    store.add_session(Session("d", "mei", when, when))
+    store.add_session(LoginSession("d", "mei", when, when))
     store.set_password("mei", "y")
     assert store.session("d") is None
     for project in ("shop", "bank"):

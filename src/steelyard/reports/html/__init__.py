@@ -13,7 +13,7 @@ from steelyard.reports.html.selection import Chosen, Lowest
 from steelyard.reports.html.views import ViewLimits
 from steelyard.reports.model import Report, in_language
 
-__all__ = ["Chosen", "Limits", "Lowest", "render"]
+__all__ = ["Chosen", "Lowest", "ViewLimits", "render"]
 
 
 def render(
