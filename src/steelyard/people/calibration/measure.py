@@ -8,10 +8,10 @@ from itertools import combinations
 
 from steelyard.people.calibration.matching import Rated
 from steelyard.people.calibration.model import (
+    AgreementGroup,
     Dispute,
     DisputedItem,
     Figure,
-    ItemGroup,
     LabelFigures,
     Pairing,
     SecondLook,
@@ -270,7 +270,7 @@ def _disputed(item: Rated) -> DisputedItem:
     )
 
 
-def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: int = 20) -> tuple[ItemGroup, ...]:
+def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: int = 20) -> tuple[AgreementGroup, ...]:
     """Agreement by tag, the lowest first; tags with fewer items say too little."""
     by_tag: dict[str, list[Rated]] = {}
     for item in rated:
@@ -281,7 +281,7 @@ def groups(rated: Iterable[Rated], majority: Majority, least: int = 10, most: in
     return tuple(sorted(found, key=lambda group: (group.raw.value or 0.0, group.tag))[:most])
 
 
-def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[ItemGroup, ...]:
+def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[AgreementGroup, ...]:
     """Agreement with people where the judges were of one mind and where they were not; empty without a panel."""
     sides: dict[str, list[Rated]] = {"unanimous": [], "divided": []}
     for item in rated:
@@ -291,7 +291,7 @@ def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[ItemGroup, ...
     return tuple(_group(name, items, majority) for name, items in sides.items() if items)
 
 
-def _group(name: str, items: Sequence[Rated], majority: Majority) -> ItemGroup:
+def _group(name: str, items: Sequence[Rated], majority: Majority) -> AgreementGroup:
     tables = _Tables(items, ["same", "other"])
     same = [[("same", "same" if i.slot.judge == majority.label(i.people) else "other")] for i in items]
-    return ItemGroup(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))
+    return AgreementGroup(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))

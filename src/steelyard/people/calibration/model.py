@@ -94,7 +94,7 @@ class Dispute(Record):
     items: tuple[DisputedItem, ...]
 
 
-class ItemGroup(Record):
+class AgreementGroup(Record):
     """The samples that share a tag."""
 
     tag: str
@@ -190,8 +190,8 @@ class Calibration(Record):
     unmatched_examples: tuple[Unmatched, ...]
     tasks: tuple[Task, ...]
     disputes: tuple[Dispute, ...]
-    groups: tuple[ItemGroup, ...]
-    votes: tuple[ItemGroup, ...] = Field(default=(), description="items on which a panel was unanimous or divided")
+    groups: tuple[AgreementGroup, ...]
+    votes: tuple[AgreementGroup, ...] = Field(default=(), description="items on which a panel was unanimous or divided")
     reliability: tuple[Reliability, ...] = Field(default=(), description="empty where no label has a confidence")
     precision: float = Field(default=0.95, description="the wanted share of right labels, for thresholds")
     scores: tuple[CorrectedScore, ...]

@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class TableRow:
+class BreakdownRow:
     name: str
     about: str
     cells: tuple[Cell, ...]
@@ -48,7 +48,7 @@ class Breakdown:
     first: str
     columns: tuple[str, ...]
     behind: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    rows: tuple[BreakdownRow, ...]
     axis: Markup | None
 
 
@@ -157,7 +157,7 @@ class Tables:
             columns,
             tuple(self.words.say(f"report.{name}") for name in ("interval", "n", "n_null", "n_unjudged")),
             tuple(
-                TableRow(
+                BreakdownRow(
                     name,
                     about,
                     tuple(self._cell(*estimate) for estimate in estimates),

@@ -13,7 +13,7 @@ from steelyard.records import Language
 from steelyard.reports.blocks import estimate_cells, interval, number, one_line
 from steelyard.reports.html import charts
 from steelyard.reports.html.environment import make_environment, policy, static
-from steelyard.reports.html.tables import Breakdown, Cell, TableRow
+from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
 from steelyard.reports.model import Estimate
 from steelyard.text.wording import say
 from steelyard.trust.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
@@ -133,7 +133,7 @@ def _breakdown(table: Estimates, words: CardWords) -> Breakdown:
         table.columns,
         tuple(say(words.language, f"report.{name}") for name in ("interval", "n", "n_null", "n_unjudged")),
         tuple(
-            TableRow(name, "", tuple(map(_cell, estimates)), charts.interval_bar(estimates[0], BOUNDS))
+            BreakdownRow(name, "", tuple(map(_cell, estimates)), charts.interval_bar(estimates[0], BOUNDS))
             for name, estimates in table.rows
         ),
         charts.bar_axis(BOUNDS, "ratio"),
