@@ -131,3 +131,16 @@ def test_a_failed_run_does_not_pass_a_gate(steelyard: Steelyard, samples: Path) 
     done = steelyard("gate", "last", "--require", "accuracy>=0.1", "--json")
     assert done.code == 6
     assert [check["kind"] for check in json.loads(done.out)["checks"]] == ["require", "unjudged"]
+
+
+def test_a_judge_without_its_key_makes_no_run(
+    steelyard: Steelyard, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable to set is named, with exit code 2; neither alone nor as one of several does it leave a run behind.
+    What it would take can be estimated without."""
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
+    for judge in ("deepseek:deepseek-chat", "embedded>deepseek:deepseek-chat"):
+        done = steelyard("run", samples, "-p", "atomic", "-j", judge)
+        assert (done.code, "set DEEPSEEK_API_KEY" in done.err) == (2, True)
+    assert listed(steelyard) == []
+    assert steelyard("run", samples, "-p", "atomic", "-j", "deepseek:deepseek-chat", "--dry-run").code == 0

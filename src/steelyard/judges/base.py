@@ -53,6 +53,11 @@ class Judge(ABC):
         return ""
 
     @property
+    def missing(self) -> str:
+        """What it lacks without which every ask fails, such as a key; empty: nothing that is known."""
+        return ""
+
+    @property
     def offline(self) -> bool:
         """Whether it answers on this machine, for nothing and always the same."""
         return bool(self.describe().get("offline"))

@@ -158,6 +158,10 @@ class ChatJudge(Judge):
             return Unjudged(reason="invalid_reply", detail=data.text, usage=said.usage)
         return Reply(data=data, raw=said.text, usage=said.usage)
 
+    @property
+    def missing(self) -> str:
+        return self._wire.missing_key
+
     async def aclose(self) -> None:
         await self._wire.aclose()
 

@@ -116,13 +116,18 @@ class Wire:
         # Calls that anything was said to; those with a usable answer; tries in a row that ended in silence.
         self._answers = self._successes = self._unanswered = 0
 
+    @property
+    def missing_key(self) -> str:
+        """Which key to set where; empty: there is one, or none is needed."""
+        if not self._lacks_key:
+            return ""
+        source = f" (get one at {self._endpoint.row.key_url})" if self._endpoint.key_env else ""
+        return f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}{source}"
+
     async def post(self, body: bytes) -> Outcome:
         """The outcome of this call after as many tries as the endpoint allows."""
-        if self._lacks_key:
-            source = f" (get one at {self._endpoint.row.key_url})" if self._endpoint.key_env else ""
-            raise JudgeError(
-                f"{self._endpoint.name}: there is no key: set {self._endpoint.key_env or 'key_env'}{source}"
-            )
+        if missing := self.missing_key:
+            raise JudgeError(missing)
         answers = self._answers
         outcome, tries = await self._attempt(body), 1
         # A call that goes well never meets tenacity: entering it costs more than the rest of this module.
