@@ -263,6 +263,9 @@ def run(
         raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
     if processes and record:
         raise ConfigError("--record needs one process; leave out --processes")
+    if not detach:
+        # Workers have keys of their own.
+        runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:
         if detach or processes:

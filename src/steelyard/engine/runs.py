@@ -321,7 +321,6 @@ def start(
     same judge again when it is resumed; `identity` is what the user calls it; runs of one `group` judge the same
     samples by several protocols."""
     check_judge(protocol, judge)
-    check_ready(judge)
     if not settings.keeps_unreadable:
         data.check_readable(protocol)
     manifest = make_manifest(protocol, options, judge, prompts, data.described, data.fields, data.encoding)
@@ -366,7 +365,7 @@ def earlier_date(store: Store, protocol: Protocol, judge: str, data: Input) -> t
 
 
 def check_ready(judge: Judge) -> None:
-    """A judge that lacks its key labels nothing: no run is made for it."""
+    """A judge that lacks its key labels nothing: whoever is about to ask it makes no run."""
     if missing := next((voice.judge.missing for voice in judge.voices() if voice.judge.missing), ""):
         raise ConfigError(missing)
 

@@ -142,6 +142,7 @@ def start(
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name)
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
+        runs.check_ready(judge)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
         identity = how.called.model_copy(update={"project": project})
         run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=identity)
