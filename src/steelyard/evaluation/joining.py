@@ -1,4 +1,4 @@
-"""From the settings of a machine to a worker of a run: what `steelyard worker` and the actors of a cluster start with."""
+"""From a machine's settings to a worker of a run: what `steelyard worker` starts with."""
 
 from __future__ import annotations
 
