@@ -20,6 +20,8 @@ from steelyard.errors import ConfigError
 if TYPE_CHECKING:
     from steelyard.cli.session import Session
     from steelyard.engine.runs import Run
+    from steelyard.prompts import Prompts
+    from steelyard.settings import Settings
     from steelyard.store import Store, StoreLocation
     from steelyard.store.postgres import PostgresStore
 
@@ -50,31 +52,17 @@ def worker(
 
     Example:  steelyard worker --store postgresql://steelyard@db.example.com/evals
     """
-    from steelyard.cli.session import Session
-    from steelyard.engine.runner import Budget
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     settings = Settings.load(config)
+    known = settings.prompts.with_files(prompts or [])
     with Store.open(settings.store_location(store), create=False) as opened:
         shared = for_workers(opened, "worker")
         while True:
             names = [shared.run(run).id] if run else shared.waiting_runs()
             for name in names:
-                quota = shared.quota(name)
-                session = Session(
-                    settings,
-                    # Its share of it comes later; without a limit, each worker finds out what the endpoint bears.
-                    concurrency=quota.concurrency if quota else None,
-                    rpm=None,
-                    tpm=None,
-                    budget=Budget(),
-                    progress=progress,
-                    lang=None,
-                    out=None,
-                    store=store,
-                )
-                if not _join(session, shared, name, prompts or []):
+                if not _join(settings, known, shared, name, store, progress):
                     return
             if not wait:
                 if not names:
@@ -93,26 +81,25 @@ def for_workers(store: Store, what: str) -> PostgresStore:
     return store
 
 
-def _join(session: Session, store: PostgresStore, name: str, prompts: Sequence[Path]) -> bool:
+def _join(
+    settings: Settings, prompts: Prompts, store: PostgresStore, name: str, location: str | None, style: ProgressStyle
+) -> bool:
     """Work on one run; whether to go on with another one."""
     from steelyard.cli.session import interruptible
     from steelyard.engine.progress import ProgressLine
     from steelyard.engine.runner import run_to_end
-    from steelyard.engine.workers import Worker
-    from steelyard.protocols import get_protocol
+    from steelyard.evaluation.joining import join_run
 
-    row = store.run(name)
-    known = session.config.prompts.with_texts(get_protocol(row.protocol).prompts).with_files(prompts)
-    made = session.judge(row.manifest.get("judge_spec") or None, known, row.manifest.get("together", {}))
-    at_work = Worker(store, row, made, known, session.limiter, session.limits.samples_at_once)
-    print(f"worker {at_work.id} · run {row.id} · {row.protocol} · {made.name}", file=sys.stderr)
+    at_work, judge, limiter = join_run(settings, prompts, store, name, location)
+    row = at_work.run.row
+    print(f"worker {at_work.id} · run {row.id} · {row.protocol} · {judge.name}", file=sys.stderr)
 
     async def work() -> None:
         try:
-            with ProgressLine(session.progress.value, at_work.tally, lambda: session.limiter.in_flight) as shown:
+            with ProgressLine(style.value, at_work.tally, lambda: limiter.in_flight) as shown:
                 await interruptible(at_work.work(), at_work.tally, at_work.leave, shown.tick)
         finally:
-            await made.aclose()
+            await judge.aclose()
 
     run_to_end(work())
     stopped = at_work.tally.stopped
