@@ -41,7 +41,7 @@ def _environment() -> Environment:
 def render(found: Calibration) -> str:
     """The page as a document, with a curve for each judge and kind of label that has confidences."""
     style = static("style.css")
-    title, *parts = _parts(found)
+    title, *parts = page_parts(found)
     return (
         _environment()
         .get_template("calibration.html")
@@ -56,7 +56,8 @@ def render(found: Calibration) -> str:
     )
 
 
-def _parts(found: Calibration) -> Iterator[PagePart]:
+def page_parts(found: Calibration) -> Iterator[PagePart]:
+    """The page in order, its title first; the viewer shows the same."""
     page = ReliabilityPage(found)
     drawn = {page.title(curve): _chart(curve, page) for curve in found.reliability}
     for block in blocks(found):

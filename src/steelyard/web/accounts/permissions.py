@@ -51,6 +51,7 @@ RULES = (
             "PAGE /runs/{run}/samples/{sample}",
             "PAGE /runs/{run}/samples",
             "PAGE /runs/{run}/failures",
+            "PAGE /runs/{run}/calibration",
             "GET /runs/{run}/labels.jsonl",
             "GET /runs/{run}/results.jsonl",
             "GET /runs/{run}/results.csv",

@@ -6,6 +6,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 
 from steelyard.web.pages import (
+    calibration,
     compare,
     compare_many,
     failures,
@@ -21,7 +22,21 @@ from steelyard.web.pages import (
 )
 
 # In this order: a narrower address before a wider one.
-MODULES = (runs, identity, sample, samples, failures, label, run, trends, compare_many, compare, judges, prompts)
+MODULES = (
+    runs,
+    identity,
+    sample,
+    samples,
+    failures,
+    label,
+    calibration,
+    run,
+    trends,
+    compare_many,
+    compare,
+    judges,
+    prompts,
+)
 
 
 def routes() -> list[BaseRoute]:

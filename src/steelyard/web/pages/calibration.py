@@ -1,0 +1,93 @@
+"""A run compared with the labels that people gave it: `calibrate`'s result, in the browser."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steelyard.errors import ConfigError
+from steelyard.people.calibration import Calibration, calibrate
+from steelyard.people.calibration.html import page_parts
+from steelyard.records import Language, Record
+from steelyard.store import RunRow
+from steelyard.store.labels import HumanLabel, label_line
+from steelyard.web.addresses import run_address
+from steelyard.web.cache import PATIENCE
+from steelyard.web.rendering import is_json, language_of, page, page_routes
+from steelyard.web.viewer import Viewer, viewer_of
+
+
+class PolicyLabels(Record):
+    """A version of the labelling policy, and how many labels follow it."""
+
+    policy: str
+    n: int
+
+
+class CalibrationPage(Record):
+    """Judge and people compared under one version of the policy; null where there is nothing to compare."""
+
+    run: str
+    title: str
+    policies: tuple[PolicyLabels, ...]
+    policy: str | None
+    problem: str | None = Field(default=None, description="why the labels cannot be compared with this run")
+    calibration: Calibration | None = None
+
+
+def calibration(request: Request) -> Response:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        row = store.run(request.path_params["run"])
+        labels = list(store.labels(row.id))
+    counted = Counter(label.policy for label in labels).most_common()
+    policies = tuple(PolicyLabels(policy=policy, n=n) for policy, n in counted)
+    named = request.query_params.get("policy")
+    # Two versions are two questions: where none is named, the one with the most labels is shown.
+    policy = named if named is not None else policies[0].policy if policies else None
+    model = CalibrationPage(run=row.id, title=row.name or row.id, policies=policies, policy=policy)
+    address = run_address(row.id)
+    found: Calibration | str | None = None
+    if labels:
+        patience = None if is_json(request) else PATIENCE
+        found = compared(viewer, row, labels, policy, language_of(request), patience)
+    if isinstance(found, str):
+        model = model.model_copy(update={"problem": found})
+    elif found is not None:
+        model = model.model_copy(update={"calibration": found})
+    waiting = bool(labels) and found is None
+    parts = list(page_parts(found)) if isinstance(found, Calibration) else []
+    status = 202 if waiting else 200
+    return page(
+        request, "calibration_page.html", model, status=status, waiting=waiting, parts=parts[1:], address=address
+    )
+
+
+def compared(
+    viewer: Viewer,
+    row: RunRow,
+    labels: list[HumanLabel],
+    policy: str | None,
+    language: Language,
+    patience: float | None,
+) -> Calibration | str | None:
+    """What comes of it, or in words why nothing does; worked out once for these labels and the run as it stands."""
+    with viewer.store() as store:
+        n = sum(store.judged(row.id).values())
+
+    def make() -> Calibration | str:
+        with viewer.store() as store:
+            try:
+                return calibrate(store.verdicts(row.id), labels, policy=policy, run=row.id, language=language)
+            except ConfigError as error:
+                return str(error)
+
+    given = hashlib.sha256("".join(map(label_line, labels)).encode("utf-8", "surrogatepass")).hexdigest()
+    return viewer.known.get(("calibration", row.id, row.finished, n, given, policy, language), make, patience)
+
+
+routes = page_routes("/runs/{run}/calibration", calibration)
