@@ -139,7 +139,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 def test_unknown_prompt_lists_the_known_ones() -> None:
     """Asking for a prompt that does not exist says which do."""
-    with pytest.raises(PromptError, match=r"no prompt for atomic\.splt in zh; known are .*atomic\.split\.zh"):
+    with pytest.raises(PromptError, match=r"no prompt for atomic\.splt in zh; known: .*atomic\.split\.zh"):
         Prompts.shipped().get("atomic.splt", "zh")
 
 
@@ -170,7 +170,7 @@ def test_filling_is_literal(a: str, b: str) -> None:
 
 def test_placeholder_without_value_is_an_error() -> None:
     """A leftover placeholder is an error that names the file, the placeholder and what is known."""
-    with pytest.raises(PromptError, match=r"mine\.md: \$\$\$c\$\$\$ has no value here; known are a, b"):
+    with pytest.raises(PromptError, match=r"mine\.md: \$\$\$c\$\$\$ has no value here; known: a, b"):
         fill("$$$a$$$ $$$c$$$", {"a": "1", "b": "2"}, "mine.md")
 
 

@@ -165,7 +165,7 @@ class JudgeFactory:
         known = ", ".join([*built_in(), *judge_names(self._settings)])
         provider = next((one for one in providers() if name.startswith(one)), "openai")
         hint = "" if ":" in name else f"; a model of that name is {self._surface.judge(f'{provider}:{name}')}"
-        raise ConfigError(f"there is no judge {name!r}; known are {known}{hint}")
+        raise ConfigError(f"there is no judge {name!r}; known: {known}{hint}")
 
     def _from_table(self, name: str, table: dict[str, Any], temperature: float | None) -> Judge:
         kind, where = table.pop("kind", "openai"), f"{self._settings.source}: judges.{name}"
@@ -180,7 +180,7 @@ class JudgeFactory:
             maker = _installed(str(kind))
             if maker is None:
                 known = ", ".join([*(judge.partition(":")[0] for judge in built_in()), *_installed_names()])
-                raise ConfigError(f"{where}.kind: there is no kind {kind!r}; known are {known}")
+                raise ConfigError(f"{where}.kind: there is no kind {kind!r}; known: {known}")
             return _made(where, maker, **table)
         from steelyard.judges.chat import ChatJudge
 

@@ -96,5 +96,5 @@ def providers() -> dict[str, Provider]:
 
 def known_provider(name: str) -> Provider:
     if name not in providers():
-        raise ConfigError(f"there is no provider {name!r}; known are {', '.join(providers())}")
+        raise ConfigError(f"there is no provider {name!r}; known: {', '.join(providers())}")
     return providers()[name]

@@ -97,7 +97,7 @@ class Prompt(NamedTuple):
         unknown = sorted(used - fields.keys() - {"code", "ids"})
         if unknown:
             known = ", ".join(sorted([*fields, "code", "ids"]))
-            raise PromptError(f"{self.source}: $$${unknown[0]}$$$ has no value in {self.task}; known are {known}")
+            raise PromptError(f"{self.source}: $$${unknown[0]}$$$ has no value in {self.task}; known: {known}")
         hidden = sorted(set(item_fields(TASKS[self.task][0])) - used)
         if hidden:
             raise PromptError(f"{self.source}: must show the items to judge; add $$${hidden[0]}$$$")
@@ -134,7 +134,7 @@ class Prompts:
         prompt = self._by_id.get(f"{task}.{language}")
         if prompt is None:
             known = ", ".join(sorted(self._by_id))
-            raise PromptError(f"there is no prompt for {task} in {language}; known are {known}")
+            raise PromptError(f"there is no prompt for {task} in {language}; known: {known}")
         return prompt
 
     def identity(self, ask: Ask) -> str:
@@ -227,7 +227,7 @@ def fill(template: str, values: Mapping[str, str], source: str) -> str:
         name = _canonical(pieces[at])
         if name not in values:
             known = ", ".join(sorted(values))
-            raise PromptError(f"{source}: $$${pieces[at]}$$$ has no value here; known are {known}")
+            raise PromptError(f"{source}: $$${pieces[at]}$$$ has no value here; known: {known}")
         pieces[at] = values[name]
     return "".join(pieces)
 

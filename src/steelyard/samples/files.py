@@ -93,7 +93,7 @@ def rows_of(
     if chosen is None and name != _STDIN:
         known = ", ".join(_SUFFIXES)
         hint = "save it as .xlsx" if name.lower().endswith(".xls") else f"or name it with {surface.setting('format')}"
-        yield _whole(shown, f"unknown kind of file; known are {known}; {hint}")
+        yield _whole(shown, f"unknown kind of file; known: {known}; {hint}")
         return
     try:
         if chosen in _EXTRAS and name == _STDIN:

@@ -75,7 +75,7 @@ class PromptTemplate(NamedTuple):
             if not name or SYNONYMS.get(name[1], name[1]) not in known:
                 shown = ", ".join(_shown(field) for field in sorted(known))
                 raise ConfigError(
-                    f"the template {self.source}: {found[0]} has no value in {protocol.name}; known are {shown}"
+                    f"the template {self.source}: {found[0]} has no value in {protocol.name}; known: {shown}"
                 )
 
     def filled(self, sample: Sample, options: Options, protocol: Protocol) -> str:

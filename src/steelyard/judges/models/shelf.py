@@ -125,7 +125,7 @@ class Shelf:
             return f"the model {name} is not here yet: steelyard models pull {name} ({in_words(known.size)}, once)"
         names = ", ".join(dict.fromkeys([*known_models(), *(record.name for record in self.records())]))
         return (
-            f"there is no model {name!r}; known are {names}; a GGUF file of your own is named by its path (local:/path/"
+            f"there is no model {name!r}; known: {names}; a GGUF file of your own is named by its path (local:/path/"
             f"model.gguf), or pulled first: steelyard models pull {name} --from PATH"
         )
 
