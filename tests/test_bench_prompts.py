@@ -139,6 +139,18 @@ def data(tmp_path: Path) -> Path:
             for number in range(6)
         ],
     )
+    write(
+        folder / "pairs_en_ragchecker.jsonl",
+        [
+            {
+                "id": f"pair-{number}",
+                "query": "When was the bridge built?",
+                "answer_1": {"response": "The bridge was built in 1902."},
+                "answer_2": {"response": f"It was built in {1903 + number}, by two brothers."},
+            }
+            for number in range(6)
+        ],
+    )
     return folder
 
 
@@ -314,7 +326,7 @@ def reply_to(request: Request) -> str:
 
 
 def test_run_measures_all_tasks_and_resumes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run has a row for each task but those of rubrics and pairs; a second asks nothing and prints the same table."""
+    """A row for each task but `rubric.check` and `rubric.dialogue`; a second run asks nothing and prints the same."""
     from run import main
 
     from steelyard.tasks import TASKS
@@ -334,7 +346,7 @@ def test_run_measures_all_tasks_and_resumes(data: Path, tmp_path: Path, capsys: 
     each = [
         [f"| `{task}`", language, "json_schema"]
         for task in TASKS
-        if not task.startswith(("rubric.", "pairwise."))
+        if task not in ("rubric.check", "rubric.dialogue")
         for language in ("en", "zh")
     ]
     assert rows == [*each, ["| all", "both", "json_schema"]]

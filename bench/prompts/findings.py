@@ -53,6 +53,10 @@ def _evidence(ask: Ask, reply: Any) -> Iterator[str]:
         for point in reply.key_points:
             if point.label == "found" and not is_quoted(point.quote, None, data.passages):
                 yield "quote not found" if point.quote else "no quote"
+    if ask.task in ("rubric.judge", "pairwise.judge"):
+        for label in reply.criteria:
+            if label.quote and not any(contains_quote(text, label.quote) for text in data.quotable):
+                yield "quote not found"
     if ask.task == "dialogue.validity":
         for criterion in reply.criteria:
             if criterion.valid and not contains_quote(data.system_prompt, criterion.quote or ""):

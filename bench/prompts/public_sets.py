@@ -21,6 +21,7 @@ MOST_PASSAGES = 2
 # Of a passage, the sentences nearest to the answer up to so many characters: a small model on a CPU reads slowly.
 LONGEST_PASSAGE = {"en": 300, "zh": 110}
 LONGEST_ANSWER = {"en": 300, "zh": 120}
+LONGEST_PAIR = {"en": 900, "zh": 120}
 # Shorter ones are titles and page furniture.
 SHORTEST_PASSAGE = 300
 CLAIM_QUESTION = "Is this claim true?"
@@ -42,6 +43,39 @@ def answers(folder: Path, language: str, count: int) -> list[Answer]:
         halves += [[answer for answer in found if answer.supported is wanted] for wanted in (True, False)]
     chosen = [answer for answer in chain(*zip_longest(*halves)) if answer][:count]
     return [Answer(_shortened(sample, language), supported) for sample, supported in chosen]
+
+
+def pairs(folder: Path, language: str, count: int) -> list[RagSample]:
+    """The first `count` pairs of answers to one question, the short ones; nothing is said about which is better."""
+    read = {"en": _rival_answers, "zh": _continuations}[language]
+    found = [sample for sample in read(folder) if _longest(sample) <= LONGEST_PAIR[language]]
+    found.sort(key=lambda sample: hashlib.sha256(sample.id.encode()).digest())
+    return [_shortened(sample, language) for sample in found[:count]]
+
+
+def _longest(sample: RagSample) -> int:
+    return max(len(sample.answer), len(sample.other_answer or ""))
+
+
+def _rival_answers(folder: Path) -> Iterator[RagSample]:
+    for row in _rows(folder / "pairs_en_ragchecker.jsonl"):
+        yield RagSample(
+            id=row["id"],
+            question=row["query"],
+            answer=row["answer_1"]["response"],
+            other_answer=row["answer_2"]["response"],
+        )
+
+
+def _continuations(folder: Path) -> Iterator[RagSample]:
+    for row in _rows(folder / "keywords_zh_uhgeval.jsonl"):
+        yield RagSample(
+            id=row["id"],
+            question=row["question"],
+            answer=row["answer"],
+            other_answer=row["true_answer"],
+            references=tuple(row["passages"]),
+        )
 
 
 def _questions(folder: Path) -> Iterator[Answer]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialogues import dialogues
-from public_sets import answers
+from public_sets import answers, pairs
 from pydantic import SecretStr
 from summary import markdown
 from watching import Record, WatchedJudge
@@ -27,7 +27,7 @@ from steelyard.store import Store
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent.parent / "shared" / "data"
-PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval")
+PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise", "rubric:summary")
 LANGUAGES = ("zh", "en")
 MODES = ("json_schema", "text")
 DATE = "2026-11-16"
@@ -157,6 +157,10 @@ def _labelled(protocol: str, language: str, given: argparse.Namespace) -> Iterat
     if protocol == "dialogue":
         for sample, expected in islice(dialogues(language, until), given.skip, None):
             yield Labelled(sample, lambda verdict, expected=expected: _criteria(verdict, expected))
+        return
+    if protocol == "pairwise":
+        for sample in pairs(given.data, language, until)[given.skip :]:
+            yield Labelled(sample, lambda _: [])
         return
     for sample, supported in answers(given.data, language, until)[given.skip :]:
         yield Labelled(sample, lambda verdict, supported=supported: _support(verdict, supported))
