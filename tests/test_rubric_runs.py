@@ -353,8 +353,8 @@ def test_check_names_what_is_vague_and_what_wobbles(desk: Steelyard, server: Loo
     assert "same label in 2 of 4 samples; reworded: Is the answer courteous?" in done.out
     assert "10 of 12 labels were the same in both wordings (4 samples)" in done.out
     assert len(server.requests) == 1 + 2 * 4
-    few = desk("rubric", "check", "tone.toml", "-j", "mine")
-    assert "no samples were labelled" in few.out
+    general = desk("rubric", "check", "tone.toml", "-j", "mine")
+    assert re.search(r"\d+ of 12 labels were the same in both wordings \(4 general samples\)\n", general.out)
     refused = desk("rubric", "check", "tone.toml", "-j", "embedded")
     assert (refused.code, "no function for rubric.check" in refused.out) == (4, True)
 

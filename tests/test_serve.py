@@ -205,6 +205,25 @@ def test_nobody_does_more_than_their_role(team: Team) -> None:
         ]
 
 
+@pytest.mark.parametrize(("state", "act"), [("stopped", "resume"), ("failed", "retry")])
+def test_nobody_is_offered_what_their_role_refuses(team: Team, state: str, act: str) -> None:
+    """Buttons of a run are shown to those who may use them, in the list and on the run's page."""
+    with team.store() as store:
+        store.write("UPDATE runs SET state = ? WHERE id = ?", state, team.shop)
+    try:
+        for name, offered in (("read", False), ("label", False), ("run", True)):
+            with team.client() as client:
+                signed_in(client, name)
+                for page in ("/runs", f"/runs/{team.shop}"):
+                    text = client.get(page).text
+                    assert team.shop in text
+                    assert (f"/runs/{team.shop}/{act}" in text) is offered, (name, page)
+                assert (f"/runs/{team.shop}/label" in text) is (name != "read")
+    finally:
+        with team.store() as store:
+            store.write("UPDATE runs SET state = 'complete' WHERE id = ?", team.shop)
+
+
 def test_another_project_is_not_there(team: Team) -> None:
     """An admin of one project gets of another one what anybody gets of a run that does not exist: by no address, in no
     list, search, export, comparison or stream."""

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -32,6 +33,8 @@ from steelyard.web.cache import Known
 from steelyard.web.events import EventPace
 from steelyard.web.exchanges import exchanges
 from steelyard.web.jobs import RunProgress
+from steelyard.web.pages.compare import proposal
+from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.samples import parameters, query_of
 from viewer import answer, viewing
 
@@ -370,6 +373,27 @@ def test_comparison_as_json(client: httpx.Client, runs: dict[str, str]) -> None:
     assert found["comparison"]["marks"][0] == ["judge", "recorded:replies / strict:model"]
     none = client.get("/compare/sample.json", params={"a": runs["atomic"]}).json()
     assert none["error"]["message"].startswith("b is missing")
+
+
+def test_which_runs_are_proposed_for_comparison() -> None:
+    """The newest run against its project's baseline; without one, against the run before; always of one protocol."""
+
+    def summary(id: str, protocol: str = "p", **identity: Any) -> RunSummary:
+        rest = {"number": 1, "judge": "j", "state": "complete", "started": "", "finished": None, "statuses": {}}
+        return RunSummary(id=id, protocol=protocol, **rest, **identity)
+
+    newest, other, middle = (
+        summary("4", project="shop"),
+        summary("3", "q", project="shop"),
+        summary("2", project="shop"),
+    )
+    oldest = summary("1", project="shop", baseline=True)
+    elsewhere = summary("0", project="bank", baseline=True)
+    assert proposal([newest, other, middle, oldest, elsewhere], None) == ("1", "4")
+    assert proposal([newest, other, middle, elsewhere], None) == ("2", "4")
+    assert proposal([newest, other, middle, oldest], middle) == ("2", "4")
+    assert proposal([newest, other], None) == ("", "")
+    assert proposal([newest, other], other) == ("3", "")
 
 
 def test_what_the_command_refuses_the_page_and_the_api_refuse(

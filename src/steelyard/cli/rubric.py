@@ -133,7 +133,8 @@ def check(
     rubric: Annotated[str, typer.Argument(metavar="FILE", help="A rubric's file, or the name of a shipped one.")],
     judge: JudgeOption = None,
     samples: Annotated[
-        str | None, typer.Option("--samples", "-s", metavar="FILE", help="Samples to label in two wordings.")
+        str | None,
+        typer.Option("--samples", "-s", metavar="FILE", help="Samples to label twice. Default: general ones."),
     ] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, max=100, help="How many of them.")] = SAMPLES,
     map: MapOption = None,
@@ -142,10 +143,10 @@ def check(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Ask a judge which criteria are vague, overlap or cannot be answered.
+    """Ask a judge which criteria are vague, overlap or cannot be answered, and how consistent its labels are.
 
-    With --samples it also labels a few samples twice, the second time with each question reworded and in reverse order:
-    a criterion whose labels change with the words cannot be relied on.
+    It labels a few samples twice, the second time with each question reworded and in reverse order: a criterion whose
+    labels change with the words cannot be relied on. Without --samples these are general ones that come with Steelyard.
 
     Example:  steelyard rubric check tone.toml -j openai:gpt-4o-mini --samples answers.jsonl
     """
@@ -155,20 +156,21 @@ def check(
     from steelyard.judges.limiter import Limits
     from steelyard.protocols.rubric import make_protocol
     from steelyard.protocols.rubric_check import check_rubric
-    from steelyard.protocols.rubric_file import find_rubric
+    from steelyard.protocols.rubric_file import find_rubric, trial_samples
     from steelyard.settings import Settings
 
     found, source = find_rubric(rubric)
     protocol = make_protocol(found, source)
-    chosen: list[Sample] = []
     if samples:
         check_files([samples])
         rows = Input([samples], pairs(map, "--map"), encoding, format).rows(protocol)
-        chosen = list(islice((row for _, row in rows if not isinstance(row, InputError)), number))
+        chosen: list[Sample] = list(islice((row for _, row in rows if not isinstance(row, InputError)), number))
+    else:
+        chosen = trial_samples(found)[:number]
     settings = Settings.load(config)
     made = JudgeFactory(settings, limiter=Limits().limiter(), store=store).judge(judge)
     result = asyncio.run(_driven(check_rubric(found, chosen), made))
-    print("\n".join(_lines(result, len(chosen), made.name)))
+    print("\n".join(_lines(result, f"{len(chosen)} {'' if samples else 'general '}samples", made.name)))
     if not any(one.reviewed for one in result.criteria):
         raise typer.Exit(UNUSABLE)
 
@@ -185,7 +187,7 @@ async def _driven(checking: Checking, judge: Judge) -> RubricCheck:
         await judge.aclose()
 
 
-def _lines(result: RubricCheck, samples: int, judge: str) -> Iterator[str]:
+def _lines(result: RubricCheck, samples: str, judge: str) -> Iterator[str]:
     for one in result.criteria:
         yield f"{one.name:20} {', '.join(one.problems) or ('no problem found' if one.reviewed else 'not reviewed')}"
         if one.problems or not one.reviewed:
@@ -198,9 +200,7 @@ def _lines(result: RubricCheck, samples: int, judge: str) -> Iterator[str]:
     yield f"{len(result.criteria)} criteria, {amiss} with a problem, by {judge}"
     compared, same = (sum(getattr(one, part) for one in result.criteria) for part in ("compared", "same"))
     if compared:
-        yield f"{same} of {compared} labels were the same in both wordings ({samples} samples)"
-    elif not samples:
-        yield "no samples were labelled; --samples FILE says how consistent the labels are"
+        yield f"{same} of {compared} labels were the same in both wordings ({samples})"
 
 
 def _consistency(one: CheckedCriterion) -> str:

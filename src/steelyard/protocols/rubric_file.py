@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import math
 import re
 import tomllib
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 
 from steelyard.errors import ConfigError, InputError
 from steelyard.protocols.vocabulary import UNJUDGED, Words
-from steelyard.records import Record
+from steelyard.records import DialogueSample, RagSample, Record, Sample, Turn
 from steelyard.text import language_of
 
 PREFIX = "rubric:"
@@ -142,6 +143,21 @@ def shipped_rubrics() -> dict[str, str]:
     folder = files("steelyard.protocols") / "rubrics"
     found = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in found}
+
+
+def trial_samples(rubric: Rubric) -> list[Sample]:
+    """A few answers, good and bad, in the rubric's language: for whoever has none yet."""
+    lines = (files("steelyard.protocols") / "rubrics" / "trial.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("language") == (rubric.language or "en")]
+    answers = [RagSample(id=f"trial-{number}", **row) for number, row in enumerate(rows, start=1)]
+    if rubric.sample == "answer":
+        return [*answers]
+    return [
+        DialogueSample(
+            id=one.id, system_prompt="\n".join(one.references), turns=(Turn(prompt=one.question, answer=one.answer),)
+        )
+        for one in answers
+    ]
 
 
 def find_rubric(named: str, *, paths: bool = True) -> tuple[Rubric, str]:

@@ -50,7 +50,6 @@ def calibration(request: Request) -> Response:
     # Two versions are two questions: where none is named, the one with the most labels is shown.
     policy = named if named is not None else policies[0].policy if policies else None
     model = CalibrationPage(run=row.id, title=row.name or row.id, policies=policies, policy=policy)
-    address = run_address(row.id)
     found: Calibration | str | None = None
     if labels:
         patience = None if is_json(request) else PATIENCE
@@ -62,9 +61,8 @@ def calibration(request: Request) -> Response:
     waiting = bool(labels) and found is None
     parts = list(page_parts(found)) if isinstance(found, Calibration) else []
     status = 202 if waiting else 200
-    return page(
-        request, "calibration_page.html", model, status=status, waiting=waiting, parts=parts[1:], address=address
-    )
+    place = {"address": run_address(row.id), "project": row.project}
+    return page(request, "calibration_page.html", model, status=status, waiting=waiting, parts=parts[1:], **place)
 
 
 def compared(

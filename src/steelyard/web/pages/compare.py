@@ -156,12 +156,15 @@ def _bracketed(estimate: Estimate, language: Language) -> str:
 
 
 def proposal(runs: Sequence[RunSummary], a: RunSummary | None) -> tuple[str, str]:
-    """Two runs that a reader may well want to compare: of one protocol, the newer one as B."""
-    for newer in runs:
-        for older in runs[runs.index(newer) + 1 :]:
-            if newer.protocol == older.protocol and (a is None or a.id in (newer.id, older.id)):
-                return (a.id, newer.id if older.id == a.id else older.id) if a else (older.id, newer.id)
-    return a.id if a else "", ""
+    """Two runs of one protocol to begin with: the newest as B; as A its project's baseline, else the run before."""
+    if a:
+        return a.id, next((run.id for run in runs if run.protocol == a.protocol and run.id != a.id), "")
+    for place, newer in enumerate(runs):
+        baseline = (run for run in runs if run.baseline and run.project == newer.project and run.id != newer.id)
+        for older in (*baseline, *runs[place + 1 :]):
+            if newer.protocol == older.protocol:
+                return older.id, newer.id
+    return "", ""
 
 
 def is_forced(request: Request) -> bool:
