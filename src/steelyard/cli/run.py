@@ -119,7 +119,7 @@ DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
 ]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
+    int | None, typer.Option("--processes", min=1, help="Ask from so many processes of this machine. Default: what helps.")
 ]
 SilenceOption = Annotated[
     float,
@@ -261,12 +261,15 @@ def run(
         return
     if detach and (processes or out or record):
         raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
-    if processes and record:
-        raise ConfigError("--record needs one process; leave out --processes")
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:
-        if detach or processes:
-            for_workers(opened, "--detach" if detach else "--processes")
+        if detach:
+            for_workers(opened, "--detach")
+        if processes and record and opened.is_remote:
+            raise ConfigError("--record needs one process with PostgreSQL; leave out --processes")
+        workers = processes if opened.is_remote else None
+        if not (detach or opened.is_remote):
+            made = session.spread(made, processes)
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -279,13 +282,13 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        if detach or processes:
+        if detach or workers:
             queue(session, opened, started, silence)
-        if processes:
+        if workers:
             shared = for_workers(opened, "--processes")
             location = settings.store_location(store)
             for begun in started:
-                judge_with_processes(shared, location, begun.row.id, processes, config, prompts or [])
+                judge_with_processes(shared, location, begun.row.id, workers, config, prompts or [])
             session.report(*started)
         elif not detach:
             session.finish(*started)
@@ -315,6 +318,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
         max_cost: MaxCost = None,
         max_tokens: MaxTokens = None,
         max_time: MaxTime = None,
+        processes: ProcessesOption = None,
         progress: ProgressOption = ProgressStyle.auto,
         lang: LangOption = None,
         config: ConfigOption = None,
@@ -349,7 +353,7 @@ def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
             texts = {source: text for one in rows for source, text in get_protocol(one.protocol).prompts.items()}
             known = settings.prompts.with_texts(texts).with_files(prompts or [])
             spec = judge or row.manifest.get("judge_spec") or None
-            made = session.judge(spec, known, row.manifest.get("together", {}))
+            made = session.spread(session.judge(spec, known, row.manifest.get("together", {})), processes)
             settled = session.run_settings()
             session.finish(*(runs.continue_(opened, one.id, made, known, settled) for one in rows), retrying=retrying)
 

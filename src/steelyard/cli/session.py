@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ from steelyard.errors import ConfigError, JudgeError, NoReadableRow, SteelyardEr
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limits
+from steelyard.judges.pool import JudgePool, processes_that_help
 from steelyard.prompts import Prompts
 from steelyard.records import Usage, Verdict
 from steelyard.reports import Report, ReportBuilder
@@ -72,6 +74,16 @@ class Session:
             if caution:
                 print(f"note: {caution}", file=sys.stderr)
         return made
+
+    def spread(self, judge: Judge, processes: int | None) -> Judge:
+        """The judge, asking from so many processes; without a number, from several where one core is too little."""
+        if processes is None:
+            processes = processes_that_help(self.limits)
+        if processes < 2 or all(voice.judge.offline for voice in judge.voices()):
+            return judge
+        if not hasattr(os, "fork"):
+            raise ConfigError("--processes needs a system that can fork: Linux or macOS")
+        return JudgePool(judge, processes, self.limits, self.limiter).judge
 
     def run_settings(self, *, fresh: bool = False, record: Path | None = None) -> RunSettings:
         return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.limiter, record)

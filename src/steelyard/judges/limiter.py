@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
 from pydantic import Field
@@ -37,6 +37,14 @@ class Limits(Record):
         made.pace = pace if pace.limited else None
         return made
 
+    def divide(self, limiter: Limiter, place: int, processes: int) -> None:
+        """Leave the limiter of one of several processes its part: together they keep to what the user allows."""
+        whole, rest = divmod(self.concurrency or CEILING, processes)
+        limiter.bound(max(1, whole + (place < rest)))
+        rates = (rate / processes if rate else None for rate in (self.requests_per_minute, self.tokens_per_minute))
+        pace = Pace(*rates)
+        limiter.pace = pace if pace.limited else None
+
 
 class Limiter:
     """`async with limiter:` around each HTTP call, retries included; pauses between retries stay outside.
@@ -52,6 +60,8 @@ class Limiter:
         self.in_flight = 0
         self.peak = 0
         self.pace: Pace | None = None
+        self.on_close: Callable[[], None] = lambda: None
+        """Called once no further call may begin: calls may be made elsewhere, too."""
         self._closed = False
         self._held: asyncio.TimerHandle | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -92,6 +102,11 @@ class Limiter:
         self._waiting.clear()
         for pause in self._pausing:
             pause.cancel()
+        self.on_close()
+
+    def bound(self, most: int) -> None:
+        """The most calls from now on; one that adapts stays below it."""
+        self.resize(most)
 
     async def wait(self, pause: Coroutine[Any, Any, None]) -> None:
         """Await what comes before a call, a pause or its turn in the pace, unless the limiter closes meanwhile."""
@@ -157,6 +172,10 @@ class AdaptiveLimiter(Limiter):
         self._steady = False
         self._successes = 0
         self._stale = 0
+
+    def bound(self, most: int) -> None:
+        self.ceiling = most
+        self.resize(min(self.limit, most))
 
     def eased(self) -> None:
         if self._stale:
