@@ -56,9 +56,9 @@ class JudgePool:
         self._limits, self._limiter = limits, limiter
         self._numbers = count()
         self._connected: asyncio.Task[None] | None = None
-        self._is_stopped = False
         pairs = [socket.socketpair() for _ in range(min(processes, limits.concurrency or processes))]
-        self._processes = [_Process(self, pid, ours) for pid, ours in self._forked(pairs)]
+        part = -(-limiter.limit // len(pairs))
+        self._processes = [_Process(self, pid, ours, part) for pid, ours in self._forked(pairs)]
         places = count()
         self.judge = judge.exchanged(lambda voice: self._pooled(voice, next(places)))
         limiter.on_close = self._stop
@@ -135,7 +135,6 @@ class JudgePool:
                 self._hand_out(number, asked)
 
     def _stop(self) -> None:
-        self._is_stopped = True
         for process in self._processes:
             if process.is_alive:
                 process.send(pickle.dumps(None))
@@ -150,10 +149,9 @@ class JudgePool:
 class _Process(asyncio.Protocol):
     """One process, as the first one sees it."""
 
-    def __init__(self, pool: JudgePool, pid: int, end: socket.socket) -> None:
-        self._pool, self.pid, self.socket = pool, pid, end
+    def __init__(self, pool: JudgePool, pid: int, end: socket.socket, limit: int) -> None:
+        self._pool, self.pid, self.socket, self.limit = pool, pid, end, limit
         self.asked: dict[int, _Asked] = {}
-        self.limit = 0
         self.is_alive = True
         self._is_leaving = False
         self._frames = _Frames()
