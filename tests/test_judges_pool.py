@@ -16,7 +16,6 @@ import pytest
 from command import Steelyard, fact_server, facts, lines_of, point_to, process_environment
 from endpoint import Loopback
 from steelyard.judges.limiter import AdaptiveLimiter, Limits
-from steelyard.judges.pool import processes_that_help
 from steelyard.store import Store
 
 COUNT = 60
@@ -67,7 +66,7 @@ def test_two_processes_judge_as_one(steelyard: Steelyard, endpoint: Loopback) ->
     assert steelyard("run", file, *MINE, "-o", "one.jsonl", "--processes", 1, "--fresh").code == 0
     alone, paid = len(endpoint.requests), bill()
     done = started("run", file, *MINE, "-o", "two.jsonl", "--processes", 2, "--fresh", "-c", 8)
-    out, err = done.communicate(timeout=60)
+    _, err = done.communicate(timeout=60)
     assert done.returncode == 0, err
     assert len(endpoint.requests) == 2 * alone == 4 * COUNT
     assert judged("two.jsonl") == judged("one.jsonl")
@@ -143,9 +142,3 @@ def test_an_adaptive_limit_is_divided() -> None:
     limiter = AdaptiveLimiter()
     Limits().divide(limiter, 0, 2)
     assert (limiter.limit, limiter.ceiling) == (16, 128)
-
-
-def test_one_process_where_more_do_not_help() -> None:
-    assert processes_that_help(Limits()) == 1
-    assert processes_that_help(Limits(concurrency=32)) == 1
-    assert processes_that_help(Limits(concurrency=1024, requests_per_minute=60)) == 1

@@ -318,11 +318,10 @@ def test_processes_on_this_machine(steelyard: Steelyard, postgres_url: str, monk
         assert len(server.requests) == 120
 
 
-@pytest.mark.parametrize("flags", [["--detach"], ["--processes", "2"]])
-def test_workers_need_a_shared_store(steelyard: Steelyard, flags: list[str]) -> None:
+def test_workers_need_a_shared_store(steelyard: Steelyard) -> None:
     """With a file it is said what is needed, before a run is made."""
     file = facts(Path("facts.jsonl"), 1)
-    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", *flags)
+    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", "--detach")
     assert told.code == 2
     assert "--store postgresql://" in told.err
     assert steelyard("worker").code in (2, 5)

@@ -19,6 +19,8 @@ OUT = Path("results.jsonl")
 RUN = ["run", TOLD["data"], "-p", TOLD.get("protocol", "scorecard"), "-j", TOLD.get("judge", "stub")]
 RESUME = ["resume", "last"]
 sys.argv = ["steelyard", *(RESUME if DOING == "resume" else RUN), "-c", str(CONCURRENCY), "-o", str(OUT)]
+if "processes" in TOLD:
+    sys.argv += ["--processes", str(TOLD["processes"])]
 sys.argv += ["--store", "store.db", "--progress", "quiet"]
 code = 0
 with measured(), contextlib.suppress(SystemExit):

@@ -119,7 +119,8 @@ DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
 ]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Ask from so many processes of this machine. Default: what helps.")
+    int | None,
+    typer.Option("--processes", min=1, help="Ask from so many processes of this machine. Default: 1."),
 ]
 SilenceOption = Annotated[
     float,

@@ -24,7 +24,7 @@ from steelyard.errors import ConfigError, JudgeError, NoReadableRow, SteelyardEr
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limits
-from steelyard.judges.pool import JudgePool, processes_that_help
+from steelyard.judges.pool import JudgePool
 from steelyard.prompts import Prompts
 from steelyard.records import Usage, Verdict
 from steelyard.reports import Report, ReportBuilder
@@ -76,14 +76,12 @@ class Session:
         return made
 
     def spread(self, judge: Judge, processes: int | None) -> Judge:
-        """The judge, asking from so many processes; without a number, from several where one core is too little."""
-        if processes is None:
-            processes = processes_that_help(self.limits)
-        if processes < 2 or all(voice.judge.offline for voice in judge.voices()):
+        """The judge, asking from so many processes; without a number, from this one alone."""
+        if (processes or 1) < 2 or all(voice.judge.offline for voice in judge.voices()):
             return judge
         if not hasattr(os, "fork"):
             raise ConfigError("--processes needs a system that can fork: Linux or macOS")
-        return JudgePool(judge, processes, self.limits, self.limiter).judge
+        return JudgePool(judge, processes or 1, self.limits, self.limiter).judge
 
     def run_settings(self, *, fresh: bool = False, record: Path | None = None) -> RunSettings:
         return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.limiter, record)

@@ -41,8 +41,8 @@ class Limits(Record):
         """Leave the limiter of one of several processes its part: together they keep to what the user allows."""
         whole, rest = divmod(self.concurrency or CEILING, processes)
         limiter.bound(max(1, whole + (place < rest)))
-        rates = (rate / processes if rate else None for rate in (self.requests_per_minute, self.tokens_per_minute))
-        pace = Pace(*rates)
+        requests, tokens = self.requests_per_minute, self.tokens_per_minute
+        pace = Pace(requests and requests / processes, tokens and tokens / processes)
         limiter.pace = pace if pace.limited else None
 
 

@@ -29,18 +29,6 @@ BETWEEN_COLLECTIONS = 20_000, 20, 20
 UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
 
 
-# One core makes some 800 calls a second; with fewer in flight, or under a rate, it waits for the endpoint.
-MANY_IN_FLIGHT = 128
-
-
-def processes_that_help(limits: Limits) -> int:
-    """How many processes to ask from where the user does not say."""
-    rates = limits.requests_per_minute or limits.tokens_per_minute
-    if rates or (limits.concurrency or 0) < MANY_IN_FLIGHT or not hasattr(os, "fork"):
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class _Asked(NamedTuple):
     """An ask that a process has, as it was sent, and who waits for the reply."""
 
@@ -105,7 +93,7 @@ class JudgePool:
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         for process in self._processes:
-            await loop.create_connection(lambda process=process: process, sock=process.socket)
+            await loop.create_connection(process.itself, sock=process.socket)
 
     def _hand_out(self, number: int, asked: _Asked) -> None:
         alive = [process for process in self._processes if process.is_alive]
@@ -156,6 +144,9 @@ class _Process(asyncio.Protocol):
         self._is_leaving = False
         self._frames = _Frames()
         self._transport: asyncio.Transport | None = None
+
+    def itself(self) -> _Process:
+        return self
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -273,9 +264,7 @@ def _serve(end: socket.socket, judges: Sequence[Judge], limits: Limits, limiter:
 class _Server(asyncio.Protocol):
     """The first process, as one that judges sees it."""
 
-    def __init__(
-        self, judges: Sequence[Judge], limits: Limits, limiter: Limiter, over: asyncio.Future[None]
-    ) -> None:
+    def __init__(self, judges: Sequence[Judge], limits: Limits, limiter: Limiter, over: asyncio.Future[None]) -> None:
         self._judges, self._limits, self._limiter, self._over = judges, limits, limiter, over
         self._frames = _Frames()
         self._tasks: set[asyncio.Task[None]] = set()
