@@ -106,7 +106,7 @@ def audit(
     settings = Settings.load(config)
     scope = scope_of(protocol or (), [name.strip() for name in only.split(",")] if only else (), repeats)
     if data is not None and not protocol:
-        raise ConfigError("--data needs --protocol: atomic, grounded, scorecard for answers, or dialogue")
+        raise ConfigError(f"--data needs --protocol: one or more of {', '.join(scope.protocols)}")
     if data is None and not built_in:
         raise ConfigError("--no-built-in leaves nothing to audit; name your own samples with --data")
     for path in (out, html, markdown):

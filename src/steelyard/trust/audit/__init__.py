@@ -61,13 +61,11 @@ def samples_for(
     surface: Surface = Surface.python,
 ) -> list[Sample]:
     """The first samples of a user's data. All protocols of the scope must judge the same kind of sample."""
-    kinds = {get_protocol(name).kind for name in scope.protocols}
-    if len(kinds) > 1:
-        raise ConfigError(
-            "your own data is of one kind: name protocols for answers (atomic, grounded, scorecard), or dialogue"
-        )
+    first, *others = map(get_protocol, scope.protocols)
+    if other := next((one for one in others if one.kind != first.kind), None):
+        raise ConfigError(f"your own data is of one kind, but {first.name} and {other.name} judge different ones")
     found: list[Sample] = []
-    for _, row in rows_of(data, get_protocol(scope.protocols[0]), fields or {}, surface):
+    for _, row in rows_of(data, first, fields or {}, surface):
         if isinstance(row, InputError):
             raise row
         found.append(row)
