@@ -262,6 +262,10 @@ class TestCommand:
         assert "there is none to compare it with" in pulled.out
         assert "-j verifier:mine" in pulled.out
         assert "mine" in steelyard("models").out
+        sha256 = hashlib.sha256((made / "model.onnx").read_bytes()).hexdigest()
+        shown = steelyard("models", "show", "mine").out
+        assert f"SHA-256      {sha256}  model.onnx" in shown
+        assert str(shelf.path_for("mine")) in shown
         assert "already here" in steelyard("models", "pull", "mine").out
         assert "already here" in steelyard("models", "pull", "mine", "--from", made).out
         assert steelyard("models", "remove", "mine").code == 0
@@ -292,6 +296,15 @@ class TestCommand:
         out = steelyard("models").out
         assert all(name in out for name in known_verifiers())
         assert all(word in out for word in ("unverified", "to convert", "MIT", "1.74 GB", "25 more"))
+
+    def test_show_says_what_is_known(self, steelyard: Steelyard, shelf: VerifierShelf) -> None:
+        """Origin, licence and languages; a hash that nobody has computed is said to be missing."""
+        ready = steelyard("models", "show", READY).out
+        assert "hub cross-encoder/nli-deberta-v3-xsmall" in ready
+        assert "unverified until first pull  model.onnx" in ready
+        assert "docs/models.md" in steelyard("models", "show", CONVERTED).out
+        assert known_models()["smollm2"].sha256 in steelyard("models", "show", "smollm2").out
+        assert "there is no model 'nobody'" in steelyard("models", "show", "nobody").err
 
     def test_names_are_those_of_one_kind(self, steelyard: Steelyard, made: Path, shelf: VerifierShelf) -> None:
         """A name cannot mean a verifier and a model of the local judge."""

@@ -13,12 +13,13 @@ import typer
 from steelyard.cli.common import console
 
 if TYPE_CHECKING:
+    from steelyard.judges.models import Shelf
     from steelyard.judges.models.folders import FolderSource
     from steelyard.judges.models.sources import Source, Told
     from steelyard.judges.models.verifiers import VerifierShelf
 
 app = typer.Typer(
-    help="List, fetch and remove the models of the local and verifier judges.",
+    help="List, show, fetch and remove the models of the local and verifier judges.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -26,7 +27,7 @@ app = typer.Typer(
 
 @app.callback()
 def models(context: typer.Context) -> None:
-    """List, fetch and remove the models of the local and verifier judges.
+    """List, show, fetch and remove the models of the local and verifier judges.
 
     Without a command: which models there are, and which are here.
 
@@ -81,14 +82,78 @@ def _model_hash(name: str, shelf: VerifierShelf) -> str:
     """Of the model file, as it lies here or was seen at the first pull."""
     from steelyard.judges.models.catalogue import known_verifiers
 
-    record, known = shelf.record(name), known_verifiers().get(name)
-    hashes = {**shelf.seen(name), **(known.sha256 if known else {})}
-    if record:
-        hashes = {file: noted.sha256 for file, noted in record.files.items()}
-    found = next((sha256 for file, sha256 in hashes.items() if file.endswith(".onnx")), None)
-    if found:
+    known = known_verifiers().get(name)
+    if found := next((sha256 for file, sha256 in shelf.hashes(name).items() if file.endswith(".onnx")), None):
         return f"{found[:9]}…"
     return "unverified" if known and known.is_ready else "to convert"
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="A model of the list, or one that is here.")]) -> None:
+    """Show what is known of a model: origin, licence, languages, size and SHA-256 of its files.
+
+    Example:  steelyard models show mdeberta-xnli
+    """
+    from steelyard.errors import ConfigError
+    from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models.catalogue import known_verifiers
+    from steelyard.judges.models.verifiers import VerifierShelf
+
+    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
+    if name in known_verifiers() or verifiers.record(name):
+        facts = _of_verifier(name, verifiers)
+    elif name in known_models() or shelf.record(name):
+        facts = _of_model(name, shelf)
+    else:
+        raise ConfigError(f"there is no model {name!r}; steelyard models lists those that are known or here")
+    for title, value in facts:
+        print(f"{title:12} {value}")
+
+
+def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
+    from steelyard.judges.models.catalogue import known_verifiers
+    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.verifiers import shown_size
+
+    known, record = known_verifiers().get(name), shelf.record(name)
+    yield "judge", f"verifier:{name}"
+    if known:
+        yield "model", known.title
+        yield "from", f"hub {known.repository}"
+        yield "parameters", known.parameters
+        yield "languages", known.languages
+        yield "note", known.note
+    elif record:
+        yield "from", record.source
+    yield "licence", known.licence if known else "not known"
+    if size := in_words(record.size) if record else shown_size(known) if known else "":
+        yield "size", size
+    hashes = shelf.hashes(name)
+    for file in hashes or (known.files if known else ()):
+        yield "SHA-256", f"{hashes.get(file, 'unverified until first pull')}  {file}"
+    if known and not known.is_ready:
+        yield "to convert", "the hub has no ONNX model of it; docs/models.md says how to make one"
+    yield "here", str(shelf.path_for(name)) if record else "no"
+
+
+def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
+    from steelyard.judges.models import known_models
+    from steelyard.judges.models.shelf import in_words
+
+    known, record = known_models().get(name), shelf.record(name)
+    yield "judge", f"local:{name}"
+    if known:
+        yield "model", f"{known.title} {known.quantisation}"
+        yield "note", known.note
+        yield "licence", known.licence
+        yield "size", in_words(known.size)
+        yield "SHA-256", f"{known.sha256}  {known.file}"
+    elif record:
+        yield "from", record.source
+        yield "licence", record.licence
+        yield "size", in_words(record.size)
+        yield "SHA-256", f"{record.sha256}  {record.file}"
+    yield "here", str(shelf.path_for(name)) if record else "no"
 
 
 @app.command("pull")

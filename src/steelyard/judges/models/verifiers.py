@@ -119,6 +119,13 @@ class VerifierShelf:
         """The hashes that the first pull of this verifier brought, by file."""
         return self._all_seen().get(name, {})
 
+    def hashes(self, name: str) -> Mapping[str, str]:
+        """What is known of a verifier's files: of those that are here, else as they were seen or published."""
+        if record := self.record(name):
+            return {file: noted.sha256 for file, noted in record.files.items()}
+        known = known_verifiers().get(name)
+        return {**self.seen(name), **(known.sha256 if known else {})}
+
     def remember(self, name: str, hashes: Mapping[str, str]) -> None:
         self._note({**self._all_seen(), name: hashes})
 
