@@ -230,7 +230,7 @@ def test_every_block_has_a_known_language(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_and_json_examples_are_valid(page: Path) -> None:
-    """Every TOML example is a steelyard.toml, pyproject, rubric or verifier.toml that loads; every JSON example is JSON."""
+    """Every TOML example is a file of its kind that loads; every JSON example is JSON."""
     for block in blocks_of(page):
         if block.language == "json":
             json.loads(block.body)

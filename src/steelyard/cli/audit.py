@@ -48,7 +48,10 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     judge: Annotated[
-        str, typer.Argument(metavar="JUDGE", help="embedded, local, PROVIDER:MODEL, or a judge of steelyard.toml.")
+        str,
+        typer.Argument(
+            metavar="JUDGE", help="embedded, local, verifier:NAME, PROVIDER:MODEL, or a judge of steelyard.toml."
+        ),
     ],
     protocol: Annotated[
         list[str] | None,

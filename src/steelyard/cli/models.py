@@ -168,7 +168,7 @@ def pull(
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Take a file whose SHA-256 is not known yet, without asking.")
+        bool, typer.Option("--yes", help="Take a file whose SHA-256 is not known yet, without asking.")
     ] = False,
 ) -> None:
     """Fetch a model once, verify it and keep it for the local or the verifier judge.
