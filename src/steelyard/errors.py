@@ -9,6 +9,7 @@ SteelyardError
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
+│   └── AbsentFile        the server has no such file
 ├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
@@ -193,6 +194,10 @@ class ServerAway(StoreError):
 
 class PullError(SteelyardError):
     """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
+
+
+class AbsentFile(PullError):
+    """The server has no such file; another place may have it."""
 
 
 class CommentError(SteelyardError):

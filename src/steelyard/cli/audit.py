@@ -35,7 +35,10 @@ def register(app: typer.Typer) -> None:
 @with_session_flags
 def audit(
     judge: Annotated[
-        str, typer.Argument(metavar="JUDGE", help="embedded, local, PROVIDER:MODEL, or a judge of steelyard.toml.")
+        str,
+        typer.Argument(
+            metavar="JUDGE", help="embedded, local, verifier:NAME, PROVIDER:MODEL, or a judge of steelyard.toml."
+        ),
     ],
     protocol: Annotated[
         list[str] | None,

@@ -19,7 +19,8 @@ JudgeOption = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="embedded, local, PROVIDER:MODEL, recorded:FILE, one of steelyard.toml, A+B (panel), or 'A>B' (routed).",
+        help="embedded, local, verifier:NAME, PROVIDER:MODEL, recorded:FILE, one of steelyard.toml, A+B (panel), or "
+        "'A>B' (routed).",
         autocompletion=complete_judge,
     ),
 ]

@@ -100,16 +100,16 @@ def _source(id: int, statement: Statement, references: Sequence[str], known: set
         return SentenceSource(id=id, label="outside", reason=_swapped(link, voice))
     if statement.contradicted:
         reason = statement.contradicted[0].support.reason
-        return SentenceSource(id=id, label="outside", reason=reason)
+        return SentenceSource(id=id, label="outside", reason=reason, confidence=statement.confidence)
     unknown = [claim for claim in statement.unknown if not is_commonplace(claim.text, known)]
     if unknown:
         reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
-        return SentenceSource(id=id, label="outside", reason=reason)
+        return SentenceSource(id=id, label="outside", reason=reason, confidence=statement.confidence)
     if not statement.supported:
         reason = voice("没有可核查的事实", "states no fact that could be checked")
         return SentenceSource(id=id, label="benign_extension", reason=reason)
     reason = voice("背景写有：{quote}", "the background has: {quote}", quote=statement.supported[0].support.quote or "")
-    return SentenceSource(id=id, label="from_background", reason=reason)
+    return SentenceSource(id=id, label="from_background", reason=reason, confidence=statement.confidence)
 
 
 # What everybody grants: that something matters, helps, or wants care.

@@ -86,8 +86,7 @@ def _confident(found: Finding, support: Support) -> Finding:
     """With how probable the label is, as the reading tells it; none where a rule said otherwise."""
     if (found.label, support.label) not in AS_READ or found.difference is not None:
         return found
-    is_correct = found.label == "correct"
-    return found._replace(confidence=round(support.probability if is_correct else 1 - support.probability, 4))
+    return found._replace(confidence=round(support.confidence, 4))
 
 
 def _looked_up_again(

@@ -183,7 +183,9 @@ def _sentence(item: Numbered, statement: Statement, whole: Support, on: bool, vo
     if standing == "partial" and proof is None:
         proof = whole
     quote = proof.quote if proof and standing in ("supported", "partial") else None
-    return SentenceVerdict(id=item.id, quote=quote, reason=reason, on_topic=on, support=standing)
+    # Where the sentence as a whole decides, its claims say nothing of how sure that is.
+    sure = statement.confidence if standing == statement.standing else None
+    return SentenceVerdict(id=item.id, quote=quote, reason=reason, on_topic=on, support=standing, confidence=sure)
 
 
 def _key_points(

@@ -68,6 +68,16 @@ class Statement(NamedTuple):
             return "unsupported"
         return "supported" if len(self.supported) == len(self.checked) else "partial"
 
+    @property
+    def confidence(self) -> float | None:
+        """How probable it is that the passages support what they are found to support, and nothing else: as probable as
+        the least certain claim makes it. Only a reader that tells its odds is taken at its word."""
+        if not self.checked or any(claim.support.odds is None for claim in self.checked):
+            return None
+        likely = (claim.support.probability for claim in self.supported)
+        unlikely = (1 - claim.support.probability for claim in self.checked if claim.support.label != "supported")
+        return round(min((*likely, *unlikely)), 4)
+
 
 def repeats(claim: Claim, texts: Sequence[str]) -> bool:
     """Whether a claim repeats, or gets wrong, what stands in one of these texts of the passages."""

@@ -34,11 +34,20 @@ MEANING = "meaning"
 MOST_NAMED = 3
 
 
+class Odds(NamedTuple):
+    """How probable it is that passages support a claim, contradict it, or say neither; together 1."""
+
+    supported: float
+    contradicted: float
+    unknown: float
+
+
 class Support(NamedTuple):
     """How the passages stand to one claim.
 
     `probability` is that of support; `quote` stands word for word in passage `reference`; `clash` is the kind of
     contradiction that was seen, with the two things that differ in `claimed` and `stated` where they can be named.
+    `odds` has all three probabilities, from a reader that tells them apart.
     """
 
     label: Label
@@ -49,6 +58,14 @@ class Support(NamedTuple):
     reason: str
     claimed: str | None = None
     stated: str | None = None
+    odds: Odds | None = None
+
+    @property
+    def confidence(self) -> float:
+        """How probable the label is."""
+        if self.odds:
+            return dict(zip(("supported", "contradicted", "unknown"), self.odds, strict=True))[self.label]
+        return self.probability if self.label == "supported" else 1 - self.probability
 
 
 class Reading(Protocol):
@@ -82,7 +99,7 @@ class _Passages:
         found = measure_all(cut, self._source)
         views = iter(_views([one for one in found if one]))
         return [
-            _nothing(claim, self._source) if one is None else _weighed(claim, one, next(views), self._source)
+            nothing(claim, self._source) if one is None else _weighed(claim, one, next(views), self._source)
             for claim, one in zip(cut, found, strict=True)
         ]
 
@@ -106,7 +123,7 @@ def _views(measured: Sequence[Alignment]) -> list[_View]:
     return [_View(odds, one.contradicted) for odds, one in zip(supported.tolist(), read, strict=True)]
 
 
-def _nothing(claim: str, source: Source) -> Support:
+def nothing(claim: str, source: Source) -> Support:
     """Nothing to compare: no passage says anything, or the claim does not."""
     chinese = language_of(claim) != "en"
     if not source.spans:
@@ -126,7 +143,7 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
     if not found.features["clashes"] and view.contradicted < lines.denied:
         # What only the places of words show, and the network does not read there, is not called a contradiction.
         clash = None
-    reference, quote = found.span.passage, _quote(found, source)
+    reference, quote = found.span.passage, quote_of(found, source)
     language = "zh" if chinese else "en"
     below = lines.contradicted[language]
     if not found.features["clashes"]:
@@ -145,7 +162,7 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
         )
         return Support("contradicted", probability, reference, quote, clash.kind, reason, clash.claimed, clash.stated)
     if probability >= lines.supported[language]:
-        return Support("supported", probability, reference, quote, None, _agreement(claim, found, chinese))
+        return Support("supported", probability, reference, quote, None, agreement(claim, found, chinese))
     if view.contradicted >= lines.denied:
         # 不建议给大灯贴膜 where the passage has 建议您不要加装灯膜: the network takes turned words for a denial.
         advice = advised(claim, source.passages) if kind_of(claim) == "advice" else None
@@ -154,7 +171,7 @@ def _weighed(claim: str, found: Alignment, view: _View, source: Source) -> Suppo
             return Support("supported", probability, advice.reference, advice.quote, None, reason)
         reason = "资料的说法与此不符" if chinese else "the quoted passage says otherwise"
         return Support("contradicted", probability, reference, quote, MEANING, reason)
-    return Support("unknown", probability, reference, quote, None, _lack(claim, found, source, chinese))
+    return Support("unknown", probability, reference, quote, None, lack(claim, found, source, chinese))
 
 
 def _turned(clash: Clash, probability: float, found: Alignment, source: Source, chinese: bool) -> Support:
@@ -163,19 +180,19 @@ def _turned(clash: Clash, probability: float, found: Alignment, source: Source, 
     return Support("contradicted", probability, span.passage, span.text, clash.kind, reason)
 
 
-def _quote(found: Alignment, source: Source) -> str:
+def quote_of(found: Alignment, source: Source) -> str:
     if len(normalise(found.span.text)) >= SHORTEST_QUOTE:
         return found.span.text
     return source.passages[found.span.passage][found.wide[0] : found.wide[1]]
 
 
-def _agreement(claim: str, found: Alignment, chinese: bool) -> str:
+def agreement(claim: str, found: Alignment, chinese: bool) -> str:
     if normalise(claim) in normalise(found.span.text):
         return "资料中有原话" if chinese else "the passage says so word for word"
     return "与资料中的这句话相符" if chinese else "agrees with the quoted sentence"
 
 
-def _lack(claim: str, found: Alignment, source: Source, chinese: bool) -> str:
+def lack(claim: str, found: Alignment, source: Source, chinese: bool) -> str:
     strange = lacking(claim, found.window, source.plain)[:MOST_NAMED]
     if not strange:
         return "资料没有明确这样说" if chinese else "the passages do not quite say so"

@@ -1,10 +1,10 @@
-"""What of long passages a small model is shown: the sentences that speak to the claims, in their order."""
+"""What of long passages a model is shown: the sentences that speak to the claims, in their order."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from steelyard.judges.embedded.meaning import words
 from steelyard.judges.embedded.spans import Span, spans
@@ -23,16 +23,21 @@ def tokens_in(text: str) -> float:
     return han * HAN_TOKENS + (len(text) - han) * OTHER_TOKENS
 
 
-def window(passages: Sequence[str], claims: Sequence[str], room: float | None = None) -> str:
+def window(
+    passages: Sequence[str],
+    claims: Sequence[str],
+    room: float | None = None,
+    size: Callable[[str], float] = tokens_in,
+) -> str:
     """The passages, or where they are long those of their sentences that share most with the claims."""
     room = ROOM + ROOM_PER_CLAIM * len(claims) if room is None else room
     whole = "\n".join(passages)
-    if tokens_in(whole) <= room:
+    if size(whole) <= room:
         return whole
     found = spans(passages)
     chosen: set[int] = set()
     for place in _by_worth(found, claims):
-        cost = tokens_in(found[place].text)
+        cost = size(found[place].text)
         if chosen and cost > room:
             continue
         chosen.add(place)
