@@ -9,28 +9,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from command import Steelyard, fact_server, facts, judge_facts, point_to, process_environment
-from endpoint import Loopback, Request, Say
+from endpoint import Request, Say
 from postgres_server import PostgresServer
-from steelyard.records import Usage
+from promises import CALL_TOKENS, check_promises, slowly, until
 from steelyard.store.postgres import PostgresStore
 from steelyard.store.work_table import Quota, _part
 
 SAMPLES = 300
 SILENCE = "4"
-# What the endpoint takes for each call.
-CALL_TOKENS = 120
-
-
-def slowly(request: Request) -> Say:
-    return Say(judge_facts(request), latency=0.15)
 
 
 def detached(steelyard: Steelyard, url: str, count: int, *more: object) -> str:
@@ -76,42 +69,6 @@ def workers(url: str, run: str, count: int) -> Iterator[Workers]:
         for process in started.processes:
             process.kill()
             process.communicate()
-
-
-def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    ends = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < ends, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def asked(server: Loopback) -> Counter[tuple[str, str]]:
-    """How often each fact was asked about, by task."""
-    found: Counter[tuple[str, str]] = Counter()
-    for request in list(server.requests):
-        fact = re.search(r"Fact (\d+) holds", request.user)
-        assert fact
-        found[request.task, fact[1]] += 1
-    return found
-
-
-def check_promises(store: PostgresStore, server: Loopback, run: str, count: int, in_flight_at_kills: int) -> None:
-    """Nothing lost or doubled; nothing whose reply was kept is asked again; what was in flight at a kill at most once
-    more; one bill."""
-    row = store.run(run)
-    assert row.state == "complete", row.manifest.get("stopped")
-    assert [verdict.id for _, verdict in store.verdicts(run)] == [f"fact-{n}" for n in range(1, count + 1)]
-    assert store.judged(run) == {"judged": count}
-    calls = asked(server)
-    assert len(calls) == 2 * count
-    again = sum(calls.values()) - len(calls)
-    assert again <= in_flight_at_kills
-    paid = store.paid(run)
-    replies = sum(store.spent_by_judge(run).values(), start=Usage())
-    assert paid.calls == replies.calls == 2 * count
-    assert paid.prompt_tokens + paid.completion_tokens == CALL_TOKENS * paid.calls
-    # What the endpoint was asked and the store has no reply to was in flight when a worker was killed.
-    assert sum(calls.values()) - paid.calls == again
 
 
 def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url: str) -> None:
@@ -341,3 +298,29 @@ def test_a_quota_knows_whether_it_divides_anything() -> None:
     """Only then do workers wait for the others to make room."""
     assert not Quota(max_cost=1.0).is_limited
     assert Quota(concurrency=3).is_limited
+
+
+def test_ray_that_is_not_installed(steelyard: Steelyard, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said what to install, before a run is made."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "steelyard.integrations.ray", raising=False)
+    file = facts(Path("facts.jsonl"), 1)
+    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", "--engine", "ray", "--store", postgres_url)
+    assert (told.code, "pip install 'steelyard[ray]'" in told.err) == (2, True)
+    with PostgresStore.at(postgres_url) as store:
+        assert store.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--engine", "ray"], "--engine ray needs a store in PostgreSQL"),
+        (["--address", "127.0.0.1:6379"], "add --engine ray"),
+        (["--engine", "ray", "--detach"], "--detach judges nothing here"),
+        (["--engine", "ray", "--record", "replies.jsonl"], "--record needs one process"),
+    ],
+)
+def test_flags_that_do_not_go_with_ray(steelyard: Steelyard, flags: list[str], told: str) -> None:
+    """They are refused before anything is connected."""
+    done = steelyard("run", facts(Path("facts.jsonl"), 1), "-p", "atomic", "-j", "embedded", *flags)
+    assert (done.code, told in done.err) == (2, True), done.err

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import date as Date
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +46,13 @@ if TYPE_CHECKING:
     from steelyard.records import Sample, Verdict
     from steelyard.settings import Settings
     from steelyard.store import RunIdentity, Store
+
+
+class Engine(StrEnum):
+    """What starts the workers of a run, where it is not this command."""
+
+    ray = "ray"
+
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -119,7 +128,17 @@ DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
 ]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
+    int | None,
+    typer.Option("--processes", min=1, help="Judge with so many workers on this machine, or Ray actors (PostgreSQL)."),
+]
+EngineOption = Annotated[
+    Engine | None, typer.Option("--engine", help="Where workers run: as actors of a Ray cluster (PostgreSQL).")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="The Ray cluster; default: RAY_ADDRESS, else one on this machine."
+    ),
 ]
 SilenceOption = Annotated[
     float,
@@ -188,6 +207,8 @@ def run(
     ] = False,
     detach: DetachOption = False,
     processes: ProcessesOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     silence: SilenceOption = 15.0,
     name: NameOption = None,
     notes: NotesOption = None,
@@ -206,7 +227,7 @@ def run(
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
-    from steelyard.cli.worker import for_workers, judge_with_processes, queue
+    from steelyard.cli.worker import for_workers, judge_with_processes, judge_with_ray, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
@@ -259,17 +280,26 @@ def run(
                 print(f"{one.name} (alone)")
             print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
-    if detach and (processes or out or record):
-        raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
-    if processes and record:
-        raise ConfigError("--record needs one process; leave out --processes")
-    if not detach:
+    if detach and (processes or engine or out or record):
+        raise ConfigError("--detach judges nothing here; leave out --processes, --engine, --out and --record")
+    if (processes or engine) and record:
+        raise ConfigError("--record needs one process; leave out --processes and --engine")
+    if address and not engine:
+        raise ConfigError("--address is that of a Ray cluster; add --engine ray")
+    if not (detach or engine):
         # Workers have keys of their own.
         runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
-    with Store.open(settings.store_location(store)) as opened:
-        if detach or processes:
-            for_workers(opened, "--detach" if detach else "--processes")
+    by_workers = "--detach" if detach else "--engine ray" if engine else "--processes" if processes else None
+    location = settings.store_location(store)
+    with Store.open(location) as opened, ExitStack() as held:
+        if by_workers:
+            for_workers(opened, by_workers)
+        if engine:
+            # Before any run is made, too.
+            from steelyard.integrations.ray import WorkOrder, connected
+
+            cluster = held.enter_context(connected(address))
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -282,16 +312,21 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        if detach or processes:
-            queue(session, opened, started, silence)
-        if processes:
-            shared = for_workers(opened, "--processes")
-            location = settings.store_location(store)
-            for begun in started:
-                judge_with_processes(shared, location, begun.row.id, processes, config, prompts or [])
-            session.report(*started)
-        elif not detach:
+        if not by_workers:
             session.finish(*started)
+            return
+        queue(session, opened, started, silence)
+        if detach:
+            return
+        shared = for_workers(opened, by_workers)
+        for begun in started:
+            if engine:
+                own_prompts = settings.prompts.with_files(prompts or [])
+                order = WorkOrder.of(settings, own_prompts, str(location), begun.row.id)
+                judge_with_ray(shared, cluster, order, processes, progress)
+            else:
+                judge_with_processes(shared, location, begun.row.id, processes or 1, config, prompts or [])
+        session.report(*started)
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
