@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from command import Steelyard, fact_server, facts, judge_facts, point_to, process_environment
+from cut_network import CutNetwork
 from endpoint import Request, Say
 from postgres_server import PostgresServer
 from promises import CALL_TOKENS, check_promises, slowly, until
@@ -94,16 +96,18 @@ def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url
 
 @pytest.mark.chaos
 def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
-    """20,000 samples, a random one of four workers killed ten times, the database crashed and started again midway."""
+    """20,000 samples, a random one of four workers killed ten times; midway the database crashes and starts again, and
+    later the network to it is cut for half a minute."""
     count, kills, in_flight = 20_000, 10, 0
     own, chance = PostgresServer(), random.Random()
     try:
         url = own.schema("team")
-        with fact_server() as server:
+        with fact_server() as server, CutNetwork(own.port) as network:
             server.reply_for = slowly
-            point_to(server)
+            # Calls of a machine that is busy with something else take longer than those of a test.
+            point_to(server, timeout=120)
             run = detached(steelyard, url, count)
-            with PostgresStore.at(url) as store, workers(url, run, 4) as working:
+            with PostgresStore.at(url) as store, workers(network.through(url), run, 4) as working:
                 for kill in range(1, kills + 1):
                     until(lambda kill=kill: sum(store.judged(run).values()) > count * kill // (kills + 2), 1800)
                     alive = [process for process in working.processes if process.poll() is None]
@@ -116,6 +120,10 @@ def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
                         own.stop(signal.SIGQUIT)
                         time.sleep(5)
                         own.start()
+                    if kill == kills * 8 // 10:
+                        network.cut()
+                        time.sleep(30)
+                        network.mend()
                 for process in working.processes:
                     process.wait(1800)
                 check_promises(store, server, run, count, in_flight)
@@ -141,6 +149,44 @@ def test_a_database_that_restarts_ends_no_run(steelyard: Steelyard) -> None:
                 check_promises(store, server, run, SAMPLES, 0)
     finally:
         own.close()
+
+
+def test_a_network_that_is_cut_ends_no_run(
+    steelyard: Steelyard, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """For longer than a worker may be silent nothing passes between workers and database. None takes the others for
+    gone, and nothing is asked twice. A run of one process keeps its run, though the server holds its old session."""
+    alone = postgres_server.schema(f"alone_{secrets.token_hex(6)}")
+    with (
+        fact_server() as server,
+        fact_server() as other,
+        CutNetwork(postgres_server.port) as network,
+        PostgresStore.at(postgres_url) as store,
+        PostgresStore.at(alone) as second,
+    ):
+        server.reply_for = other.reply_for = slowly
+        point_to(other)
+        words = ("run", facts(Path("facts.jsonl"), SAMPLES), "-p", "atomic", "-j", "mine", "--progress", "quiet")
+        command = [sys.executable, "-m", "steelyard", *map(str, words), "--store", network.through(alone)]
+        single = subprocess.Popen(
+            command, env={**process_environment(), "MY_KEY": "k"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        try:
+            until(lambda: bool(second.runs()))
+            point_to(server)
+            run = detached(steelyard, postgres_url, SAMPLES)
+            with workers(network.through(postgres_url), run, 2) as working:
+                until(lambda: sum(store.judged(run).values()) > SAMPLES // 5 and bool(other.requests))
+                network.cut()
+                time.sleep(1.5 * float(SILENCE))
+                network.mend()
+                assert [code for code, _ in working.wait()] == [0, 0]
+            _, said = single.communicate(timeout=60)
+        finally:
+            single.kill()
+        check_promises(store, server, run, SAMPLES, 0)
+        assert single.returncode == 0, said
+        assert (second.run("last").state, len(other.requests)) == ("complete", 2 * SAMPLES)
 
 
 def test_a_worker_leaves_politely(steelyard: Steelyard, postgres_url: str) -> None:

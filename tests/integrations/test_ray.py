@@ -69,7 +69,7 @@ class Cluster:
     def add(self, count: int) -> None:
         for _ in range(count):
             self._start(f"--address={self.address}")
-            until(lambda: self.said.read_text().count("Ray runtime started") == len(self.nodes), 15)
+            until(lambda: self.said.read_text().count("Ray runtime started") == len(self.nodes), 120)
 
     def _start(self, *words: str) -> None:
         small = ("--num-cpus=1", "--object-store-memory=80000000", "--block", "--disable-usage-stats")
@@ -146,7 +146,7 @@ def test_a_node_that_is_killed_loses_nothing(cluster: Cluster, url: str) -> None
             server.reply_for = lambda request: Say(judge_facts(request), latency=2.0)
             until(lambda: len(store.workers(run)) > len(first))
             server.reply_for = slowly
-            _, said = driving.communicate(timeout=80)
+            _, said = driving.communicate(timeout=240)
         finally:
             driving.kill()
         assert driving.returncode == 0, said
@@ -167,7 +167,7 @@ def test_actors_leave_when_the_driver_is_interrupted(cluster: Cluster, url: str)
         try:
             until(lambda: judged(store) > 5)
             driving.send_signal(signal.SIGINT)
-            _, said = driving.communicate(timeout=60)
+            _, said = driving.communicate(timeout=240)
         finally:
             driving.kill()
         run = store.run("last").id
@@ -175,7 +175,7 @@ def test_actors_leave_when_the_driver_is_interrupted(cluster: Cluster, url: str)
         assert store.open_ranges(run)
         assert all(worker.is_gone for worker in store.workers(run))
         worker = [sys.executable, "-m", "steelyard", "worker", "--run", run, "--store", url, "--progress", "quiet"]
-        done = subprocess.run(worker, env={**process_environment(), **KEY}, timeout=60, check=False)
+        done = subprocess.run(worker, env={**process_environment(), **KEY}, timeout=240, check=False)
         assert done.returncode == 0
         check_promises(store, server, run, 100, 0)
 
@@ -183,7 +183,7 @@ def test_actors_leave_when_the_driver_is_interrupted(cluster: Cluster, url: str)
 def test_actors_that_cannot_judge_say_why(cluster: Cluster, url: str) -> None:
     """Nodes without the judge's key judge nothing; the driver tells the reason and ends."""
     driving = driver(url, 3, "--address", cluster.address, "--processes", "1", "-j", "deepseek:deepseek-chat")
-    _, said = driving.communicate(timeout=60)
+    _, said = driving.communicate(timeout=240)
     assert driving.returncode == 130, said
     assert "a worker failed: " in said
     assert "DEEPSEEK_API_KEY" in said
@@ -199,7 +199,7 @@ def test_an_address_where_no_cluster_is(url: str) -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
         began = time.monotonic()
         driving = driver(url, 3, "--address", address)
-        _, said = driving.communicate(timeout=60)
+        _, said = driving.communicate(timeout=240)
         assert (driving.returncode, f"--address {address}: no Ray cluster" in said) == (2, True), said
         assert time.monotonic() - began < 30
         assert store.runs() == []

@@ -68,10 +68,9 @@ class SharedDesk(Desk):
         super().__init__(store)
         self._shared, self._worker = store, worker
         self._paying, self._payments = threading.Lock(), 0
-        self.may_take_over = False
 
     def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
-        return self._shared.replies_or_claims(keys, self._worker, over=self.may_take_over)
+        return self._shared.replies_or_claims(keys, self._worker)
 
     def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
         with self._paying:
@@ -125,7 +124,6 @@ class Leased(AsyncIterator[Row]):
         self._waiting: deque[tuple[int, Sample]] = deque()
         self._left: dict[int, set[int]] = {}
         self._turn = asyncio.Lock()
-        self.may_take_over = False
         self.is_over = False
 
     async def __anext__(self) -> Row:
@@ -139,7 +137,7 @@ class Leased(AsyncIterator[Row]):
             return self._waiting.popleft()
 
     def _take(self) -> bool:
-        taken = self._store.take_range(self._run, self._worker, over=self.may_take_over)
+        taken = self._store.take_range(self._run, self._worker)
         if taken is None:
             if not self._left:
                 self.is_over = not self._store.open_ranges(self._run)
@@ -188,7 +186,6 @@ class Worker:
         self.tally = self.run.tally
         self._budget = Budget(quota.max_cost, quota.max_tokens, quota.max_seconds)
         self._shares = (0, 0)
-        self._steady_since = time.monotonic()
         self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
 
     def leave(self, reason: str = LEFT) -> None:
@@ -255,7 +252,6 @@ class Worker:
         heard = time.monotonic()
         while True:
             await asyncio.sleep(BEAT)
-            began = time.monotonic()
             try:
                 await self._beat(beats)
             except StoreError as error:
@@ -263,9 +259,6 @@ class Worker:
                     self.leave(str(error))
                     return
                 continue
-            if time.monotonic() - began > self.quota.silence / 2 or began - heard > 2 * BEAT:
-                # The server was away, for the others too: they get time to be heard again.
-                self._steady_since = time.monotonic()
             heard = time.monotonic()
 
     async def _beat(self, beats: PostgresStore) -> None:
@@ -273,8 +266,6 @@ class Worker:
         # In a thread of its own: all others may be waiting for the server.
         beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
         share = await asyncio.get_running_loop().run_in_executor(self._beating, beat)
-        steady = time.monotonic() - self._steady_since > self.quota.silence
-        self.source.may_take_over = self._desk.may_take_over = steady
         if (share.place, share.workers) != self._shares:
             self._shares = share.place, share.workers
             self._divide(share)

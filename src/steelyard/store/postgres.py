@@ -58,6 +58,10 @@ IN_USE = f"""
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((classid::bigint << 32) | objid::bigint) = {LOCK_KEY})
 """
+SESSION = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+END_SESSION = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s::timestamptz"
+)
 TEXT_INDEX = "texts_by_piece"
 
 _idle: list[tuple[int, str, Connection]] = []
@@ -81,6 +85,7 @@ class PostgresStore(Store, WorkTable):
         self._conninfo, self.name = conninfo, name
         self._turn = threading.RLock()
         self._held: list[tuple[str, bool]] = []
+        self._session: tuple[int, str] | None = None
         self._together = 0
         self._db: Connection | None = None
 
@@ -189,10 +194,14 @@ class PostgresStore(Store, WorkTable):
     def _connection(self) -> Connection:
         if self._db is None or self._db.closed:
             db = _connected(self._conninfo)
+            if self._held and self._session:
+                # Behind a network that was cut, the server may not know yet that the old session is over.
+                db.execute(END_SESSION, self._session)
             for run, shared in self._held:
                 if not _locked(db, run, shared=shared):
                     db.close()
                     raise _in_hands(run)
+            self._session = _session(db) if self._held else None
             self._db = db
         return self._db
 
@@ -227,6 +236,7 @@ class PostgresStore(Store, WorkTable):
                 lambda db: _locked(db, run, shared=shared)
             ):
                 raise _in_hands(run)
+            self._session = self._tried(_session)
         self._held.append((run, shared))
         try:
             yield
@@ -289,6 +299,12 @@ def _in_hands(run: str) -> RunInUse:
 def _locked(db: Connection, run: str, *, shared: bool) -> bool:
     row = db.execute(f"SELECT pg_try_advisory_lock{'_shared' * shared}({LOCK_KEY})", (run,)).fetchone()
     return bool(row and row[0])
+
+
+def _session(db: Connection) -> tuple[int, str]:
+    """By what the server knows this connection."""
+    pid, began = db.execute(SESSION).fetchone() or (0, "")
+    return int(pid), str(began)
 
 
 # --- connections: a viewer opens the store for every request, and connecting takes longer than most statements -------
