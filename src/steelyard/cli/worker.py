@@ -103,10 +103,10 @@ def watched(shown: dict[str, Any]) -> Table:
 
     title = f"{shown['run']} · {shown['state']} · {shown['judged']}/{shown['rows']} rows"
     table = Table("worker", title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("state", "judged", "a second", "in flight", "ranges", "calls"):
-        table.add_column(column, justify="left" if column == "state" else "right")
+    for column in ("state", "judged", "a second", "in flight", "calls", "holds rows"):
+        table.add_column(column, justify="left" if column in ("state", "holds rows") else "right")
     for worker in shown["workers"]:
-        keys = ("worker", "state", "judged", "per_second", "in_flight", "ranges", "calls")
+        keys = ("worker", "state", "judged", "per_second", "in_flight", "calls", "holds")
         table.add_row(*(str(worker[key]) for key in keys))
     return table
 

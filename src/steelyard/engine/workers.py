@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from steelyard.engine.inputs import Input
 from steelyard.engine.journal import Desk
@@ -30,8 +32,8 @@ from steelyard.errors import ConfigError, ServerAway, StoreError
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Pace
 from steelyard.prompts import Prompts
-from steelyard.records import Sample, Usage, Verdict
-from steelyard.store import RunRow, StoredReply
+from steelyard.records import Record, Sample, Usage, Verdict
+from steelyard.store import RunRow, Store, StoredReply
 
 if TYPE_CHECKING:
     from steelyard.store.postgres import PostgresStore
@@ -286,30 +288,68 @@ class Worker:
             self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
 
 
+class WorkerShown(Record):
+    """A worker as people see it."""
+
+    worker: str
+    state: Literal["at work", "gone"]
+    silent: int = Field(description="seconds since it was last heard of")
+    judged: int
+    per_second: float = Field(description="samples a second, since it joined")
+    in_flight: int
+    ranges: int = Field(description="ranges of samples that it holds")
+    holds: str = Field(description="the rows of these ranges, counted from 1")
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+def workers_shown(store: Store, run: str) -> tuple[WorkerShown, ...]:
+    """Who is or was at work on a run; nobody where a store has no workers."""
+    if not store.is_remote:
+        return ()
+    from steelyard.store.postgres import PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    return tuple(
+        WorkerShown(
+            worker=worker.id,
+            state="gone" if worker.is_gone else "at work",
+            silent=round(worker.silent),
+            judged=worker.judged,
+            per_second=round(worker.judged / worker.seconds, 1) if worker.seconds > 0 else 0.0,
+            in_flight=0 if worker.is_gone else worker.in_flight,
+            ranges=worker.ranges,
+            holds=worker.holds,
+            calls=worker.spent.calls,
+            prompt_tokens=worker.spent.prompt_tokens,
+            completion_tokens=worker.spent.completion_tokens,
+            cost=worker.spent.cost,
+        )
+        for worker in store.workers(run)
+    )
+
+
+def rows_queued(store: Store, run: str) -> int | None:
+    """How many rows a run for workers has; None for another run."""
+    if not store.is_remote:
+        return None
+    from steelyard.store.postgres import PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    quota = store.quota(run)
+    return quota.rows if quota else None
+
+
 def run_shown(store: PostgresStore, run: str) -> dict[str, Any]:
     """How far a run is and who is at work on it, for `runs watch`."""
-    row, quota = store.run(run), store.quota(run)
-    workers = [
-        {
-            "worker": worker.id,
-            "state": "gone" if worker.is_gone else "at work",
-            "silent": round(worker.silent, 1),
-            "judged": worker.judged,
-            "per_second": round(worker.judged / worker.seconds, 1) if worker.seconds > 0 else 0.0,
-            "in_flight": 0 if worker.is_gone else worker.in_flight,
-            "ranges": worker.ranges,
-            "calls": worker.spent.calls,
-            "tokens": worker.spent.prompt_tokens + worker.spent.completion_tokens,
-            "cost": worker.spent.cost,
-        }
-        for worker in store.workers(run)
-    ]
-    judged = sum(store.judged(run).values())
+    judged, rows = sum(store.judged(run).values()), rows_queued(store, run)
     return {
         "run": run,
-        "state": row.state,
+        "state": store.run(run).state,
         "judged": judged,
-        "rows": quota.rows if quota else judged,
+        "rows": judged if rows is None else rows,
         "open_ranges": store.open_ranges(run),
-        "workers": workers,
+        "workers": [worker.model_dump() for worker in workers_shown(store, run)],
     }

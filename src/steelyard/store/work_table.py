@@ -90,6 +90,8 @@ class WorkerRow(NamedTuple):
     judged: int
     in_flight: int
     ranges: int
+    holds: str
+    """The rows of these ranges, counted from 1: `1–50, 151–200`."""
     seconds: float
     spent: Usage
 
@@ -284,15 +286,13 @@ class WorkTable(ReplyTable, Database):
         """Who is or was at work on a run, in the order they joined."""
         silent = "extract(epoch FROM clock_timestamp() - w.heard_at)::double precision"
         lasted = "extract(epoch FROM coalesce(w.left_at, w.heard_at) - w.joined_at)::double precision"
-        held = "(SELECT count(*) FROM leases l WHERE l.worker = w.id AND l.done_at IS NULL)"
+        rows = "string_agg((l.first + 1) || '–' || (l.last + 1), ', ' ORDER BY l.first)"
         sql = (
-            f"SELECT w.id, w.host, w.process, {GONE}, {silent}, w.judged, w.in_flight, {held}, {lasted}, {SUMS} "
-            "FROM workers w WHERE w.run = ? ORDER BY w.joined_at, w.id"
+            f"SELECT w.id, w.host, w.process, {GONE}, {silent}, w.judged, w.in_flight, h.n, coalesce(h.rows, ''), "
+            f"{lasted}, {SUMS} FROM workers w, LATERAL (SELECT count(*) AS n, {rows} AS rows FROM leases l "
+            "WHERE l.worker = w.id AND l.done_at IS NULL) h WHERE w.run = ? ORDER BY w.joined_at, w.id"
         )
-        return [
-            WorkerRow(id, host, process, gone, silence, judged, in_flight, ranges, seconds, _usage(spent))
-            for id, host, process, gone, silence, judged, in_flight, ranges, seconds, *spent in self.query(sql, run)
-        ]
+        return [WorkerRow(*row[:10], _usage(row[10:])) for row in self.query(sql, run)]
 
     def claims(self, run: str, process: int) -> int:
         """How many asks a process has sent, or is about to send, that it has not kept a reply to."""
