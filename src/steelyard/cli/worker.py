@@ -208,6 +208,7 @@ def judge_with_ray(
     count = actors or max(1, room)
     if count > room:
         note(f"the cluster has {room} CPUs for {count} actors; the others begin when there is room")
+    interrupted = False
     with cluster.actors(order, count) as group:
         try:
             with Live(console=console(stderr=True), auto_refresh=False, transient=True) as live:
@@ -219,7 +220,12 @@ def judge_with_ray(
                     if group.are_done():
                         break
         except KeyboardInterrupt:
+            interrupted = True
             print("\nfinishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
         group.leave()
-        for failure in dict.fromkeys(group.failures):
-            note(f"a worker failed: {failure}")
+        failures = list(dict.fromkeys(group.failures))
+    if failures and not interrupted and store.run(order.run).state == "running":
+        again = f"go on with: steelyard worker --run {order.run}"
+        raise ConfigError(f"no worker is left ({'; '.join(failures)}); {again}")
+    for failure in failures:
+        note(f"a worker failed: {failure}")

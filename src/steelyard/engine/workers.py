@@ -188,6 +188,7 @@ class Worker:
         self.tally = self.run.tally
         self._budget = Budget(quota.max_cost, quota.max_tokens, quota.max_seconds)
         self._shares = (0, 0)
+        self._pace: Pace | None = None
         self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
 
     def leave(self, reason: str = LEFT) -> None:
@@ -284,8 +285,10 @@ class Worker:
             whole, rest = divmod(quota.concurrency, n)
             self._limiter.resize(whole + (share.place < rest))
         requests, tokens = (rate / n if rate else None for rate in (quota.requests_per_minute, quota.tokens_per_minute))
-        if requests or tokens:
-            self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
+        if self._pace is None and (requests or tokens):
+            self._pace = self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
+        elif self._pace:
+            self._pace.change(requests, tokens)
 
 
 class WorkerShown(Record):
