@@ -2,11 +2,11 @@
 
     python bench/simulation.py --samples 10000000 --calls 3 --latency 2 --workers 16 --concurrency 256
 
-Each worker takes ranges of samples, has twice as many samples at work as calls in flight, and asks the calls of a sample
-one after the other. A call waits for the rate, then for one of the worker's slots; it takes its latency, some of the
-worker's one core, and two looks at the database, which a worker does in groups, one group after the other; the server
-does the writing of all workers, one reply after the other. A long run is simulated in part and extrapolated: after its
-beginning it is steady.
+Each worker takes ranges of samples, has twice as many samples at work as calls in flight, and asks the calls of a
+sample one after the other. A call waits for the rate, then for one of the worker's slots; it takes its latency, some of
+the worker's one core, and two looks at the database, which a worker does in groups, one group after the other; the
+server does the writing of all workers, one reply after the other. A long run is simulated in part and extrapolated at
+its steady rate.
 
 `bench/workers.py` measures runs and holds this up to them; docs/scale.md has the figures.
 """

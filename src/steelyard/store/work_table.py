@@ -292,7 +292,7 @@ class WorkTable(ReplyTable, Database):
             f"{lasted}, {SUMS} FROM workers w, LATERAL (SELECT count(*) AS n, {rows} AS rows FROM leases l "
             "WHERE l.worker = w.id AND l.done_at IS NULL) h WHERE w.run = ? ORDER BY w.joined_at, w.id"
         )
-        return [WorkerRow(*row[:10], _usage(row[10:])) for row in self.query(sql, run)]
+        return [WorkerRow._make((*row[:10], _usage(row[10:]))) for row in self.query(sql, run)]
 
     def claims(self, run: str, process: int) -> int:
         """How many asks a process has sent, or is about to send, that it has not kept a reply to."""
