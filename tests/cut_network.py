@@ -82,4 +82,4 @@ class CutNetwork:
             while data := await source.read(65_536):
                 target.write(data)
                 await target.drain()
-            target.close()
+        target.close()

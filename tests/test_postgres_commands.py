@@ -9,10 +9,9 @@ import httpx
 import pytest
 
 from command import RAG, RECORDED, Steelyard, fact_server, facts, lines_of, point_to, write_lines
-from test_batch import answered, by_judge
 from steelyard.store import Store
+from test_batch import answered, by_judge
 from viewer import viewing
-
 
 PAGES = ("", "/samples", "/failures", "/label", "/calibration", "/samples/car-seat")
 

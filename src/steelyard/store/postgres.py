@@ -58,6 +58,10 @@ IN_USE = f"""
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((classid::bigint << 32) | objid::bigint) = {LOCK_KEY})
 """
+# What a machine that lost its power or its network held in a transaction would else stay locked for hours. Within a
+# transaction a store asks one thing after the other; those that wait for something else say so (`UNHURRIED`).
+IDLE_SECONDS = 15
+UNHURRIED = "SET LOCAL idle_in_transaction_session_timeout = 0"
 SESSION = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 END_SESSION = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s::timestamptz"
@@ -136,6 +140,7 @@ class PostgresStore(Store, WorkTable):
             db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
+                    db.execute(UNHURRIED)
                     cursor.itersize = STREAMED
                     cursor.execute(_own(sql), _clean(values))
                     yield from cursor
@@ -184,7 +189,7 @@ class PostgresStore(Store, WorkTable):
             while True:
                 try:
                     return work(self._connection())
-                except psycopg.OperationalError as error:
+                except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
                     lost = self._db is None or self._db.closed or isinstance(error, AGAIN)
                     if self._together or not lost or time.monotonic() > deadline:
                         raise
@@ -285,6 +290,7 @@ class PostgresStore(Store, WorkTable):
 
 AGAIN = (
     psycopg.errors.AdminShutdown,
+    psycopg.errors.IdleInTransactionSessionTimeout,
     psycopg.errors.CrashShutdown,
     psycopg.errors.CannotConnectNow,
     psycopg.errors.DeadlockDetected,
@@ -311,7 +317,9 @@ def _session(db: Connection) -> tuple[int, str]:
 
 
 def _connected(conninfo: str) -> Connection:
-    return psycopg.connect(conninfo, autocommit=True)
+    db = psycopg.connect(conninfo, autocommit=True)
+    db.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'".encode())
+    return db
 
 
 def _taken(conninfo: str) -> Connection | None:

@@ -118,6 +118,8 @@ class WorkTable(ReplyTable, Database):
         """Put the samples of a run where workers find them, all or nothing; returns the quota with how many rows."""
         last = -1
         with self.all_or_nothing():
+            # Rows may come from far away, at their own pace.
+            self.write("SET LOCAL idle_in_transaction_session_timeout = 0")
             batch: list[tuple[Any, ...]] = []
             for last, sample in rows:
                 if isinstance(sample, InputError):
