@@ -2,7 +2,7 @@
 #
 #   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
-#   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, with the real packages
+#   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, and Ray, with the real packages
 #   make chaos     workers killed and the database crashed, for a long time
 #   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)

@@ -10,6 +10,9 @@ from playwright.sync_api import Browser, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
 from command import RAG, fact_server, facts
+from steelyard.records import RagSample, Usage
+from steelyard.store.postgres import PostgresStore
+from steelyard.store.work_table import Quota
 from viewer import fill, settings, viewing
 
 
@@ -119,6 +122,41 @@ def test_numbers_of_a_run_at_work(browser: Browser, tmp_path: Path) -> None:
             page.wait_for_timeout(1500)
             assert [url for url in opened.requests if "/events" in url] == asked
             assert opened.noises == []
+
+
+@pytest.mark.parametrize(
+    ("language", "viewport", "scheme", "gone"),
+    [("en", DESKTOP, "light", "gone"), ("zh-Hans", DESKTOP, "dark", "已退出"), ("en", PHONE, "dark", "gone")],
+)
+def test_workers_of_a_run_at_work(
+    browser: Browser, postgres_url: str, language: str, viewport: dict[str, int], scheme: str, gone: str
+) -> None:
+    """The page of a run names its workers, how fast they are and which rows they hold, and follows them."""
+    samples = [
+        (n, RagSample(id=f"s{n}", question="When?", answer="At ten.", references=("At ten.",))) for n in range(170)
+    ]
+    with PostgresStore.at(postgres_url) as store:
+        store.create_run("run-1", "atomic", "mine", "2026-03-02T00:00:00+00:00", {"options": {}, "data": []})
+        quota = store.queue_run("run-1", samples, Quota(silence=60))
+        with store.together_with("run-1"):
+            for number, worker in enumerate(("node-a-11", "node-b-12"), 11):
+                store.join("run-1", worker, worker[:6], number)
+                store.take_range("run-1", worker)
+                store.beat("run-1", worker, 7, quota)
+            how = {"color_scheme": scheme, "viewport": viewport}
+            with viewing(postgres_url) as served, tab(browser, f"{served}/runs/run-1?lang={language}", **how) as opened:
+                panel = opened.page.locator("#progress")
+                expect(panel.locator("[data-workers] tbody tr")).to_have_count(2)
+                row = panel.locator("tr", has_text="node-b-12")
+                expect(row).to_contain_text("51–100")
+                store.take_range("run-1", "node-b-12")
+                store.drop_claims([("key", Usage(calls=3, prompt_tokens=10))], "node-b-12", 1)
+                expect(row).to_contain_text("51–100, 101–150")
+                expect(row.locator("td").nth(4)).to_have_text("3")
+                store.give_back("run-1", "node-a-11")
+                expect(panel.locator("tr", has_text="node-a-11")).to_contain_text(gone)
+                expect(panel.locator("[data-figure=passed]")).to_have_text("0 / 170")
+                assert (opened.violations(), opened.noises, max(0, opened.overflow)) == ([], [], 0)
 
 
 def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -> None:

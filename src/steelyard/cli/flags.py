@@ -6,12 +6,20 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, complete_judge
+
+
+class Engine(StrEnum):
+    """What starts the workers of a run, where it is not this command."""
+
+    ray = "ray"
+
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
 JudgeOption = Annotated[
@@ -86,7 +94,17 @@ DetachOption = Annotated[
     bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
 ]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
+    int | None,
+    typer.Option("--processes", min=1, help="Judge with so many workers on this machine, or Ray actors (PostgreSQL)."),
+]
+EngineOption = Annotated[
+    Engine | None, typer.Option("--engine", help="Where workers run: as actors of a Ray cluster (PostgreSQL).")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="The Ray cluster; default: RAY_ADDRESS, else one on this machine."
+    ),
 ]
 SilenceOption = Annotated[
     float,

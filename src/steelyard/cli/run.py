@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import date as Date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,9 @@ from steelyard.cli.common import (
     pairs,
 )
 from steelyard.cli.flags import (
+    AddressOption,
     DetachOption,
+    EngineOption,
     EscalateOption,
     FenceOption,
     JudgeOption,
@@ -120,6 +123,8 @@ def run(
     ] = False,
     detach: DetachOption = False,
     processes: ProcessesOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     silence: SilenceOption = 15.0,
     name: NameOption = None,
     notes: NotesOption = None,
@@ -136,7 +141,7 @@ def run(
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
-    from steelyard.cli.worker import for_workers, judge_with_processes, queue
+    from steelyard.cli.worker import for_workers, judge_with_processes, judge_with_ray, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.templates import check_judge
@@ -178,17 +183,26 @@ def run(
                 print(f"{one.name} (alone)")
             print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
-    if detach and (processes or out or record):
-        raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
-    if processes and record:
-        raise ConfigError("--record needs one process; leave out --processes")
-    if not detach:
+    if detach and (processes or engine or out or record):
+        raise ConfigError("--detach judges nothing here; leave out --processes, --engine, --out and --record")
+    if (processes or engine) and record:
+        raise ConfigError("--record needs one process; leave out --processes and --engine")
+    if address and not engine:
+        raise ConfigError("--address is that of a Ray cluster; add --engine ray")
+    if not (detach or engine):
         # Workers have keys of their own.
         runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
-    with Store.open(settings.store_location(flags.store)) as opened:
-        if detach or processes:
-            for_workers(opened, "--detach" if detach else "--processes")
+    by_workers = "--detach" if detach else "--engine ray" if engine else "--processes" if processes else None
+    location = settings.store_location(flags.store)
+    with Store.open(location) as opened, ExitStack() as held:
+        if by_workers:
+            for_workers(opened, by_workers)
+        if engine:
+            # Before any run is made, too.
+            from steelyard.integrations.ray import WorkOrder, connected
+
+            cluster = held.enter_context(connected(address))
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -201,16 +215,21 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        if detach or processes:
-            queue(session, opened, started, silence)
-        if processes:
-            shared = for_workers(opened, "--processes")
-            location = settings.store_location(flags.store)
-            for begun in started:
-                judge_with_processes(shared, location, begun.row.id, processes, flags.config, prompts or [])
-            session.report(*started)
-        elif not detach:
+        if not by_workers:
             session.finish(*started)
+            return
+        queue(session, opened, started, silence)
+        if detach:
+            return
+        shared = for_workers(opened, by_workers)
+        for begun in started:
+            if engine:
+                own_prompts = settings.prompts.with_files(prompts or [])
+                order = WorkOrder.of(settings, own_prompts, str(location), begun.row.id)
+                judge_with_ray(shared, cluster, order, processes, flags.progress)
+            else:
+                judge_with_processes(shared, location, begun.row.id, processes or 1, flags.config, prompts or [])
+        session.report(*started)
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.

@@ -251,6 +251,10 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX audit_by_action ON audit (action, time);
     """,
+    # Since when a worker has been heard of without a gap: before that it cannot tell whether others are gone.
+    """
+    ALTER TABLE workers ADD COLUMN steady_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp();
+    """,
 )
 VERSION = "steelyard_version"
 # In one statement: another process may make all of them between two.

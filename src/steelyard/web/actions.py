@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
 from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
+from steelyard.engine.workers import WorkerShown, rows_queued, workers_shown
 from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated, factory
 from steelyard.evaluation.factory import JudgeFactory
@@ -226,12 +227,13 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)
     # Only of a run that a process of this machine works on: what others name is not looked for here.
-    total = (
+    total = rows_queued(store, row.id) or (
         _total(tuple(_files(row)), row.manifest.get("format"), row.manifest.get("importer"))
         if state == "running"
         else None
     )
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
+    workers = workers_shown(store, row.id) if state == "running" else ()
     return RunProgress(
         id=row.id,
         state=state,
@@ -242,7 +244,20 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
         judged=counts.get("judged", 0),
         partial=counts.get("partial", 0),
         failed=counts.get("failed", 0),
+        workers=workers,
+        **_sums(workers),
     )
+
+
+def _sums(workers: Sequence[WorkerShown]) -> dict[str, Any]:
+    if not workers:
+        return {}
+    parts = ("calls", "prompt_tokens", "completion_tokens", "in_flight")
+    known = [worker.cost for worker in workers if worker.cost is not None]
+    return {
+        **{part: sum(getattr(worker, part) for worker in workers) for part in parts},
+        "cost": sum(known) if known else None,
+    }
 
 
 def _files(row: RunRow) -> Iterator[str]:
