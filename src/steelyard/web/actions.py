@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from steelyard.engine import runs
+from steelyard.engine.estimate import RunEstimate, estimate, standing_in
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
 from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
@@ -124,8 +125,10 @@ def start(
     encoding: str = "utf-8",
     format: str | None = None,
     choosy: bool = True,
+    is_held: bool = False,
 ) -> str:
-    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes.
+    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes, unless it is held for another
+    attempt.
 
     A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
     """
@@ -153,8 +156,32 @@ def start(
     try:
         return viewer.jobs.begin(making)
     except BaseException:
-        forget(viewer.uploads, path)
+        if not is_held:
+            forget(viewer.uploads, path)
         raise
+
+
+class Expected(Record):
+    """What a run would take, and why its judge cannot begin."""
+
+    estimate: RunEstimate
+    problem: str = ""
+
+
+async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
+    """Gone through with stand-ins: nothing is sent."""
+    protocol, options = prepared(viewer, how)
+    judge, _, _, prompts = judge_and_limiter(viewer, protocol, judge_name(viewer.config, how.judge))
+    problem = ""
+    try:
+        try:
+            runs.check_ready(judge)
+        except ConfigError as error:
+            problem = str(error)
+        found = await estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total)
+    finally:
+        await judge.aclose()
+    return Expected(estimate=found, problem=problem)
 
 
 def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:

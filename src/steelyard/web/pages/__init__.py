@@ -18,12 +18,14 @@ from steelyard.web.pages import (
     runs,
     sample,
     samples,
+    start,
     trends,
 )
 
 # In this order: a narrower address before a wider one.
 MODULES = (
     runs,
+    start,
     identity,
     sample,
     samples,
