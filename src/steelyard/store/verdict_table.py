@@ -8,11 +8,12 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.records import Sample, Verdict
-from steelyard.store.database import Database, insert, upsert
+from steelyard.store.database import Database, insert, marks, pieces, upsert
 from steelyard.store.rows import SAMPLE
 
 ADD_BAD_ROW = insert("bad_rows", "run file line field problem")
 ADD_VERDICT = upsert("samples", "run seq id sample status verdict", "run seq")
+READ_TOGETHER = 500
 
 
 class VerdictTable(Database):
@@ -104,6 +105,17 @@ class VerdictTable(Database):
             for sample, verdict in self.query(sql, run, sample_id):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
+
+    def document(self, run: str, sample_id: str) -> str | None:
+        """A judged sample as it is stored."""
+        sql = f"SELECT sample FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
+        return next((text for (text,) in self.query(sql, run, sample_id)), None)
+
+    def documents_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Ids and documents of the samples at these places of the input, in its order."""
+        for some in pieces(sorted(places), READ_TOGETHER):
+            sql = f"SELECT id, sample FROM samples WHERE run = ? AND seq IN ({marks(some)}) ORDER BY seq"
+            yield from list(self.query(sql, run, *some))
 
 
 def bad_row(run: str, bad: InputError) -> tuple[Any, ...]:
