@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date as Date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,6 @@ from steelyard.cli.common import (
     MapOption,
     ProgressStyle,
     ProtocolNames,
-    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
@@ -125,6 +125,15 @@ SilenceOption = Annotated[
     float,
     typer.Option("--silence", min=1, help="After so many seconds without a sign a worker's samples go to others."),
 ]
+SetOption = Annotated[
+    str | None, typer.Option("--set", metavar="NAME[@VERSION]", help="Judge a set of samples instead of files.")
+]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...", help="Samples: files, folders, globs, s3://… and other URLs; - is standard input."
+    ),
+]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[
     bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
@@ -139,8 +148,8 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    files: SamplesArgument,
     protocol: ProtocolNames,
+    files: FilesArgument = None,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
     escalate: EscalateOption = None,
@@ -176,6 +185,7 @@ def run(
     template: TemplateOption = None,
     fence: FenceOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
+    set: SetOption = None,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     concurrency: ConcurrencyOption = None,
     rpm: Rpm = None,
@@ -201,7 +211,7 @@ def run(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Judge a file of samples and report.
+    """Judge samples of files, or of a set, and report.
 
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
@@ -210,6 +220,7 @@ def run(
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.runner import Budget
+    from steelyard.engine.sets import StoredSet
     from steelyard.engine.templates import check_judge
     from steelyard.protocols import shared_out
     from steelyard.settings import Settings
@@ -217,6 +228,9 @@ def run(
 
     settings = Settings.load(config)
     chosen = chosen_protocols(settings, protocol, template, fence)
+    files = files or []
+    if bool(files) == bool(set):
+        raise ConfigError("name files of samples, or a set with --set")
     check_files(files, importer)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
@@ -232,9 +246,12 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
+    if set and (map or importer):
+        raise ConfigError("--map and --from are for files; a set has its fields already")
     data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
-    for one in chosen:
-        data.check(one)
+    if not set:
+        for one in chosen:
+            data.check(one)
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
     known_prompts = settings.prompts.with_texts(texts).with_files(prompts or [])
     session = Session(
@@ -254,10 +271,12 @@ def run(
     for one in chosen:
         check_judge(one, made)
     if dry_run:
-        for one, own in zip(chosen, options, strict=True):
-            if len(chosen) > 1:
-                print(f"{one.name} (alone)")
-            print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
+        with _held(settings, store, set, project) as held:
+            data = held or data
+            for one, own in zip(chosen, options, strict=True):
+                if len(chosen) > 1:
+                    print(f"{one.name} (alone)")
+                print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
     if detach and (processes or out or record):
         raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
@@ -268,6 +287,8 @@ def run(
         runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
     with Store.open(settings.store_location(store)) as opened:
+        if set:
+            data = Input([], given=StoredSet.named(opened, set, identity.project or None))
         if detach or processes:
             for_workers(opened, "--detach" if detach else "--processes")
         settled = session.run_settings(fresh=fresh, record=record)
@@ -292,6 +313,20 @@ def run(
             session.report(*started)
         elif not detach:
             session.finish(*started)
+
+
+@contextmanager
+def _held(settings: Settings, store: str | None, named: str | None, project: str | None) -> Iterator[Input | None]:
+    """The samples of a set, while they are looked at; None where no set is named."""
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.sets import StoredSet
+    from steelyard.store import Store
+
+    if not named:
+        yield None
+        return
+    with Store.open(settings.store_location(store), create=False) as opened:
+        yield Input([], given=StoredSet.named(opened, named, project))
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.

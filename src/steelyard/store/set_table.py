@@ -27,6 +27,7 @@ HELD = "sample_set = ? AND added_in <= ? AND (removed_in IS NULL OR removed_in >
 # Separates a set's name from a version: `--set regression@3`.
 AT = "@"
 TOGETHER = 500
+LONGEST_NUMBER = 10
 
 
 class SampleSet(NamedTuple):
@@ -66,10 +67,13 @@ class SetTable(RunTable, VerdictTable):
         found = self._sets("", ())
         return [one for one in found if project in (None, one.project)]
 
-    def sample_set(self, id: int) -> SampleSet:
-        for found in self._sets("WHERE s.id = ?", (id,)):
+    def sample_set(self, number: int | str) -> SampleSet:
+        """A set by its number, which may come from an address."""
+        text = str(number)
+        is_number = text.isascii() and text.isdigit() and len(text) < LONGEST_NUMBER
+        for found in self._sets("WHERE s.id = ?", (int(text),)) if is_number else ():
             return found
-        raise UnknownSet(f"there is no set with the number {id}")
+        raise UnknownSet(f"there is no set with the number {text}")
 
     def set_named(self, name: str, project: str | None = None) -> SampleSet:
         """A set by its name; the project is needed where several have one of that name."""

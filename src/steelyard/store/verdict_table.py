@@ -106,6 +106,19 @@ class VerdictTable(Database):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
 
+    def history(self, sample_id: str, runs: Sequence[str]) -> dict[str, tuple[Sample, Verdict]]:
+        """The sample of this id in each of these runs that judged it."""
+        found: dict[str, tuple[Sample, Verdict]] = {}
+        for some in pieces(runs, READ_TOGETHER):
+            sql = (
+                f"SELECT run, sample, verdict FROM {self.dialect.samples_by_id} WHERE run IN ({marks(some)}) AND id = ?"
+            )
+            with self.told_errors():
+                for run, sample, verdict in self.query(sql, *some, sample_id):
+                    if verdict is not None:
+                        found[run] = SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+        return found
+
     def document(self, run: str, sample_id: str) -> str | None:
         """A judged sample as it is stored."""
         sql = f"SELECT sample FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
