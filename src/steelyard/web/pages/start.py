@@ -39,19 +39,9 @@ from steelyard.web.viewer import Viewer, viewer_of
 
 # How the form calls the column of a field.
 COLUMN = "column."
-ONCE = (
-    "judge",
-    "importer",
-    "encoding",
-    "project",
-    "name",
-    "tags",
-    "meta",
-    "options",
-    "rubric",
-    "max_cost",
-    "max_tokens",
-)
+CALLED = ("project", "name", "tags", "meta")
+LIMITS = ("max_cost", "max_tokens")
+ONCE = ("judge", "importer", "encoding", "options", "rubric", *CALLED, *LIMITS)
 SEVERAL = "protocol"
 MOST_PROBLEMS = 5
 LARGEST_RUBRIC = 1 << 20
