@@ -165,7 +165,8 @@ class SetTable(RunTable, VerdictTable):
     def set_samples(self, id: int, version: int, *, start: int = 0, limit: int | None = None) -> Iterator[SetSample]:
         """What a version of a set holds, in the order in which it was added, streamed; all of it or a part."""
         found = self.sample_set(id)
-        where, values = HELD, (found.id, version, version)
+        where = HELD
+        values: tuple[int, ...] = (found.id, version, version)
         if limit is not None:
             # The narrow index finds the places: the texts before them are not read.
             places = f"SELECT place FROM set_samples WHERE {HELD} ORDER BY place LIMIT {limit:d} OFFSET {start:d}"

@@ -29,6 +29,7 @@ from steelyard.records import Record
 from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunIdentity, RunRow, SampleSet, Store
+from steelyard.store.set_table import AT
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -127,6 +128,10 @@ class SetSource(NamedTuple):
 
     found: SampleSet
     version: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.found.name}{AT}{self.version}"
 
     def input(self, store: Store) -> Input:
         return Input([], given=StoredSet(store, self.found, self.version))

@@ -200,18 +200,18 @@ def _placed(title: str, text: str, place: str, item: str) -> Text:
     return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces), hidden=hidden)
 
 
-def pieces_of(text: Text) -> list[tuple[str | Markup, bool]]:
+def pieces_of(text: Text, item: str) -> list[tuple[str | Markup, bool]]:
     """A text as a page shows it: its Markdown rendered, unless the place of the item is found in the raw text alone."""
     rich = None if text.hidden else rendered("".join(piece for piece, _ in text.pieces))
     if rich is None:
         return list(text.pieces)
-    marks = []
-    for piece, is_marked in text.pieces:
-        if is_marked:
-            if rich.text.count(piece) != 1:
-                return list(text.pieces)
-            at = rich.text.index(piece)
-            marks.append(TextMark("i", at, at + len(piece)))
+    marks: list[TextMark] = []
+    if any(is_marked for _, is_marked in text.pieces):
+        searched = Searched(rich.searched)
+        spans = searched.statement(clean(item), 0) or searched.sentence(clean(item), 0)
+        marks = [TextMark("i", *span) for span in spans]
+        if not marks:
+            return list(text.pieces)
     parts = woven(segments(rich.text, marks), rich)
     return [(one, False) if isinstance(one, Markup) else (one.text, bool(one.keys)) for one in parts]
 

@@ -240,10 +240,9 @@ async def _looked_at(
         problem = problem or str(error)
     except ValidationError as error:
         problem = problem or invalid_field(error).problem
-    is_set = isinstance(source, actions.SetSource)
     return StartPage(
         upload=request.path_params["upload"],
-        file=f"{source.found.name}@{source.version}" if is_set else source.name,
+        file=source.name,
         given=given,
         problem=" ".join(problem.split()),
         protocols=tuple(protocol_names()),
