@@ -28,6 +28,8 @@ class SqlDialect(NamedTuple):
     """Whether `text` holds `?`."""
     samples_by_id: str
     """The table of samples, to be read by their ids."""
+    set_samples_by_id: str
+    """The same of the samples of sets."""
 
 
 class Database(ABC):

@@ -178,7 +178,8 @@ class SetTable(RunTable, VerdictTable):
 
     def sets_holding(self, project: str, sample: str) -> list[SampleSet]:
         """The sets of a project whose newest version holds a sample of this id."""
-        sql = "SELECT sample_set FROM set_samples WHERE sample_set = ? AND id = ? AND removed_in IS NULL"
+        table = self.dialect.set_samples_by_id
+        sql = f"SELECT sample_set FROM {table} WHERE sample_set = ? AND id = ? AND removed_in IS NULL"
         return [one for one in self.sets(project) if any(self.query(sql, one.id, sample))]
 
     def _sets(self, where: str, values: tuple[int, ...]) -> list[SampleSet]:
@@ -210,7 +211,7 @@ class SetTable(RunTable, VerdictTable):
     def _holding(self, id: int, samples: Sequence[str]) -> dict[str, tuple[int, str]]:
         """Place and document of those that the newest version holds, by id."""
         sql = (
-            "SELECT id, place, sample FROM set_samples "
+            f"SELECT id, place, sample FROM {self.dialect.set_samples_by_id} "
             f"WHERE sample_set = ? AND id IN ({marks(samples)}) AND removed_in IS NULL"
         )
         return {sample: (place, text) for sample, place, text in self.query(sql, id, *samples)}
