@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steelyard.cli.common import ConfigOption, StoreOption, check_out, console
-from steelyard.cli.runs import RunArgument
+from steelyard.cli.flags import RunArgument
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
