@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,6 +172,50 @@ def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -
         expect(opened.page.get_by_role("alert")).to_contain_text("wrong.jsonl:1")
         opened.page.goto(f"{address}/runs")
         expect(opened.page.locator("tbody tr")).to_have_count(4)
+
+
+@pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])
+def test_odd_columns_are_mapped(
+    browser: Browser, tmp_path: Path, language: str, viewport: dict[str, int], scheme: str
+) -> None:
+    """A CSV whose columns nobody recognises: seen, told by line and field, mapped by hand, estimated, started once."""
+    odd = tmp_path / "odd.csv"
+    lines = [json.loads(line) for line in facts(tmp_path / "facts.jsonl", 3).read_text(encoding="utf-8").splitlines()]
+    with odd.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["asked by user", "bot said", "sources"])
+        table.writerows([line["question"], line["answer"], json.dumps(line["references"])] for line in lines)
+    with fact_server() as server:
+        config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with (
+            viewing(tmp_path / "store.db", config=config) as served,
+            tab(browser, f"{served}/runs?lang={language}", viewport=viewport, color_scheme=scheme) as opened,
+        ):
+            page = opened.page
+            page.locator("#file").set_input_files(odd)
+            page.locator("#judge").select_option("mine")
+            page.locator("#name").fill("odd columns")
+            page.locator("button[formaction]").click()
+            expect(page.locator(".first-rows tbody tr")).to_have_count(3)
+            expect(page.locator(".unreadable li").first).to_contain_text("odd.csv:2")
+            for field, column in (("question", "asked by user"), ("answer", "bot said"), ("references", "sources")):
+                page.locator(f"#column-{field}").select_option(column)
+            page.locator("#max_tokens").fill("100000")
+            checked = page.url
+            page.locator("button[formaction]").click()
+            expect(page.locator(".takes dd").first).to_have_text("3")
+            expect(page.locator(".takes > div")).to_have_count(5)
+            expect(page.locator("#name")).to_have_value("odd columns")
+            expect(page.locator("#max_tokens")).to_have_value("100000")
+            assert server.requests == []
+            assert opened.overflow <= 0
+            assert opened.violations() == []
+            page.locator(".start-row button.main").click()
+            expect(page.locator("tbody tr .state.complete")).to_be_visible(timeout=20_000)
+            expect(page.locator("tbody tr th a")).to_have_text("odd columns")
+            assert opened.noises == []
+            page.goto(checked)
+            expect(page.get_by_role("alert")).to_be_visible()
 
 
 def test_without_script(browser: Browser, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ SteelyardError
 ├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
+│   ├── UnknownSet        there is no set of that name, or several, or no such version of it
 │   ├── RunInUse          another process is at work on the run
 │   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
@@ -180,6 +181,12 @@ class StoreError(SteelyardError):
 
 class UnknownRun(StoreError):
     """A name that means no run of the store, or more than one."""
+
+    exit_code = 2
+
+
+class UnknownSet(StoreError):
+    """A name that means no set of samples in the store, or more than one; or a version that it does not have."""
 
     exit_code = 2
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import date as Date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,6 @@ from steelyard.cli.common import (
     LangOption,
     MapOption,
     ProtocolNames,
-    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
@@ -70,6 +69,16 @@ if TYPE_CHECKING:
     from steelyard.settings import Settings
     from steelyard.store import RunIdentity, Store
 
+SetOption = Annotated[
+    str | None, typer.Option("--set", metavar="NAME[@VERSION]", help="Judge a set of samples instead of files.")
+]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...", help="Samples: files, folders, globs, s3://… and other URLs; - is standard input."
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command("run")(run)
@@ -80,8 +89,8 @@ def register(app: typer.Typer) -> None:
 
 @with_session_flags
 def run(
-    files: SamplesArgument,
     protocol: ProtocolNames,
+    files: FilesArgument = None,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
     escalate: EscalateOption = None,
@@ -117,6 +126,7 @@ def run(
     template: TemplateOption = None,
     fence: FenceOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
+    set: SetOption = None,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
@@ -136,7 +146,7 @@ def run(
     *,
     flags: SessionFlags,
 ) -> None:
-    """Judge a file of samples and report.
+    """Judge samples of files, or of a set, and report.
 
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
@@ -144,6 +154,7 @@ def run(
     from steelyard.cli.worker import for_workers, judge_with_processes, judge_with_ray, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
+    from steelyard.engine.sets import StoredSet
     from steelyard.engine.templates import check_judge
     from steelyard.protocols import shared_out
     from steelyard.settings import Settings
@@ -151,6 +162,9 @@ def run(
 
     settings = Settings.load(flags.config)
     chosen = chosen_protocols(settings, protocol, template, fence)
+    files = files or []
+    if bool(files) == bool(set):
+        raise ConfigError("name files of samples, or a set with --set")
     check_files(files, importer)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
@@ -166,9 +180,12 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
+    if set and (map or importer):
+        raise ConfigError("--map and --from are for files; a set has its fields already")
     data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
-    for one in chosen:
-        data.check(one)
+    if not set:
+        for one in chosen:
+            data.check(one)
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
     known_prompts = settings.prompts.with_texts(texts).with_files(prompts or [])
     session = Session(settings, flags, out)
@@ -178,10 +195,12 @@ def run(
     for one in chosen:
         check_judge(one, made)
     if dry_run:
-        for one, own in zip(chosen, options, strict=True):
-            if len(chosen) > 1:
-                print(f"{one.name} (alone)")
-            print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
+        with _held(settings, flags.store, set, project) as held:
+            data = held or data
+            for one, own in zip(chosen, options, strict=True):
+                if len(chosen) > 1:
+                    print(f"{one.name} (alone)")
+                print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
     if detach and (processes or engine or out or record):
         raise ConfigError("--detach judges nothing here; leave out --processes, --engine, --out and --record")
@@ -196,6 +215,8 @@ def run(
     by_workers = "--detach" if detach else "--engine ray" if engine else "--processes" if processes else None
     location = settings.store_location(flags.store)
     with Store.open(location) as opened, ExitStack() as held:
+        if set:
+            data = Input([], given=StoredSet.named(opened, set, identity.project or None))
         if by_workers:
             for_workers(opened, by_workers)
         if engine:
@@ -230,6 +251,20 @@ def run(
             else:
                 judge_with_processes(shared, location, begun.row.id, processes or 1, flags.config, prompts or [])
         session.report(*started)
+
+
+@contextmanager
+def _held(settings: Settings, store: str | None, named: str | None, project: str | None) -> Iterator[Input | None]:
+    """The samples of a set, while they are looked at; None where no set is named."""
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.sets import StoredSet
+    from steelyard.store import Store
+
+    if not named:
+        yield None
+        return
+    with Store.open(settings.store_location(store), create=False) as opened:
+        yield Input([], given=StoredSet.named(opened, named, project))
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.

@@ -217,7 +217,7 @@ def rescue(
     if found.lost_replies:
         print(f"{found.lost_replies} replies that these runs used are lost", file=sys.stderr)
     if found.orphans:
-        print(f"{found.orphans} rows are of runs that are lost; they are left out", file=sys.stderr)
+        print(f"{found.orphans} rows are of runs or sets that are lost; they are left out", file=sys.stderr)
     if not (found.runs or found.replies):
         print("nothing could be rescued", file=sys.stderr)
         raise typer.Exit(3)

@@ -15,7 +15,7 @@ from steelyard.web.api.bodies import RunBody
 from steelyard.web.api.running import MULTIPART, UploadBody
 from steelyard.web.viewer import Viewer
 
-PER_PROTOCOL = ("EvaluateBody", "RunBody")
+PER_PROTOCOL = ("EvaluateBody", "RunBody", "SetRunBody")
 
 
 def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
