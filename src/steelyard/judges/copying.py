@@ -107,7 +107,7 @@ def shown_texts(*parts: Any) -> Iterator[str]:
         if isinstance(part, str):
             yield part
         elif isinstance(part, BaseModel):
-            yield from shown_texts(part.model_dump(mode="json"))
+            yield from shown_texts(*(value for _, value in part))
         elif isinstance(part, dict):
             yield from shown_texts(*part.values())
         elif isinstance(part, list | tuple):

@@ -37,6 +37,7 @@ KEY_LIKE = re.compile(
     r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]{24,}|\d{16,})"
     r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9]{9})\d*+(?:[A-Za-z]++\d++){2}"
 )
+PLAIN_RUN = re.compile("[A-Za-z0-9]+")
 # A short secret may be a common word: it is masked only where it stands by itself, and in a judge's reply only if it is
 # the key or has a secret's name.
 LONG = 8
@@ -81,9 +82,11 @@ class _Spellings:
 
     def __init__(self, secret: str) -> None:
         self._pattern = re.compile(_spelled(secret))
+        # Letters and digits are spelled in one way: a text without this part of the secret does not hold it.
+        self._part = max(PLAIN_RUN.findall(secret), key=len, default="")
 
     def masked(self, text: str) -> str:
-        return self._pattern.sub(MASK, text)
+        return self._pattern.sub(MASK, text) if self._part in text else text
 
 
 def _spelled(secret: str) -> str:

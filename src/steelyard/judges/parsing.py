@@ -124,6 +124,8 @@ def without_thoughts(said: str, code: str) -> str:
     if opening := THINK.match(text):
         closing = UNTHINK.search(text)
         text = text[closing.end() if closing else opening.end() :].strip()
+    if "</" not in text:
+        return text
     begins = max((at.start() for at in OPENING.finditer(text) if at[1] == code), default=-1)
     closings = [closing.end() for closing in UNTHINK.finditer(text) if closing.end() <= begins]
     return text[closings[-1] :].strip() if closings else text
@@ -189,7 +191,7 @@ def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_o
     if not found:
         return []
     end = found[-1][2]
-    if any(name.search(text, end) for name in _quoted_keys(model)):
+    if end < len(text) and any(name.search(text, end) for name in _quoted_keys(model)):
         raise _Repeated("more of a reply after its end")
     if is_open and text[end:].strip(AFTER):
         return []
@@ -211,7 +213,7 @@ def _has_strays(value: dict[str, Any], model: type[ReplyData]) -> bool:
         return any(
             strays(inner) if key in known else not known.isdisjoint(_keys(inner))
             for key, inner in part.items()
-            if key not in model.model_fields or key in known
+            if isinstance(inner, dict | list) and (key not in model.model_fields or key in known)
         )
 
     return strays(value)

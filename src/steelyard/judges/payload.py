@@ -85,7 +85,7 @@ def parse_json(content: bytes | str) -> Any:
             raise ValueError("too many parts")
         content = content.decode(json.detect_encoding(content), "replace")
     try:
-        return json.loads(content.removeprefix("\ufeff"), parse_int=_integer, parse_constant=lambda _: None)
+        return _DECODER.decode(content.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -97,6 +97,9 @@ def has_too_many_parts(content: bytes) -> bool:
 
 def _integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= LONGEST_NUMBER else None
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=lambda _: None)
 
 
 def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any:

@@ -279,7 +279,7 @@ class Wire:
         if 200 <= status < 300:
             if not body.is_whole:
                 return Declined(status, f"the answer is longer than {MOST_BYTES // 2**20} MB")
-            if has_too_many_parts(body.content):
+            if payload is None and has_too_many_parts(body.content):
                 return Declined(status, f"the answer has more than {MOST_PARTS:,} parts, which no completion has")
             if payload is None:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
