@@ -76,6 +76,10 @@ class Mask:
     def reply(self, text: str) -> str:
         return _without(text, self._certain)
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether `reply` might change a text that is part of this one; false says that it certainly would not."""
+        return any(secret.part in text for secret in self._certain)
+
 
 class _Spellings:
     """A secret, with each of its signs as it is or as URLs, JSON and HTML write it."""
@@ -83,10 +87,10 @@ class _Spellings:
     def __init__(self, secret: str) -> None:
         self._pattern = re.compile(_spelled(secret))
         # Letters and digits are spelled in one way: a text without this part of the secret does not hold it.
-        self._part = max(PLAIN_RUN.findall(secret), key=len, default="")
+        self.part = max(PLAIN_RUN.findall(secret), key=len, default="")
 
     def masked(self, text: str) -> str:
-        return self._pattern.sub(MASK, text) if self._part in text else text
+        return self._pattern.sub(MASK, text) if self.part in text else text
 
 
 def _spelled(secret: str) -> str:

@@ -432,7 +432,8 @@ def _undeclared(name: str) -> Kind:
 
 def turn_of(item: AnyItem) -> int | None:
     """The turn of a dialogue that an item belongs to."""
-    return _held(item, "turn")
+    turn: int | None = _held(item, "turn")
+    return turn
 
 
 def name_of(item: AnyItem) -> str:
