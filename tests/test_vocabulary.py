@@ -19,7 +19,7 @@ from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
-from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
 from steelyard.records import Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.html import render as render_html
@@ -398,3 +398,15 @@ def test_runs_outlive_their_protocol(run: Run) -> None:
     assert "drift" in render_markdown(report)
     assert sample_markdown(gone[0][1], gone[0][0], "en")
     assert HumanLabel(sample="x", kind="hue", label="amber").kind == "hue"
+
+
+def test_looking_up_a_kind_makes_nothing() -> None:
+    """It is done for every item of every verdict: the same kind is found each time, declared or not, the first of a
+    name before later ones."""
+    first, second = Kind("hue", (Aspect("hue", (Label("warm", "good"), Label("warm", "bad"))),)), Kind("hue", ())
+    words = Vocabulary("test", kinds=(first, second))
+    assert words.kind_named("hue") is first
+    assert words.kind_named("other") is words.kind_named("other")
+    assert words.kind_named("other").aspects[0].name == "other"
+    assert first.aspects[0].label("warm").tone == "good"
+    assert first.aspects[0].label("cold").name == "cold"

@@ -81,13 +81,18 @@ def parse_json(content: bytes | str) -> Any:
     Bytes that are no text, NaN and numbers of a thousand digits spoil themselves, not the reply they stand in.
     """
     if isinstance(content, bytes):
-        if has_too_many_parts(content):
-            raise ValueError("too many parts")
-        content = content.decode(json.detect_encoding(content), "replace")
+        content = decoded(content)
     try:
-        return json.loads(content.removeprefix("\ufeff"), parse_int=_integer, parse_constant=lambda _: None)
+        return _DECODER.decode(content.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def decoded(content: bytes) -> str:
+    """The text of a JSON body; raises `ValueError` where parsing it would cost far too much."""
+    if has_too_many_parts(content):
+        raise ValueError("too many parts")
+    return content.decode(json.detect_encoding(content), "replace")
 
 
 def has_too_many_parts(content: bytes) -> bool:
@@ -99,6 +104,9 @@ def _integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= LONGEST_NUMBER else None
 
 
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=lambda _: None)
+
+
 def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any:
     """The same JSON with every text, names too, made valid and passed through `text`."""
     if isinstance(value, str):
@@ -108,6 +116,15 @@ def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any
     if isinstance(value, list):
         return [cleaned(part, text, depth - 1) for part in value] if depth else None
     return value
+
+
+def is_shallow(value: Any, depth: int = DEEPEST) -> bool:
+    """Whether nothing lies deeper than `cleaned` keeps."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    return depth > 0 and all(is_shallow(part, depth - 1) for part in value)
 
 
 def valid(text: str) -> str:
