@@ -46,7 +46,7 @@ class Dialect(ABC):
     headers: ClassVar[Mapping[str, str]] = {}
     section: ClassVar[str] = ""
     """The part of the body that holds sampling parameters, and how they are spelled there."""
-    spelling: ClassVar[Mapping[str, str]] = {}
+    spelling: Mapping[str, str] = {}
     defaults: ClassVar[Mapping[str, Any]] = {"temperature": 0}
     has_logprobs: ClassVar[bool] = True
     required: ClassVar[frozenset[str]] = frozenset()
