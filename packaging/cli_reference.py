@@ -12,8 +12,8 @@ from steelyard.cli import app
 
 INTRODUCTION = """# Commands and options
 
-Every command with its arguments and options, as `--help` shows them. [Command line](../cli.md) explains their use, exit codes
-and settings.
+Every command with its arguments and options, as `--help` shows them. [Command line](../cli.md) explains their use, exit
+codes and settings.
 """
 EXAMPLE = "Example:"
 MARKUP = re.compile(r"[\\|*_<\[]")

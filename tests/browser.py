@@ -21,17 +21,18 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 GRAVE = ("serious", "critical")
 # Contrast takes longer than all other rules together: of texts that look the same on the same ground, one is measured.
 AXE = """async () => {
-    const says = (element) => [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
     const looks = new Set();
     const marked = [];
     for (const element of document.querySelectorAll("body *")) {
         const own = getComputedStyle(element);
-        const look = [own.color, own.fontSize, own.fontWeight, own.textShadow, own.position, element.matches(":disabled")];
+        const look = [own.color, own.fontSize, own.fontWeight, own.textShadow, own.position];
+        look.push(element.matches(":disabled"));
         for (let ground = element; ground; ground = ground.parentElement) {
             const style = getComputedStyle(ground);
             look.push(style.backgroundColor, style.backgroundImage, style.opacity);
         }
-        if ((says(element) || element.value) && !looks.has(look.join())) {
+        if (([...element.childNodes].some(isText) || element.value) && !looks.has(look.join())) {
             looks.add(look.join());
             element.setAttribute("data-one-of-its-look", "");
             marked.push(element);

@@ -286,7 +286,7 @@ async def test_without_a_schema_the_correction_shows_it() -> None:
 
 @pytest.mark.parametrize("content", ["", None, "   ", []])
 async def test_an_empty_reply_is_asked_for_again_without_an_empty_turn(server: Loopback, content: Any) -> None:
-    """Servers refuse empty assistant messages, so none is sent back, nor two of the user in a row; reasoning is no reply."""
+    """Servers refuse empty messages and two of the user in a row, so neither is sent; reasoning is never the reply."""
     server.script(Say(content, reasoning=json.dumps(GOOD)), GOOD)
     replied(await ask_once(server))
     system, asked = server.requests[1].messages

@@ -232,33 +232,45 @@ def test_parameters_that_a_provider_spells_otherwise() -> None:
     }  # fmt: skip
 
 
+def minimax_error(code: int, said: str) -> Raw:
+    """An error in an HTTP 200, beside a completion that is none."""
+    return Raw(json.dumps({"choices": None, "base_resp": {"status_code": code, "status_msg": said}}).encode())
+
+
 @pytest.mark.parametrize(
-    ("code", "said", "becomes"),
-    [
-        (2049, "invalid api key", "refused the key"),
-        (1008, "insufficient balance", "no balance"),
-        (1026, "input new_sensitive", "refused"),
-        (1002, "rate limit", ""),
-        (2013, "invalid params, response_format", "text"),
-    ],
+    ("code", "said", "advice"),
+    [(2049, "invalid api key", "refused the key"), (1008, "insufficient balance", "no balance")],
 )
-async def test_minimax_says_beside_a_success_that_it_is_none(code: int, said: str, becomes: str) -> None:
+async def test_minimax_says_beside_a_success_that_it_is_none(code: int, said: str, advice: str) -> None:
     """`base_resp` with a status of its own in an HTTP 200 is read as the error that it is."""
     with ProviderStub("minimax", GOOD) as server:
-        payload = {"choices": None, "base_resp": {"status_code": code, "status_msg": said}}
-        server.script(Raw(json.dumps(payload).encode()))
+        server.script(minimax_error(code, said))
+        with pytest.raises(JudgeError, match=advice) as caught:
+            await answered(made(server))
+    assert f"{said} [{code}]" in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "mode"),
+    [(1002, "rate limit", "json_object"), (2013, "invalid params, response_format", "text")],
+)
+async def test_minimax_is_asked_again_after_an_error_in_a_success(code: int, said: str, mode: str) -> None:
+    """A rate limit is waited for; a parameter that it does not take is left out."""
+    with ProviderStub("minimax", GOOD) as server:
+        server.script(minimax_error(code, said))
         judge = made(server)
-        try:
-            found = await answered(judge)
-        except JudgeError as error:
-            assert becomes in str(error)
-            assert f"{said} [{code}]" in str(error)
-            assert len(server.requests) == 1
-            return
-    if isinstance(found, Unjudged):
-        assert (found.reason, said in found.detail) == (becomes, True)
-    else:
-        assert (judge.structured, len(server.requests)) == (becomes or "json_object", 2)
+        assert isinstance(await answered(judge), Reply)
+    assert (judge.structured, len(server.requests)) == (mode, 2)
+
+
+async def test_minimax_moderates_one_text() -> None:
+    """That fails only its sample."""
+    with ProviderStub("minimax", GOOD) as server:
+        server.script(minimax_error(1026, "input new_sensitive"))
+        found = await answered(made(server))
+    assert isinstance(found, Unjudged)
+    assert (found.reason, "input new_sensitive" in found.detail) == ("refused", True)
 
 
 async def test_groq_fails_to_write_json() -> None:

@@ -19,7 +19,6 @@ from training.measuring import FOLDS, Measured, fold_of, measured
 from training.profiles import _twins, profiles
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
 from training.slips import SPAN, part_of_text, slips
-from training.written import written
 
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import model
