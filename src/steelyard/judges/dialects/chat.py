@@ -15,7 +15,6 @@ from steelyard.judges.dialects.base import (
     joined,
     schema_name,
 )
-from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.logprobs import tokens_of
 from steelyard.judges.payload import token_count
 from steelyard.judges.providers import Mode
@@ -40,10 +39,6 @@ class ChatDialect(Dialect):
         "network_error": "interrupted",
         "error": "interrupted",
     }
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint)
-        self.spelling = endpoint.row.spelling
 
     def parameters(self, terms: Terms) -> dict[str, Any]:
         kept = super().parameters(terms)
