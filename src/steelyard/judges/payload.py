@@ -155,10 +155,23 @@ def token_count(value: Any) -> int:
     return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
 
 
+def is_error(payload: Mapping[str, Any]) -> bool:
+    """Whether a success is none: some gateways wrap an error in a 200, and MiniMax puts its own status beside."""
+    return bool(_own_status(payload).get("status_code")) or ("error" in payload and "choices" not in payload)
+
+
+def _own_status(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = payload.get("base_resp")
+    return status if isinstance(status, dict) else {}
+
+
 def error_code(payload: Mapping[str, Any]) -> int:
     """The status that an error in a success stands for."""
-    error = payload["error"]
+    error = payload.get("error")
     code = error.get("code") if isinstance(error, dict) else None
+    own = _own_status(payload).get("status_code")
+    if isinstance(own, int) and 2000 <= own < 3000:
+        return 400  # the request's fault
     return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
@@ -176,6 +189,10 @@ def reported_error(payload: Mapping[str, Any] | None, error_type: str = "") -> R
     typed = (error_type.partition(":")[0],) if error_type else ()
     if payload is None:
         return ReportedError("", typed)
+    own = _own_status(payload)
+    if own.get("status_code"):
+        codes = (*typed, str(own["status_code"]))
+        return ReportedError(_with_code(str(own.get("status_msg") or "no reason given"), codes), codes)
     error = payload.get("error")
     if not isinstance(error, dict):
         said = error or payload.get("message") or payload.get("detail") or payload

@@ -29,6 +29,7 @@ from steelyard.judges.payload import (
     decoded,
     error_code,
     has_too_many_parts,
+    is_error,
     is_shallow,
     one_line,
     parse_json,
@@ -47,7 +48,8 @@ ONE_WRITE = 2**20
 # Server errors that another try cannot mend: the method or the protocol version is not implemented.
 PERMANENT_5XX = frozenset({501, 505})
 OVERLOAD = frozenset({429, 503, 529})
-TRANSIENT_4XX = frozenset({408, 409, 425, 429})
+# 498: Groq has no room in its flex tier.
+TRANSIENT_4XX = frozenset({408, 409, 425, 429, 498})
 # Where nothing accepts a connection, no sample is at fault: a call is tried at least so often, more where there was
 # somebody before, and then the run stops instead of failing sample after sample.
 NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
@@ -285,9 +287,9 @@ class Wire:
                 return Declined(status, f"the answer has more than {MOST_PARTS:,} parts, which no completion has")
             if payload is None:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
-            if "error" not in payload or "choices" in payload:
+            if not is_error(payload):
                 return Answered(payload)
-            status = error_code(payload)  # some gateways wrap an error in a 200
+            status = error_code(payload)
         if 300 <= status < 400:
             return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('Location', 'elsewhere'))}"))
         error = reported_error(payload, headers.get("x-amzn-ErrorType", ""))
