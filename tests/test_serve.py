@@ -127,8 +127,14 @@ def bearer(token: str) -> dict[str, str]:
 def address(route: str, run: str) -> str:
     """An address of this kind."""
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
+    filled = filled.replace("{queue:int}", "1" if run else "0").replace("{card:int}", "1")
     filled = filled.replace("{token}", "none-such").replace("{upload}", "none-such")
     return filled.replace("{prompt}", "atomic.judge").replace("{path:path}", "viewer.css")
+
+
+def plain(route: str) -> str:
+    """An address without what its parts are made of."""
+    return route.replace(":path", "").replace(":int", "")
 
 
 RULED = [(verb, route, action) for verb, route, action in every_route() if action is not None]
@@ -147,14 +153,16 @@ def test_every_route_has_a_rule(team: Team) -> None:
     ]
     document = TestClient(app, base_url=URL).get("/api/v1/openapi.json", headers=bearer(team.token("read"))).json()
     found += [(verb.upper(), f"/api/v1{path}") for path, verbs in document["paths"].items() for verb in verbs]
-    ruled = {(verb, route.replace(":path", "")) for verb, route, _ in every_route()}
+    found = [(verb, route.replace(":int", "")) for verb, route in found]
+    ruled = {(verb, plain(route)) for verb, route, _ in every_route()}
     assert [one for one in found if one not in ruled] == []
     assert len(found) > 60
     for verb, route in found:
-        about = asked(verb, address(route, "20260302-120000-abcd"))
+        numbered = route.replace("{queue}", "{queue:int}").replace("{card}", "{card:int}")
+        about = asked(verb, address(numbered, "20260302-120000-abcd"))
         assert about is not None
         # A wider rule before a narrower one would decide in its place.
-        assert about.route.replace(":path", "") == f"{verb} {route}"
+        assert plain(about.route) == f"{verb} {route}"
 
 
 def test_every_action_has_a_name_in_every_language() -> None:
@@ -583,9 +591,12 @@ def test_ones_own_tokens(team: Team) -> None:
     """Made in a browser, shown once, never for more than one may; a token makes no others, and changes no password."""
     with team.client() as client, team.client() as program:
         signed_in(client, "run")
-        assert client.post(
-            "/account/tokens", data={"name": "ci", "role": "admin", "project": "shop", "days": "9"}
-        ).status_code == 422
+        assert (
+            client.post(
+                "/account/tokens", data={"name": "ci", "role": "admin", "project": "shop", "days": "9"}
+            ).status_code
+            == 422
+        )
         made = client.post("/account/tokens", data={"name": "ci", "role": "read", "project": "shop", "days": "9"})
         (secret,) = re.findall(r'class="secret-text">([^<]+)<', made.text)
         assert secret not in client.get("/account").text

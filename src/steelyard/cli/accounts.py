@@ -73,7 +73,9 @@ def _administration(store: Store) -> Administration:
 def _log(store: Store, action: str, target: str, project: str = "") -> None:
     from steelyard.store import AuditEntry
 
-    entry = AuditEntry(time=_administration(store).time, actor=f"command line: {getpass.getuser()}", action=action, target=target)
+    entry = AuditEntry(
+        time=_administration(store).time, actor=f"command line: {getpass.getuser()}", action=action, target=target
+    )
     store.add_audit(entry.model_copy(update={"project": project}))
 
 

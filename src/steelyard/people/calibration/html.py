@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from steelyard.people.calibration.model import Calibration, Reliability
 from steelyard.people.calibration.page import blocks
 from steelyard.people.calibration.reliability import ReliabilityPage
-from steelyard.reports.blocks import Heading, Lines, Table, Toned
+from steelyard.reports.blocks import Block, Heading, Lines, Table, Toned
 from steelyard.reports.html import charts
 from steelyard.reports.html.environment import make_environment, policy, static
 from steelyard.reports.model import Estimate
@@ -60,10 +60,15 @@ def page_parts(found: Calibration) -> Iterator[PagePart]:
     """The page in order, its title first; the viewer shows the same."""
     page = ReliabilityPage(found)
     drawn = {page.title(curve): _chart(curve, page) for curve in found.reliability}
-    for block in blocks(found):
+    return parts_of(blocks(found), drawn)
+
+
+def parts_of(shown: Iterable[Block], drawn: Mapping[str, Markup] | None = None) -> Iterator[PagePart]:
+    """Blocks as the templates have them, with the charts that belong to headings."""
+    for block in shown:
         match block:
             case Heading(text, level):
-                yield PagePart(heading=text, level=level, chart=drawn.get(text, ""))
+                yield PagePart(heading=text, level=level, chart=(drawn or {}).get(text, ""))
             case Lines(lines, listed):
                 yield PagePart(lines=lines, listed=listed)
             case Table(columns, align, rows):

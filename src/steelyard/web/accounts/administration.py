@@ -1,4 +1,4 @@
-"""Users, their roles and tokens, as administrators change them: the same for the command line, the pages and the API."""
+"""Users, their roles and tokens, as administrators change them: by command line, page and API alike."""
 
 from __future__ import annotations
 

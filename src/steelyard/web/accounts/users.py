@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, get_args
-
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,6 +16,7 @@ from steelyard.web.accounts.access import Visit
 from steelyard.web.accounts.administration import Administration, new_password
 from steelyard.web.accounts.pages import accounts_of
 from steelyard.web.accounts.sign_in import SignInRefused
+from steelyard.web.forms import posted
 from steelyard.web.rendering import page, page_routes
 from steelyard.web.viewer import viewer_of
 
@@ -263,7 +260,7 @@ def role_of(form: FormData, name: str) -> Role | None:
     given = text(form, name)
     if given in ("", "none"):
         return None
-    for role in get_args(Role):
+    for role in ROLES:
         if given == role:
             return role
     raise InputError(f"there is no role {given!r}; there are {', '.join(ROLES)}", field=name)
@@ -273,14 +270,6 @@ def project_of(form: FormData) -> str:
     if "project" not in form:
         raise InputError("name the project; * stands for every project", field="project")
     return text(form, "project")
-
-
-def posted(handler: Callable[[Request, FormData], Response]) -> Callable[[Request], Any]:
-    async def handle(request: Request) -> Response:
-        async with request.form(max_files=0, max_fields=20) as form:
-            return await run_in_threadpool(handler, request, form)
-
-    return handle
 
 
 routes = [
