@@ -42,7 +42,7 @@ class Share(Record):
 
 
 class Agreement(Record):
-    """How far people agree who labelled the same items, on one kind of label. 95 % intervals, samples resampled whole."""
+    """How far people agree who labelled the same items, on one kind of label; samples are resampled whole."""
 
     kind: str
     n: int

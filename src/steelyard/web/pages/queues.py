@@ -301,7 +301,8 @@ def _label(request: Request, *, changed: bool = False) -> Response:
             told, language = vocabulary(row.protocol), language_of(request)
             slot = slot_of(task, verdict)
             item = item_of(task, slot, sample, told, language) if slot else None
-            given = {"at": place + 1, "item": item, "own": own.label if own else None, "note": own.note if own else ""}
+            given: dict[str, Any] = {"at": place + 1, "item": item}
+            given |= {"own": own.label if own else None, "note": own.note if own else ""}
             model = model.model_copy(update=given)
             if slot and not queue.blind:
                 hint = (told.label_told(task.kind, slot.judge, language), slot.reason)
