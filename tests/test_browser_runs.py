@@ -163,7 +163,8 @@ def test_odd_columns_are_mapped(
             for field, column in (("question", "asked by user"), ("answer", "bot said"), ("references", "sources")):
                 page.locator(f"#column-{field}").select_option(column)
             page.locator("#max_tokens").fill("100000")
-            page.locator("button[formmethod]").click()
+            checked = page.url
+            page.locator("button[formaction]").click()
             expect(page.locator(".takes dd").first).to_have_text("3")
             expect(page.locator(".takes > div")).to_have_count(5)
             expect(page.locator("#name")).to_have_value("odd columns")
@@ -171,7 +172,6 @@ def test_odd_columns_are_mapped(
             assert server.requests == []
             assert opened.overflow <= 0
             assert opened.violations() == []
-            checked = page.url
             page.locator(".start-row button.main").click()
             expect(page.locator("tbody tr .state.complete")).to_be_visible(timeout=20_000)
             expect(page.locator("tbody tr th a")).to_have_text("odd columns")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from command import RAG, RECORDED, Steelyard, lines_of
 from steelyard.errors import ConfigError, UnknownRun, UnknownSet
 from steelyard.records import RagSample, Verdict
 from steelyard.store import Store, StoreLocation, run_identity
 from steelyard.store.rescue import rescue
+from steelyard.store.sqlite import SqliteStore
 
 WHEN = "2026-03-02T10:00:00+00:00"
 
@@ -128,3 +131,59 @@ def test_sets_are_rescued(tmp_path: Path) -> None:
     with Store.open(tmp_path / "new.db") as store:
         assert [held(store, "regression", version) for version in (1, 2)] == before
         assert store.set_versions(made.id) == versions
+
+
+def test_a_set_on_the_command_line(steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made from a filter, shown, written to a file, judged by its version and judged again, changed and deleted."""
+    monkeypatch.chdir(tmp_path)
+    judged = ("-p", "atomic", "-j", RECORDED, "--date", "2026-03-02", "--progress", "quiet")
+    assert steelyard("run", RAG, *judged).code == 0
+    assert steelyard("sets", "add", "wrong", "last", "--label", "atom:wrong").err == "wrong@1: 2 samples\n"
+    assert steelyard("sets", "add", "wrong", "last", "car-tyre", "--note", "by hand").err == "wrong@2: 3 samples\n"
+    assert steelyard("sets", "add", "wrong", "last", "--score", "accuracy=..0.4").err == "wrong@2: 3 samples\n"
+    shown = json.loads(steelyard("sets", "show", "wrong@1", "--json").out)
+    assert [one["id"] for one in shown["held"]] == ["car-seat", "library-friday"]
+    assert [one["note"] for one in shown["versions"]] == ["by hand", ""]
+    assert steelyard("sets", "export", "wrong", "-o", "wrong.jsonl").code == 0
+    assert [line["id"] for line in lines_of("wrong.jsonl")] == ["car-seat", "library-friday", "car-tyre"]
+    assert "samples                         2" in steelyard("run", "--set", "wrong@1", *judged, "--dry-run").out
+    for given, line in (("wrong.jsonl", 3), ("--set=wrong", 3), ("--set=wrong@1", 2)):
+        assert steelyard("run", given, *judged, "-o", "out.jsonl").code == 0
+        assert len(lines_of("out.jsonl")) == line
+        Path("out.jsonl").unlink()
+    assert steelyard("sets", "remove", "wrong", "car-tyre").err == "wrong@3: 2 samples\n"
+    # The version that it was made from is what a run goes on with.
+    assert steelyard("retry", "last").code == 0
+    dialogue = steelyard("run", "--set", "wrong", "-p", "dialogue", "-j", RECORDED)
+    assert (dialogue.code, "judges dialogues" in dialogue.err) == (2, True)
+    for wrong in (("--set=wrong@9",), ("--set=wrong@x",), ("--set=wrnog",), ("--set=wrong", RAG), ()):
+        assert steelyard("run", *wrong, *judged).code == 2
+    assert steelyard("sets", "add", "wrong", "last").code == 2
+    assert steelyard("sets", "delete", "wrong", "--yes").code == 0
+    assert "was made from a set" in steelyard("retry", "last").err
+    assert steelyard("sets", "list", "--json").out == ""
+
+
+def test_a_large_set_stays_quick(any_store: Store) -> None:
+    """A page of a set and the history of a sample read what they show: not the texts of a set of thousands."""
+    sample, n = RagSample(id="", question="问？", answer="答" * 2000, references=()), 3000
+    verdict = Verdict(id="", protocol="atomic", status="judged", scores={})
+    for run in ("run-a", "run-b"):
+        any_store.create_run(run, "atomic", "scripted", WHEN, {"options": {}})
+        any_store.add_verdicts(
+            run,
+            [
+                (at, sample.model_copy(update={"id": f"s{at}"}), verdict.model_copy(update={"id": f"s{at}"}))
+                for at in range(n)
+            ],
+        )
+    made = any_store.add_to_set("all", "run-a", places=range(n), time=WHEN)
+    assert made.samples == n
+    page = list(any_store.set_samples(made.id, 1, start=n - 50, limit=50))
+    assert [one.sample.id for one in page] == [f"s{at}" for at in range(n - 50, n)]
+    assert list(any_store.history("s7", ["run-a", "run-b", "none"])) == ["run-a", "run-b"]
+    assert [one.name for one in any_store.sets_holding("", "s2999")] == ["all"]
+    if isinstance(any_store, SqliteStore):
+        places = "SELECT place FROM set_samples WHERE sample_set = 1 AND added_in <= 1 AND (removed_in IS NULL OR "
+        plan = any_store.query(f"EXPLAIN QUERY PLAN {places} removed_in > 1) ORDER BY place LIMIT 50 OFFSET 2950")
+        assert "COVERING INDEX set_samples_held" in str(list(plan))

@@ -181,7 +181,7 @@ def test_a_judge_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_a_judge_without_its_key(tmp_path: Path) -> None:
     """Page and API alike name the variable and make no run; the checked upload waits with all that was entered."""
-    config = configured(mine={"base_url": "https://judge.example/v1", "model": "m", "key_env": "MINE_KEY"})
+    config = configured(mine={"kind": "deepseek", "model": "m", "key_env": "MINE_KEY"})
     form = {"protocol": "atomic", "judge": "mine", "name": "first try"}
     with (
         viewing(tmp_path / "store.db", config=config) as address,

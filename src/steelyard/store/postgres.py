@@ -75,6 +75,7 @@ class PostgresStore(Store, WorkTable):
         joined="string_agg(n::text, ',')",
         holds="strpos(text, ?) > 0",
         samples_by_id="samples",
+        set_samples_by_id="set_samples",
     )
 
     def __init__(self, conninfo: str, name: str) -> None:

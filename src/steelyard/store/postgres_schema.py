@@ -266,6 +266,7 @@ MIGRATIONS: tuple[str, ...] = (
         time TEXT NOT NULL,
         author TEXT COLLATE "C" NOT NULL,
         note TEXT NOT NULL,
+        samples INTEGER NOT NULL,
         PRIMARY KEY (sample_set, version)
     );
     CREATE TABLE set_samples (
@@ -278,6 +279,7 @@ MIGRATIONS: tuple[str, ...] = (
         removed_in INTEGER,
         PRIMARY KEY (sample_set, place)
     );
+    CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
     CREATE INDEX set_samples_by_id ON set_samples USING hash (id);
     """,
     """

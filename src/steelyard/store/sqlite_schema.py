@@ -268,6 +268,7 @@ MIGRATIONS: tuple[str, ...] = (
         time TEXT NOT NULL,
         author TEXT NOT NULL,
         note TEXT NOT NULL,
+        samples INTEGER NOT NULL,
         PRIMARY KEY (sample_set, version)
     ) WITHOUT ROWID;
     CREATE TABLE set_samples (
@@ -280,6 +281,7 @@ MIGRATIONS: tuple[str, ...] = (
         removed_in INTEGER,
         PRIMARY KEY (sample_set, place)
     ) WITHOUT ROWID;
+    CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
     CREATE INDEX set_samples_by_id ON set_samples (sample_set, id);
     """,
     # What several people label, who decided where they differ, and the cards of judges. A label that settles a

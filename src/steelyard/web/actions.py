@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from steelyard.engine import runs
 from steelyard.engine.estimate import RunEstimate, estimate, standing_in
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
+from steelyard.engine.sets import StoredSet
 from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
 from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated, factory
@@ -27,7 +28,8 @@ from steelyard.protocols.common import Options
 from steelyard.records import Record
 from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
-from steelyard.store import RunIdentity, RunRow, Store
+from steelyard.store import RunIdentity, RunRow, SampleSet, Store
+from steelyard.store.set_table import AT
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -99,16 +101,21 @@ def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
 
 
 def judge_and_limiter(
-    viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
+    viewer: Viewer,
+    protocol: Protocol,
+    name: str,
+    together: Mapping[str, Any] | None = None,
+    edited: Mapping[str, str] | None = None,
 ) -> tuple[Judge, Limiter, Limits, Prompts]:
-    """The judge with what its calls go through; `together` is how a run said that several judge."""
+    """The judge with what its calls go through; `together` is how a run said that several judge, `edited` the prompts
+    (source → text) that are to be tried."""
     settings = viewer.config.run
     limits = Limits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
-    limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts)
+    limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts).with_texts(edited or {})
     made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_location)
     return made.judge(name, together), limiter, limits, prompts
 
@@ -116,19 +123,34 @@ def judge_and_limiter(
 # --- starting and going on -------------------------------------------------------------------------
 
 
+class SetSource(NamedTuple):
+    """A version of a set that a run is made from."""
+
+    found: SampleSet
+    version: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.found.name}{AT}{self.version}"
+
+    def input(self, store: Store) -> Input:
+        return Input([], given=StoredSet(store, self.found, self.version))
+
+
 def start(
     viewer: Viewer,
     how: RunRequest,
-    path: Path,
+    source: Path | SetSource,
     *,
     spending: Spending | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
     choosy: bool = True,
     is_held: bool = False,
+    group: str | None = None,
 ) -> str:
-    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes, unless it is held for another
-    attempt.
+    """Begin a run over a file that was kept, or over a set; its id. If it cannot begin, the file goes, unless it is
+    held for another attempt. Runs of one `group` judge the same samples by several protocols.
 
     A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
     """
@@ -138,7 +160,10 @@ def start(
     def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
-        data = Input([str(path)], how.fields, encoding, format, importer=imports(how.importer))
+        if isinstance(source, SetSource):
+            data = source.input(store)
+        else:
+            data = Input([str(source)], how.fields, encoding, format, importer=imports(how.importer))
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
@@ -148,7 +173,7 @@ def start(
         runs.check_ready(judge)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
         identity = how.called.model_copy(update={"project": project})
-        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=identity)
+        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, None, identity, group)
         if viewer.visit:
             viewer.visit.target = run.row.id
         return _counted(run), limiter
@@ -156,8 +181,8 @@ def start(
     try:
         return viewer.jobs.begin(making)
     except BaseException:
-        if not is_held:
-            forget(viewer.uploads, path)
+        if not is_held and isinstance(source, Path):
+            forget(viewer.uploads, source)
         raise
 
 

@@ -164,7 +164,7 @@ def check_readable(data: Input, protocol: Protocol) -> None:
     if first and len(problems) < len(first):
         return
     if not problems:
-        raise InputError("there is no sample in it", file=Path(data.sources[0]).name)
+        raise InputError("there is no sample in it", file=Path(data.sources[0]).name if data.sources else None)
     raise as_sent(problems[0])
 
 

@@ -118,7 +118,8 @@ def _is_set(row: Row) -> bool:
 
 
 def _is_set_version(row: Row) -> bool:
-    return type(row[0]) is int and type(row[1]) is int and row[1] >= 1 and _texts(row, 2, 3, 4)
+    is_typed = all(type(row[place]) is int for place in (0, 1, 5))
+    return is_typed and row[1] >= 1 and _texts(row, 2, 3, 4)
 
 
 def _is_set_sample(row: Row) -> bool:
@@ -140,7 +141,7 @@ TABLES = (
     ),
     RescuedTable("wordings", 4, "sha256", _is_wording),
     RescuedTable("sample_sets", 3, "id", _is_set),
-    RescuedTable("set_versions", 5, "sample_set, version", _is_set_version),
+    RescuedTable("set_versions", 6, "sample_set, version", _is_set_version),
     RescuedTable("set_samples", 7, "sample_set, place", _is_set_sample),
 )
 

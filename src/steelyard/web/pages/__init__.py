@@ -19,9 +19,12 @@ from steelyard.web.pages import (
     run,
     runs,
     sample,
+    sample_history,
     samples,
+    sets,
     start,
     trends,
+    trial,
 )
 
 # In this order: a narrower address before a wider one.
@@ -29,6 +32,9 @@ MODULES = (
     runs,
     start,
     identity,
+    sets,
+    sample_history,
+    trial,
     sample,
     samples,
     failures,

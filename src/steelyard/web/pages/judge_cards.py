@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from steelyard.people.calibration.html import parts_of
 from steelyard.records import Record
+from steelyard.reports.html.document import page_parts
 from steelyard.reports.model import Estimate
 from steelyard.store import KeptCard
 from steelyard.trust.audit.card import Card, Measure
@@ -77,7 +77,7 @@ def card(request: Request) -> Response:
     kept, found, others = _found(request)
     model = CardPage(id=kept.id, project=kept.project, card=found, beside=tuple(id for id, _ in others))
     shown = blocks(found, [other for _, other in others], language=language_of(request))
-    title, *parts = parts_of(shown)
+    title, *parts = page_parts(shown)
     return page(request, "judge_card.html", model, title=title.heading, parts=parts)
 
 

@@ -24,7 +24,7 @@ from steelyard.store.listing import SampleQuery, catch_up
 from steelyard.store.listing.query import places
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.forms import posted
-from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, seen, slot_of, tasks
+from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, pieces_of, seen, slot_of, tasks
 from steelyard.web.pages.label import (
     COOKIE,
     LONGEST_NAME,
@@ -274,6 +274,7 @@ def _label(request: Request, *, changed: bool = False) -> Response:
             "queue": info(queue, state),
             "address": run_address(row.id),
             "back": queue_address(queue.id),
+            "pieces_of": pieces_of,
         }
         if not annotator:
             unnamed = QueuePage(queue=more["queue"], run=run, shares=())
@@ -450,7 +451,7 @@ def _disagreements(request: Request, *, changed: bool = False) -> Response:
         links["back"] = queue_address(queue.id, "disagreements", at=model.at - 1)
     if 0 < model.at < model.total:
         links["skip"] = queue_address(queue.id, "disagreements", at=model.at + 1)
-    place_of = {"address": run_address(row.id), "back": queue_address(queue.id)}
+    place_of: dict[str, Any] = {"address": run_address(row.id), "back": queue_address(queue.id), "pieces_of": pieces_of}
     status = 409 if changed else 200
     return page(request, "disagreements.html", model, status=status, links=links, changed=changed, **place_of)
 
