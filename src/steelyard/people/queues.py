@@ -136,10 +136,8 @@ class QueueState:
 
     def last_of(self, person: str) -> int | None:
         """The item that this person labelled last."""
-        own = [
-            (self.given(place)[person].time, place) for place in range(len(self.items)) if person in self.given(place)
-        ]
-        return max(own)[1] if own else None
+        own = [place for place in range(len(self.items)) if person in self.given(place)]
+        return max(own, key=lambda place: (self.given(place)[person].time, place), default=None)
 
     # --- where people disagree ---
 
