@@ -93,7 +93,7 @@ class QueueState:
         """The next item that this person is to label, behind this place first; None: nothing is left for them."""
         if self.queue.closed or not self.admits(person):
             return None
-        order = [*range(after + 1, len(self.items)), *range(min(after + 1, len(self.items)))]
+        order: list[int] = [*range(after + 1, len(self.items)), *range(min(after + 1, len(self.items)))]
         taken: dict[str, bool] = {}
         for place in order:
             item, given = self.items[place], self.given(place)
