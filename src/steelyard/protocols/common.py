@@ -283,8 +283,12 @@ def too_long(
         scores=dict.fromkeys(scores),
         items=items,
         flags=(*flags, "too_long"),
-        notes={"reason": f"the sample has {size} characters; raise the option max_chars to judge it"},
+        notes={"reason": too_long_reason(size)},
     )
+
+
+def too_long_reason(size: int) -> str:
+    return f"the sample has {size} characters; raise the option max_chars to judge it"
 
 
 def status_of(items: Iterable[AnyItem], failures: Iterable[str] = ()) -> Status:
