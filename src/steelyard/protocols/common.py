@@ -183,7 +183,7 @@ def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
     return collected
 
 
-def together(*askings: Asking) -> Generator[list[Ask], list[Reply | Unjudged], list[Collected]]:
+def collect_all(*askings: Asking) -> Generator[list[Ask], list[Reply | Unjudged], list[Collected]]:
     """Several collections at once: what they ask next goes out as one round."""
     found: dict[int, Collected] = {}
     waiting = {at: next(asking) for at, asking in enumerate(askings)}

@@ -129,7 +129,7 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
     if run.state == "running" or not annotator or "n" not in request.query_params:
         told, language = vocabulary(row.protocol), language_of(request)
-        kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
+        kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
     found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
