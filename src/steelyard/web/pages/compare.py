@@ -25,7 +25,7 @@ from steelyard.store.labels import digest
 from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
 from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
-from steelyard.trust.comparison.words import word_changes
+from steelyard.trust.comparison.word_diff import word_changes
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Refusal
