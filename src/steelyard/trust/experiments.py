@@ -357,7 +357,7 @@ def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterato
         for score in run.scores:
             yield (
                 *names,
-                words.metric_told(score.metric, table.language),
+                words.metric_words(score.metric, table.language),
                 number(score.value, score.scale),
                 interval(score.interval, score.scale),
                 f"{score.n:,}",

@@ -50,7 +50,7 @@ class ComparisonPage:
         return say(self.language, f"report.{key}")
 
     def metric(self, name: str) -> str:
-        return self.told.metric_told(name, self.language)
+        return self.told.metric_words(name, self.language)
 
     def within(self, change: MetricChange, *, size: bool = False) -> str:
         """The interval in brackets; of the size of a fall, where it is told as one."""
@@ -70,7 +70,7 @@ class ComparisonPage:
         return self.say("pp") if change.scale == "ratio" else ""
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
         yield Lines((self.sentence(),))
         yield Lines(tuple(self.to_decide()), listed=True)
         yield Lines((*self.marks(), *self.unchanged()), listed=True)

@@ -134,7 +134,7 @@ def runs(request: Request) -> Response:
         own_projects=viewer.own_projects,
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
-        metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
+        metric=lambda run, name: vocabulary(run.protocol).metric_words(name, language),
         value=lambda run, name, score: number(score.mean, vocabulary(run.protocol).metric(name).mean_scale),
         spread=spread,
         clock=to_the_minute,
