@@ -15,9 +15,9 @@ from pydantic import Field
 
 from steelyard.engine.inputs import Input
 from steelyard.engine.manifest import check_unchanged
-from steelyard.engine.runs import state_of
+from steelyard.engine.runs import Run, RunSettings, continue_, earlier_date, start, state_of
 from steelyard.errors import ConfigError, InputError, NotComparable, SteelyardError
-from steelyard.evaluation import dated
+from steelyard.evaluation import dated, redated
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
@@ -42,7 +42,7 @@ from steelyard.reports.model import Report
 from steelyard.settings import Experiment, Settings
 from steelyard.stats import CONFIDENCE, Interval
 from steelyard.stats.paired import holm
-from steelyard.store import RunRow, Store
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.text.wording import say
 from steelyard.trust.comparison import Judged, MetricChange, compare
 from steelyard.trust.comparison.model import Outcome
@@ -137,9 +137,30 @@ def _at(key: str, make: Any) -> Any:
         raise ConfigError(f"{key}: {error}") from error
 
 
-def find_run(store: Store, wanted: Combination, judge: Judge, prompts: Prompts) -> RunRow | None:
-    """The newest run that came about as this combination asks, whatever became of it."""
-    return next((row for row in store.runs() if wanted.done_by(row, judge, prompts)), None)
+def find_run(
+    store: Store, wanted: Combination, judge: Judge, prompts: Prompts, project: str | None = None
+) -> RunRow | None:
+    """The newest run, of any project or of one, that came about as this combination asks, whatever became of it."""
+    return next((row for row in store.runs(project=project) if wanted.done_by(row, judge, prompts)), None)
+
+
+def open_run(
+    store: Store,
+    wanted: Combination,
+    found: RunRow | None,
+    judge: Judge,
+    prompts: Prompts,
+    settings: RunSettings,
+    identity: RunIdentity | None = None,
+) -> Run:
+    """The run that was found, to be gone on with; else a new one."""
+    if found:
+        return continue_(store, found.id, judge, prompts, settings)
+    options = wanted.options
+    if not wanted.is_dated and (earlier := earlier_date(store, wanted.protocol, judge.name, wanted.input)):
+        options, _ = redated(options, *earlier, settings.budget.surface)
+    spec, data = wanted.judge, wanted.input
+    return start(store, wanted.protocol, options, judge, spec, prompts, data, settings, identity=identity)
 
 
 # --- what came of it -------------------------------------------------------------------------------
@@ -361,22 +382,22 @@ def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterato
                 number(score.value, score.scale),
                 interval(score.interval, score.scale),
                 f"{score.n:,}",
-                _difference(score, brief),
-                _decision(run, score, table.language),
+                difference_told(score, brief),
+                decision_told(run, score, table.language),
             )
         if not run.scores:
             state = Toned(say(table.language, f"experiment.state.{run.state}"), "bad")
             yield (*names, NOT_APPLICABLE, NOT_APPLICABLE, NOT_APPLICABLE, "0", NOT_APPLICABLE, state)
 
 
-def _difference(score: CellScore, brief: bool) -> str:
+def difference_told(score: CellScore, brief: bool) -> str:
     if score.difference is None:
         return NOT_APPLICABLE
     within = f" ({ends(score.difference_interval, score.scale)})" if score.difference_interval and not brief else ""
     return signed(score.difference, score.scale) + within
 
 
-def _decision(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
+def decision_told(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
     if run.is_baseline:
         return say(language, "experiment.baseline")
     if score.outcome is None:
