@@ -50,7 +50,8 @@ def experiment(
     from steelyard.cli.session import GAPS, INTERRUPTED, Session
     from steelyard.settings import Settings
     from steelyard.store import Store
-    from steelyard.trust.experiments import blocks, plan, tabulate
+    from steelyard.trust.experiment_page import blocks
+    from steelyard.trust.experiments import plan, tabulate
 
     settings = Settings.load(config)
     wanted = plan(settings, name)

@@ -237,7 +237,9 @@ async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
             runs.check_ready(judge)
         except ConfigError as error:
             problem = str(error)
-        found = await estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total, LOOKED_AT)
+        found = await estimate(
+            data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total, LOOKED_AT
+        )
     finally:
         await judge.aclose()
     return Expected(estimate=found, problem=problem)

@@ -16,7 +16,6 @@ from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.engine.templates import protocol_of_run
 from steelyard.errors import SteelyardError
-from steelyard.judges.limiter import Limiter
 from steelyard.protocols import vocabulary
 from steelyard.records import Record, Sample, Verdict
 from steelyard.reports.html.sample import sample_view
