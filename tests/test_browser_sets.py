@@ -85,7 +85,7 @@ def test_from_a_filter_to_a_history(
         page.keyboard.press("Enter")
         expect(page.locator("table.held tbody tr")).to_have_count(1)
         quiet(opened)
-        page.locator("input[value=car-tyre]").check()
+        page.locator("input.pick[value=car-tyre]").check()
         pressed(page, "#remove button")
         expect(page.locator("table.held tbody tr")).to_have_count(2)
         lines = httpx.get(f"{served}/sets/1/samples.jsonl?version=2").text.splitlines()

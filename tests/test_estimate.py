@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from command import DIALOGUE, EXAMPLES, PAIRS, RAG, Steelyard, facts, lines_of, point_to, write_lines
 from endpoint import Loopback
-from steelyard.engine import estimate as estimate_module
 from steelyard.engine.estimate import RunEstimate, StandIn, estimate, example, tokens
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Row, Runner

@@ -84,20 +84,3 @@ def test_a_batch(steelyard: Steelyard, url: str) -> None:
         assert (done.code, "3 samples finished, 0 asks open" in done.err) == (0, True), done.err
         assert server.requests == []
     assert json.loads(steelyard("report", "last", "--as", "json").out)["n"] == 3
-
-
-def test_a_set_is_judged_by_workers(steelyard: Steelyard, url: str) -> None:
-    """Queued for workers elsewhere, and by processes of this machine: both judge what the version holds."""
-    with fact_server() as server:
-        point_to(server)
-        judged = ("-p", "atomic", "-j", "mine", "--progress", "quiet")
-        assert steelyard("run", facts(Path("f.jsonl"), 4), *judged).code == 0
-        assert steelyard("sets", "add", "some", "1", "fact-1", "fact-2", "fact-3").code == 0
-        detached = steelyard("run", "--set", "some", *judged, "--detach")
-        assert detached.code == 0, detached.err
-        worked = steelyard("worker", "2", "--progress", "quiet")
-        assert worked.code == 0, worked.err
-        shared = steelyard("run", "--set", "some@1", *judged, "--processes", "2")
-        assert shared.code == 0, shared.err
-    with Store.open(url) as store:
-        assert [store.judged(store.run(run).id) for run in ("2", "3")] == [{"judged": 3}] * 2

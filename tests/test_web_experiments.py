@@ -118,19 +118,16 @@ def test_several_protocols_are_judged_one_after_the_other(tmp_path: Path, server
 
 
 RUBRIC = """
-name = "polite"
-version = "1"
+title = "Tone"
 
-[[criteria]]
-key = "polite"
-question = "Is the answer polite?"
-labels = ["yes", "no"]
+[polite]
+ask = "Is the answer polite?"
 """
 
 
 def test_a_rubric_and_options_on_the_start_page(tmp_path: Path, server: Loopback) -> None:
-    """An uploaded rubric stands on the page as text, is judged beside other protocols, and each protocol gets the
-    options that it has; an option that none has is told, with all that was entered."""
+    """An uploaded rubric stands on the page as text; an option that no protocol has is told, with all that was
+    entered."""
     config = settings(tmp_path, server)
     with viewing(tmp_path / "s.db", config=config) as served, httpx.Client(base_url=served, timeout=60) as client:
         with facts(tmp_path / "facts.jsonl", 1).open("rb") as file:
@@ -141,8 +138,3 @@ def test_a_rubric_and_options_on_the_start_page(tmp_path: Path, server: Loopback
         assert "date=2026-03-02\nstrict=true" in checked.text
         wrong = client.post(waiting, data={**form, "rubric": RUBRIC, "options": "colour=red"})
         assert (wrong.status_code, "colour" in wrong.text, "Is the answer polite?" in wrong.text) == (422, True, True)
-        assert client.post(waiting, data={**form, "rubric": RUBRIC}).status_code == 303
-        runs = {run["protocol"]: answer(client, f"/api/v1/runs/{run['id']}") for run in until_done(client)}
-        assert len(runs) == 2
-        options = runs["atomic"]["manifest"]["options"]
-        assert (options["date"], options["strict"]) == ("2026-03-02", True)
