@@ -131,6 +131,7 @@ def address(route: str, run: str) -> str:
     route = route.replace("{set}", "9" if run in NOWHERE else "1").replace(
         "{upload}", "x" if run in NOWHERE else "set-1-1"
     )
+    route = route.replace("{experiment}", "x" if run in NOWHERE else "facts")
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
     filled = filled.replace("{queue:int}", "1" if run else "0").replace("{card:int}", "1")
     filled = filled.replace("{token}", "none-such")

@@ -132,6 +132,7 @@ def runs(request: Request) -> Response:
         states=STATES,
         importers=[name for name in (*importer_names(), PLAIN) if not takes_names(name)],
         own_projects=viewer.own_projects,
+        has_experiments=bool(viewer.config.experiments),
         given=request.query_params,
         turn=lambda to: with_query(request, page=to),
         metric=lambda run, name: vocabulary(run.protocol).metric_words(name, language),
