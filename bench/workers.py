@@ -50,7 +50,7 @@ def memory_mb(process: int) -> float:
 
 
 def growth(memory: dict[int, list[tuple[float, float]]]) -> float:
-    """By how many MB a minute the memory of a worker grew, of the worker that grew most; none where the run was short."""
+    """By how many MB a minute the worker grew that grew most; none where the run was short."""
     found = []
     for looks in memory.values():
         settled = [(at, mb) for at, mb in looks if at - looks[0][0] >= SETTLED_SECONDS]
