@@ -465,10 +465,9 @@ def test_picture_shows_what_the_program_prints(desk: dict[str, str]) -> None:
     """The picture in the README is the real output of `steelyard show`, and loads nothing from elsewhere."""
     svg = (DOCS / "images" / "show.svg").read_text("utf-8")
     drawn = "".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", "", svg, flags=re.DOTALL)).split())
-    run = "steelyard run examples/rag.jsonl -p atomic -j recorded:examples/replies.jsonl --progress quiet"
-    subprocess.run(["bash", "-c", run], env=desk, capture_output=True, check=True, timeout=HANGS)
-    show = ["bash", "-c", "steelyard show last library-friday"]
-    said = subprocess.run(show, env=desk, capture_output=True, text=True, check=True, timeout=HANGS).stdout
+    run_command("steelyard run examples/rag.jsonl -p atomic -j recorded:examples/replies.jsonl --progress quiet", desk)
+    code, said = run_command("steelyard show last library-friday", desk)
+    assert code == 0
     missing = [line for line in said.splitlines() if "".join(line.split()) not in drawn]
     assert not missing, "draw it anew: python docs/images/capture.py"
     assert "url(http" not in svg

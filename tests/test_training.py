@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from pathlib import Path
@@ -18,7 +19,6 @@ from training.measuring import FOLDS, Measured, fold_of, measured
 from training.profiles import _twins, profiles
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
 from training.slips import SPAN, part_of_text, slips
-from training.written import written
 
 from steelyard.judges.embedded.features import NAMES
 from steelyard.judges.embedded.model import model
@@ -230,8 +230,12 @@ def test_both_labels_of_every_set_weigh_the_same() -> None:
 
 @pytest.fixture
 def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handful of the written texts; all of them take minutes to measure."""
-    monkeypatch.setattr(train, "written", lambda part: written(part)[:60])
+    """A handful of the texts written for training, and few rounds: all of them take minutes to measure and to learn."""
+    for name, most in (("written", 60), ("slips", 40), ("profiles", 40), ("pairs", 80)):
+        everything = getattr(train, name)
+        few = functools.partial(lambda load, most, *where: list(load(*where))[:most], everything, most)
+        monkeypatch.setattr(train, name, few)
+    monkeypatch.setattr(train, "GRID", [train.GRID[0]._replace(rounds=30)])
 
 
 @pytest.mark.usefixtures("few_texts")

@@ -19,7 +19,7 @@ from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
-from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
 from steelyard.records import Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.html import render as render_html
@@ -47,6 +47,7 @@ OWN = {
     "protocols": "they declare them",
     "judges/embedded": "its functions answer the tasks of given protocols",
     "judges/local": "the same, with a small model",
+    "judges/verifiers": "the same, with an encoder of the user's",
     "judges/check.py": "asks one task of which the answers are known",
     "engine/templates": "the same textual forms, as replies to a prompt of a user's own",
     "records.py": "the typed items that result lines and stores hold",
@@ -61,13 +62,13 @@ HOMONYMS = {
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
     # A shape of samples, which a rubric names too.
     "dialogue": (
-        *("cli/importing.py", "cli/rubric.py", "samples/"),
+        *("cli/importing.py", "cli/rubric.py", "engine/sets.py", "samples/"),
         *("store/listing/model.py", "trust/audit/suite.py", "web/api/about.py"),
     ),
     "invalid": ("judges/tidy.py", "judges/refusals.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py", "judges/refusals.py"),
-    "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
-    "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
+    "supported": ("judges/models/",),  # what an output of a network means
+    "unsupported": ("judges/models/", "web/errors.py"),  # the same; the code of an error
     "check": ("cli/judges.py", "text/wording/", "trust/gating/", "web/"),  # a command; a row of a gate; a box to tick
     "criterion": ("text/wording/", "trust/audit/"),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
@@ -82,10 +83,10 @@ HOMONYMS = {
         "text/wording/",
         "trust/audit/",
         "web/labelling.py",
-        "web/templates/label.html",
+        "web/templates/label_parts.html",
     ),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
-    "used": ("store/",),  # a table of the store
+    "used": ("store/", "text/wording/", "web/templates/account_parts.html"),  # a table of the store; when a token was
     "stated": ("reports/files.py", "reports/sample.py"),  # totals that a transcript claims; the value of a passage
     "point": ("text/", "web/static/"),  # a group of a pattern; a dot of a chart
     "not_found": ("web/errors.py",),  # the code of an error
@@ -398,3 +399,15 @@ def test_runs_outlive_their_protocol(run: Run) -> None:
     assert "drift" in render_markdown(report)
     assert sample_markdown(gone[0][1], gone[0][0], "en")
     assert HumanLabel(sample="x", kind="hue", label="amber").kind == "hue"
+
+
+def test_looking_up_a_kind_makes_nothing() -> None:
+    """It is done for every item of every verdict: the same kind is found each time, declared or not, the first of a
+    name before later ones."""
+    first, second = Kind("hue", (Aspect("hue", (Label("warm", "good"), Label("warm", "bad"))),)), Kind("hue", ())
+    words = Vocabulary("test", kinds=(first, second))
+    assert words.kind_named("hue") is first
+    assert words.kind_named("other") is words.kind_named("other")
+    assert words.kind_named("other").aspects[0].name == "other"
+    assert first.aspects[0].label("warm").tone == "good"
+    assert first.aspects[0].label("cold").name == "cold"
