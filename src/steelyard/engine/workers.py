@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 BEAT = 1.0
 # How often to look for samples while others hold the rest.
 IDLE_SECONDS = 0.5
+# A share of a rate is used evenly: bursts of several workers would add up. With this much a call that is a little late
+# is caught up, and no second has more than 4 % above the share, rounded up.
+BURST_SECONDS = 0.04
 # How long the server may be away before a worker leaves.
 PATIENCE = 120.0
 LEFT = "asked to leave"
@@ -299,7 +302,7 @@ class Worker:
             self._limiter.resize(whole + (share.place < rest))
         requests, tokens = (rate / n if rate else None for rate in (quota.requests_per_minute, quota.tokens_per_minute))
         if self._pace is None and (requests or tokens):
-            self._pace = self._limiter.pace = Pace(requests, tokens)
+            self._pace = self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
         elif self._pace:
             self._pace.change(requests, tokens)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -16,9 +15,6 @@ from steelyard.records import Record
 
 CHARS_PER_TOKEN = 4  # only to pace by; what a call really took is what the server reports
 START, CEILING = 16, 256
-CATCH_UP_SECONDS = 0.5
-# A little longer than a second, for what passes between a call's turn and its way through the network.
-SECOND = 1.02
 
 
 class Stopped(Exception):
@@ -224,14 +220,11 @@ class AdaptiveLimiter(Limiter):
 
 
 class Pace:
-    """At most so many requests and tokens in any minute, spread evenly. What is less than half a second late is caught
-    up, but no second has more than 5 % above its share of requests, in whole calls."""
+    """At most so many requests and tokens in any minute, spread evenly: up to `seconds` that were not used are caught
+    up. With R requests a second no second has more than R × (1 + `seconds`), rounded up."""
 
-    def __init__(self, requests: float | None, tokens: float | None) -> None:
-        self._requests = _Schedule(requests) if requests else None
-        self._tokens = _Schedule(tokens) if tokens else None
-        self._most = _most_in_a_second(requests)
-        self._left: deque[float] = deque()
+    def __init__(self, requests: float | None, tokens: float | None, seconds: float = 1.0) -> None:
+        self._requests, self._tokens = _Schedule.of(requests, seconds), _Schedule.of(tokens, seconds)
 
     @property
     def limited(self) -> bool:
@@ -239,7 +232,6 @@ class Pace:
 
     def change(self, requests: float | None, tokens: float | None) -> None:
         """Other rates from the next call on."""
-        self._most = _most_in_a_second(requests)
         for schedule, rate in ((self._requests, requests), (self._tokens, tokens)):
             if schedule and rate:
                 schedule.change(rate)
@@ -247,41 +239,35 @@ class Pace:
     @property
     def due(self) -> float:
         """From when on the next call may leave."""
-        paid = max(schedule.due for schedule in (self._requests, self._tokens) if schedule)
-        return max(paid, self._left[-self._most] + SECOND) if len(self._left) >= self._most else paid
+        return max(schedule.due for schedule in (self._requests, self._tokens) if schedule)
 
     def spend(self, characters: int, now: float) -> None:
         """A call of so many characters leaves now."""
         if self._requests:
             self._requests.spend(1, now)
-            self._left.append(now)
-            while self._left[0] <= now - SECOND:
-                self._left.popleft()
         if self._tokens:
             self._tokens.spend(characters / CHARS_PER_TOKEN, now)
 
 
 class _Schedule:
-    """When what was sent is paid for at an even rate; what comes next may leave a little earlier."""
+    """When what was sent is paid for at an even rate; the next may leave up to `seconds` earlier."""
 
-    def __init__(self, per_minute: float) -> None:
-        self._paid_until = -math.inf
+    def __init__(self, per_minute: float, seconds: float) -> None:
+        self._seconds, self._paid_until = seconds, -math.inf
         self.change(per_minute)
+
+    @classmethod
+    def of(cls, per_minute: float | None, seconds: float) -> Self | None:
+        return cls(per_minute, seconds) if per_minute else None
 
     def change(self, per_minute: float) -> None:
         # No minute has more than it may, with the first turn and with what is caught up.
-        ahead = min(per_minute / 2, 1 + per_minute / 60 * CATCH_UP_SECONDS)
+        ahead = min(per_minute / 2, 1 + per_minute / 60 * self._seconds)
         self._each = 60 / (per_minute - ahead)
 
     @property
     def due(self) -> float:
-        return self._paid_until - CATCH_UP_SECONDS
+        return self._paid_until - self._seconds
 
     def spend(self, amount: float, now: float) -> None:
         self._paid_until = max(now, self._paid_until) + amount * self._each
-
-
-def _most_in_a_second(per_minute: float | None) -> int:
-    if per_minute is None:
-        return sys.maxsize
-    return max(math.ceil(per_minute / 60), math.floor(per_minute / 60 * 1.05))
