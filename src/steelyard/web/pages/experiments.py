@@ -190,7 +190,7 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
             yield {
                 "run": run,
                 "is_first": at == 0,
-                "metric": vocabulary(run.protocol).metric_told(score.metric, language),
+                "metric": vocabulary(run.protocol).metric_words(score.metric, language),
                 "value": number(score.value, score.scale),
                 "interval": interval(score.interval, score.scale),
                 "n": f"{score.n:,}",
