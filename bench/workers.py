@@ -36,6 +36,9 @@ sys.path.append(str(PROJECT / "tests"))
 from postgres_server import PostgresServer
 
 LOOK_SECONDS = 0.25
+TELL_SECONDS = 10.0
+SETTLED_SECONDS = 60.0
+"""Until then a worker loads what it needs; whether its memory grows is measured from then on."""
 CALLS = 2
 """Of a sample, by `atomic`."""
 
@@ -44,6 +47,16 @@ def memory_mb(process: int) -> float:
     """What a process holds now."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def growth(memory: dict[int, list[tuple[float, float]]]) -> float:
+    """By how many MB a minute the worker grew that grew most; none where the run was short."""
+    found = []
+    for looks in memory.values():
+        settled = [(at, mb) for at, mb in looks if at - looks[0][0] >= SETTLED_SECONDS]
+        if len(settled) > 1:
+            found.append(60 * statistics.linear_regression(*zip(*settled, strict=True)).slope)
+    return max(found, default=0.0)
 
 
 def commit_seconds(url: str) -> float:
@@ -89,20 +102,21 @@ def measured(lab: Lab, url: str, workers: int, given: argparse.Namespace, tell: 
     lab.control(reset=True, latency_ms=given.latency_ms)
     run = detached(lab, url, samples, concurrency)
     times: list[float] = []
-    memory: list[list[float]] = []
-    cpu = 0.0
+    memory: dict[int, list[tuple[float, float]]] = {}
     children = os.times()
     with started(lab, url, run, workers) as working, PostgresStore.at(url) as store:
-        told = time.monotonic()
+        began = told = time.monotonic()
         while any(process.poll() is None for process in working):
             time.sleep(LOOK_SECONDS)
             now, calls = time.monotonic(), lab.stats().get("requests", 0)
             times += [now] * (calls - len(times))
-            alive = [process.pid for process in working if process.poll() is None]
-            memory.append([memory_mb(process) for process in alive])
-            if now - told > 15:
+            for process in working:
+                if process.poll() is None:
+                    memory.setdefault(process.pid, []).append((now, memory_mb(process.pid)))
+            if now - told >= TELL_SECONDS:
                 told = now
-                tell(f"{calls} calls, {max(memory[-1], default=0):.0f} MB")
+                held = ", ".join(f"{looks[-1][1]:.1f}" for looks in memory.values())
+                tell(f"{now - began:.0f} s, {calls} calls, MB of each worker: {held}")
         row = store.run(run)
         paid = store.paid(run)
     after = os.times()
@@ -119,7 +133,11 @@ def measured(lab: Lab, url: str, workers: int, given: argparse.Namespace, tell: 
         cpu=cpu / paid.calls,
         commit=commit_seconds(url),
     )
-    half = [max(found) for found in memory[: len(memory) // 2] if found]
+    settled = [
+        next((mb for at, mb in looks if at - looks[0][0] >= SETTLED_SECONDS), mb)
+        for looks in memory.values()
+        for _, mb in looks[-1:]
+    ]
     return {
         "workers": workers,
         "samples": samples,
@@ -129,8 +147,10 @@ def measured(lab: Lab, url: str, workers: int, given: argparse.Namespace, tell: 
         "simulated_seconds": simulated(plan).seconds,
         "cpu_ms_per_call": 1000 * plan.cpu,
         "commit_ms": 1000 * plan.commit,
-        "peak_mb": max(max(found) for found in memory if found),
-        "peak_mb_in_first_half": max(half),
+        "mb_when_settled": max(settled),
+        "mb_at_the_end": max(looks[-1][1] for looks in memory.values()),
+        "peak_mb": max(mb for looks in memory.values() for _, mb in looks),
+        "mb_more_a_minute": growth(memory),
         "rate_by_tenth": [round(_rate(times, tenth), 1) for tenth in range(1, 9)],
     }
 

@@ -20,7 +20,7 @@ def slowly(request: Request) -> Say:
     return Say(judge_facts(request), latency=0.15)
 
 
-def until(what: Callable[[], bool], seconds: float = 240.0) -> None:
+def until(what: Callable[[], bool], seconds: float = 120.0) -> None:
     ends = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < ends, "it did not happen in time"

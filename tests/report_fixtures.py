@@ -213,10 +213,10 @@ def term(language: Language, key: str) -> str:
     """What the shipped protocols call something: protocol.NAME, metric.NAME, explain.PROTOCOL.NAME, check.NAME."""
     table, *names = key.split(".")
     if table == "protocol":
-        return vocabulary(names[0]).told(language)
+        return vocabulary(names[0]).title_words(language)
     if table == "explain":
-        return vocabulary(names[0]).explained(names[1], language)
+        return vocabulary(names[0]).metric_about(names[1], language)
     if table == "check":
-        return CHECK.names[names[0]].said(language)
+        return CHECK.names[names[0]].in_language(language)
     declared = (vocabulary(name).metric(names[0]).words for name in BUILT_IN)
-    return next(filter(None, declared)).said(language)
+    return next(filter(None, declared)).in_language(language)

@@ -55,12 +55,12 @@ class Begun(NamedTuple):
     answers: Mapping[str, str]
     direct: list[Verdict]
 
-    def export(self, out: Path) -> tuple[batch.Walk, list[Line]]:
-        walk = batch.export(self.store, self.run.row, self.judge, self.data, out)
-        return walk, lines_of(out)
+    def export(self, out: Path) -> tuple[batch.BatchProgress, list[Line]]:
+        progress = batch.export(self.store, self.run.row, self.judge, self.data, out)
+        return progress, lines_of(out)
 
-    def take_in(self, output: Path) -> batch.Walk:
-        return batch.take_in(self.store, self.run.row, self.judge, self.data, output)
+    def import_answers(self, output: Path) -> batch.BatchProgress:
+        return batch.import_answers(self.store, self.run.row, self.judge, self.data, output)
 
     def results(self) -> list[Line]:
         found = self.store.verdicts(self.run.row.id)
@@ -133,15 +133,15 @@ def test_rounds_until_complete_give_what_a_direct_run_gives(
     begun = begin(store, protocol, file)
     asked: list[str] = []
     for _ in range(6):
-        walk, lines = begun.export(tmp_path / "in.jsonl")
-        assert (walk.open, walk.taken) == (len(lines), 0)
+        progress, lines = begun.export(tmp_path / "in.jsonl")
+        assert (progress.open, progress.taken) == (len(lines), 0)
         if not lines:
             break
         asked += [line["custom_id"] for line in lines]
         output = answered(
             lines, lambda line: completion(line["custom_id"], begun.answers[line["custom_id"]]), tmp_path / "out.jsonl"
         )
-        taken = begun.take_in(output)
+        taken = begun.import_answers(output)
         assert (taken.taken, taken.unusable, taken.unknown, taken.failures) == (len(lines), 0, 0, {})
     assert sorted(asked) == sorted(begun.answers)
     assert begun.results() == begun.expected()
@@ -169,7 +169,7 @@ def test_tokens_and_cost_of_the_answers_are_counted(atomic: Begun, tmp_path: Pat
     for _ in range(3):
         _, lines = atomic.export(tmp_path / "in.jsonl")
         answered(lines, lambda line: completion(line["custom_id"], atomic.answers[line["custom_id"]]), tmp_path / "out")
-        atomic.take_in(tmp_path / "out")
+        atomic.import_answers(tmp_path / "out")
     usages = [verdict.usage for _, verdict in atomic.store.verdicts(atomic.run.row.id) if verdict.usage.calls == 2]
     assert usages
     for usage in usages:
@@ -183,8 +183,8 @@ def test_taking_in_a_file_twice_changes_nothing(atomic: Begun, tmp_path: Path) -
     output = answered(
         lines, lambda line: completion(line["custom_id"], atomic.answers[line["custom_id"]]), tmp_path / "out"
     )
-    first = atomic.take_in(output)
-    second = atomic.take_in(output)
+    first = atomic.import_answers(output)
+    second = atomic.import_answers(output)
     assert (second.taken, second.unknown, second.open, second.finished) == (0, 0, first.open, first.finished)
 
 
@@ -202,9 +202,9 @@ def test_what_the_provider_did_not_answer_stays_open(atomic: Begun, tmp_path: Pa
         id = line["custom_id"]
         return lost.get(id) or completion(id, atomic.answers[id])
 
-    walk = atomic.take_in(answered(lines, say, tmp_path / "out.jsonl"))
-    assert walk.taken == len(lines) - 2
-    assert walk.failures == {"429 rate_limit_exceeded": 1, "batch_expired": 1}
+    progress = atomic.import_answers(answered(lines, say, tmp_path / "out.jsonl"))
+    assert progress.taken == len(lines) - 2
+    assert progress.failures == {"429 rate_limit_exceeded": 1, "batch_expired": 1}
     _, again = atomic.export(tmp_path / "in2.jsonl")
     written = {line["custom_id"] for line in again}
     assert written & {line["custom_id"] for line in lines} == set(lost)
@@ -224,7 +224,7 @@ def test_an_unusable_answer_is_final_and_the_run_ends(atomic: Begun, tmp_path: P
     unusable = 0
     while lines and len(asked) < 100:
         asked += [line["custom_id"] for line in lines]
-        unusable += atomic.take_in(answered(lines, say, tmp_path / "out.jsonl")).unusable
+        unusable += atomic.import_answers(answered(lines, say, tmp_path / "out.jsonl")).unusable
         _, lines = atomic.export(tmp_path / "in.jsonl")
     assert (lines, unusable, asked.count(bad)) == ([], 1, 1)
     statuses = [verdict.status for _, verdict in atomic.store.verdicts(atomic.run.row.id)]
@@ -243,8 +243,8 @@ def test_answers_to_nothing_are_counted_and_ignored(atomic: Begun, tmp_path: Pat
     )
     with output.open("a", encoding="utf-8") as file:
         file.write(json.dumps(completion("nobody-asked", "{}")) + "\n")
-    walk = atomic.take_in(output)
-    assert (walk.taken, walk.unknown) == (len(lines), 1)
+    progress = atomic.import_answers(output)
+    assert (progress.taken, progress.unknown) == (len(lines), 1)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_wrong_file_is_refused_with_its_name(atomic: Begun, tmp_path: Path, te
     """The file that was uploaded, another run's, or none of that kind: nothing is taken in."""
     (tmp_path / "wrong.jsonl").write_text(f"\n{text}\n", encoding="utf-8")
     with pytest.raises(InputError, match=problem) as refused:
-        atomic.take_in(tmp_path / "wrong.jsonl")
+        atomic.import_answers(tmp_path / "wrong.jsonl")
     assert "wrong.jsonl" in str(refused.value)
     assert list(atomic.store.used_replies(atomic.run.row.id)) == []
 
@@ -272,7 +272,7 @@ def test_files_that_cannot_be_read(atomic: Begun, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b'{"custom_id": "\xe9"}\n')
     for name in ("nosuch", "latin"):
         with pytest.raises(InputError, match=f"{name}: cannot be read"):
-            atomic.take_in(tmp_path / name)
+            atomic.import_answers(tmp_path / name)
 
 
 # --- on the command line ------------------------------------------------------------------------------------

@@ -202,7 +202,11 @@ def test_odd_columns_are_mapped(
                 page.locator(f"#column-{field}").select_option(column)
             page.locator("#max_tokens").fill("100000")
             checked = page.url
-            page.locator("button[formaction]").click()
+            page.locator(".start-row button[formaction]").click()
+            page.locator(".languages button[lang=zh-Hant]").click()
+            expect(page.locator("html")).to_have_attribute("lang", "zh-Hant")
+            page.locator(f".languages button[lang={language}]").click()
+            expect(page.locator("html")).to_have_attribute("lang", language)
             expect(page.locator(".takes dd").first).to_have_text("3")
             expect(page.locator(".takes > div")).to_have_count(5)
             expect(page.locator("#name")).to_have_value("odd columns")

@@ -15,7 +15,7 @@ from reading_store import ATTACK
 from steelyard import RagSample, ScriptedJudge, evaluate
 from steelyard.records import Ask
 from steelyard.store import RunIdentity, Store, StoreLocation
-from steelyard.trust.comparison.words import word_changes
+from steelyard.trust.comparison.word_diff import word_changes
 from trust_fixtures import MANIFEST, judged
 from viewer import answer, viewing
 

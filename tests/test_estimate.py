@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from command import DIALOGUE, EXAMPLES, PAIRS, RAG, Steelyard, facts, lines_of, point_to, write_lines
 from endpoint import Loopback
-from steelyard.engine import estimate as estimate_module
 from steelyard.engine.estimate import RunEstimate, StandIn, estimate, example, tokens
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Row, Runner
@@ -127,19 +126,18 @@ def rows(count: int, read: list[int]) -> Iterator[Row]:
         yield place, RagSample(id=str(place), question="Q?", answer="It is so.", references=("It is so.",))
 
 
-def estimated(count: int, total: int | None, read: list[int]) -> RunEstimate:
+def estimated(count: int, total: int | None, read: list[int], most: int = 500) -> RunEstimate:
     protocol = get_protocol("atomic")
     options = protocol.parse_options({"date": "2026-03-02"})
     price = Price(prompt=1, completion=1)
-    return asyncio.run(estimate(rows(count, read), protocol, options, StandIn(Prompts.shipped(), price), total))
+    return asyncio.run(estimate(rows(count, read), protocol, options, StandIn(Prompts.shipped(), price), total, most))
 
 
 @pytest.mark.parametrize("total", [200, None])
-def test_a_long_file_is_estimated_from_its_beginning(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
+def test_a_long_file_is_estimated_from_its_beginning(total: int | None) -> None:
     """Where the number of samples is known, the rest is not even read; else it is read but not rendered."""
-    monkeypatch.setattr(estimate_module, "LOOKED_AT", 20)
     read: list[int] = []
-    found = estimated(200, total, read)
+    found = estimated(200, total, read, 20)
     assert (found.samples, found.looked_at, found.calls) == (200, 20, 400)
     assert len(read) == (21 if total else 200)
     whole = estimated(20, None, [])

@@ -10,7 +10,7 @@ from steelyard.judges.limiter import Limiter
 
 
 async def hold(limiter: Limiter, seconds: float = 0.0) -> None:
-    async with limiter:
+    async with limiter.call():
         assert limiter.in_flight <= limiter.peak
         await asyncio.sleep(seconds)
 
@@ -40,7 +40,7 @@ async def test_callers_are_let_in_in_order() -> None:
     limiter, order = Limiter(1), []
 
     async def call(number: int) -> None:
-        async with limiter:
+        async with limiter.call():
             order.append(number)
             await asyncio.sleep(0)
 
@@ -51,10 +51,10 @@ async def test_callers_are_let_in_in_order() -> None:
 async def test_a_caller_cancelled_as_it_is_let_in_passes_the_slot_on() -> None:
     """The slot that was just handed over is not lost."""
     limiter = Limiter(1)
-    await limiter.__aenter__()
+    await limiter.enter()
     first, second = asyncio.create_task(hold(limiter)), asyncio.create_task(hold(limiter))
     await asyncio.sleep(0)
-    await limiter.__aexit__(None, None, None)
+    limiter.leave()
     first.cancel()
     await asyncio.wait_for(second, 1)
     assert limiter.in_flight == 0
@@ -84,6 +84,6 @@ async def test_an_error_inside_gives_the_slot_back() -> None:
     """A failing call frees its slot."""
     limiter = Limiter(1)
     with pytest.raises(RuntimeError):
-        async with limiter:
+        async with limiter.call():
             raise RuntimeError
     assert limiter.in_flight == 0

@@ -40,8 +40,8 @@ def test_labels_may_be_written_in_any_of_the_languages(kind: str) -> None:
     for language in LANGUAGES:
         for aspect in known_aspects()[kind]:
             for one in aspect.labels:
-                assert canonical(kind, f" {one.words.said(language).upper()} ") == one.name
-        assert canonical(kind, OPEN.words.said(language)) is None
+                assert canonical(kind, f" {one.words.in_language(language).upper()} ") == one.name
+        assert canonical(kind, OPEN.words.in_language(language)) is None
     assert all(canonical(kind, name) == name for name in allowed(kind))
     assert canonical(kind, "perhaps") is None
 
@@ -52,7 +52,7 @@ def test_words_that_mean_two_labels_do_not_exist() -> None:
         seen: dict[str, str] = {}
         for language in LANGUAGES:
             for one in (*(label for aspect in known_aspects()[kind] for label in aspect.labels), OPEN):
-                word = one.words.said(language)
+                word = one.words.in_language(language)
                 assert seen.setdefault(word.casefold(), one.name) == one.name, (kind, word)
 
 

@@ -16,7 +16,7 @@ from steelyard.errors import ConfigError
 from steelyard.judges.panel import PanelJudge
 from steelyard.prompts import Prompts
 from steelyard.protocols import get_protocol, vocabulary
-from steelyard.protocols.common import collect, together
+from steelyard.protocols.common import collect, collect_all
 from steelyard.records import Ask, CustomItem, RagSample, Unjudged
 
 PAIR = RagSample(
@@ -207,8 +207,8 @@ def test_metrics_of_single_aspects_are_known() -> None:
     told = vocabulary("pairwise")
     assert told.metric("win_rate.clarity").bounds == (0, 1)
     assert not told.metric("win_rate.clarity").main
-    assert told.metric_told("win_rate.clarity", "zh-Hans") == "A 的胜率：清晰有用"
-    assert told.metric_told("win_rate.own words 1.5", "en") == "Win rate of A: own words 1.5"
+    assert told.metric_words("win_rate.clarity", "zh-Hans") == "A 的胜率：清晰有用"
+    assert told.metric_words("win_rate.own words 1.5", "en") == "Win rate of A: own words 1.5"
     assert told.metric("nothing.else").scale == "number"
 
 
@@ -262,7 +262,7 @@ def test_collections_that_end_at_different_times() -> None:
     def of(ask: Ask) -> Any:
         return collect([ask])
 
-    rounds = together(of(asks[0]), of(asks[1]))
+    rounds = collect_all(of(asks[0]), of(asks[1]))
     first = next(rounds)
     assert first == asks
     with pytest.raises(StopIteration) as ended:

@@ -295,7 +295,7 @@ def test_the_vocabulary_is_the_rubrics() -> None:
     }  # fmt: skip
     assert protocol.main == "score"
     assert protocol.metric("score").reads == ("polite", "solves", "refund", "blame")
-    assert protocol.told("en") == "Tone"
+    assert protocol.title_words("en") == "Tone"
     verdict = judged(said({**GOOD, "blame": "yes"})).verdict
     assert protocol.rescore
     assert protocol.rescore(verdict) == verdict.scores

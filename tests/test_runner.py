@@ -271,7 +271,7 @@ async def test_a_stop_ends_pauses_before_calls() -> None:
     with pytest.raises(Stopped):
         await limiter.wait(asyncio.sleep(60))
     with pytest.raises(Stopped):
-        async with limiter:
+        async with limiter.call():
             pass
 
 

@@ -133,6 +133,7 @@ def address(route: str, run: str) -> str:
     """An address of this kind; the first set, queue and card are the shop's, and no other one is there."""
     number = "9" if run in NOWHERE else "1"
     route = route.replace("{set}", number).replace("{upload}", "x" if run in NOWHERE else "set-1-1")
+    route = route.replace("{experiment}", "x" if run in NOWHERE else "facts")
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
     filled = filled.replace("{queue:int}", number).replace("{card:int}", number)
     filled = filled.replace("{token}", "none-such")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -14,16 +15,20 @@ import pytest
 
 import gauge
 import steelyard
+from steelyard.judges.panel import PanelJudge
+from steelyard.judges.verifying import VerifyingJudge
 from steelyard.people.calibration import calibrate
 from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
+from steelyard.prompts import Prompts
 from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
-from steelyard.records import Verdict
+from steelyard.records import Ask, Reply, Usage, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.html import render as render_html
 from steelyard.reports.json import render as render_json
+from steelyard.reports.layout import Page as ReportPage
 from steelyard.reports.markdown import render as render_markdown
 from steelyard.reports.sample import sample_markdown
 from steelyard.reports.terminal import renderable
@@ -221,19 +226,29 @@ ROWS = [
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The made-up protocol as an installed package brings it."""
+    """The made-up protocol and that of the docs as an installed package brings them."""
     info = tmp_path / "gauge-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gauge\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[steelyard.protocols]\ngauge = gauge:PROTOCOL\n")
+    points = "gauge = gauge:PROTOCOL\ncitations = citations_of_the_docs:PROTOCOL"
+    (info / "entry_points.txt").write_text(f"[steelyard.protocols]\n{points}\n")
+    (tmp_path / "citations_of_the_docs.py").write_text(protocol_of_the_docs(), "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "citations_of_the_docs", raising=False)
     vocabulary.cache_clear()
     yield
     vocabulary.cache_clear()
 
 
-def judged(path: Path, judge: Any = None, rows: Any = ROWS) -> tuple[str, list[tuple[Any, Verdict]]]:
-    steelyard.evaluate(rows, "gauge", judge or gauge.GaugeJudge(), store=path)
+def protocol_of_the_docs() -> str:
+    page = (Path(__file__).parent.parent / "docs" / "new-protocol.md").read_text("utf-8")
+    return page.partition("```python\n")[2].partition("```")[0]
+
+
+def judged(
+    path: Path, judge: Any = None, rows: Any = ROWS, protocol: str = "gauge"
+) -> tuple[str, list[tuple[Any, Verdict]]]:
+    steelyard.evaluate(rows, protocol, judge or gauge.GaugeJudge(), store=path)
     with Store.open(path) as store:
         run = store.runs()[0].id
         return run, list(store.verdicts(run))
@@ -249,7 +264,7 @@ Run = tuple[Path, str, list[tuple[Any, Verdict]]]
 
 
 def report_of(found: list[tuple[Any, Verdict]], language: Any = "en") -> Any:
-    builder = ReportBuilder("gauge", language)
+    builder = ReportBuilder(found[0][1].protocol, language)
     for sample, verdict in found:
         builder.add(verdict, sample)
     return builder.build()
@@ -288,9 +303,7 @@ def test_reports_in_every_form(run: Run, language: Any) -> None:
     assert "drift" not in report.distributions
     assert len(report.distributions["fair"]) == 2
     hue, drift = ("slate hue", "Drift") if language == "en" else ("石板色", "漂移")
-    from steelyard.reports.layout import Page
-
-    terminal = text_of(Page(report, brief=True).blocks())
+    terminal = text_of(ReportPage(report, brief=True).blocks())
     for page in (terminal, render_markdown(report), render_html(report), render_json(report)):
         assert "drift" in page.casefold() or drift in page
     assert all(hue in page and drift in page for page in (terminal, render_markdown(report), render_html(report)))
@@ -354,9 +367,6 @@ def test_less_drift_is_better(run: Run, tmp_path: Path) -> None:
 
 def test_panels_vote_on_it(installed: None, tmp_path: Path) -> None:
     """A vote on labels that nobody knows; what is verified and routed reads what the reply declares."""
-    from steelyard.judges.panel import PanelJudge
-    from steelyard.judges.verifying import VerifyingJudge
-
     judges = [gauge.GaugeJudge("a"), gauge.GaugeJudge("b"), gauge.GaugeJudge("c", slate="sky")]
     _, found = judged(tmp_path / "panel.db", PanelJudge(judges))
     assert [verdict.scores["drift"] for _, verdict in found] == [0, 1, 3]
@@ -411,3 +421,110 @@ def test_looking_up_a_kind_makes_nothing() -> None:
     assert words.kind_named("other").aspects[0].name == "other"
     assert first.aspects[0].label("warm").tone == "good"
     assert first.aspects[0].label("cold").name == "cold"
+
+
+# --- the protocol that the docs show -----------------------------------------------------------------
+
+CITED = [
+    {
+        "id": "fine",
+        "question": "What is Longjing?",
+        "references": ["Longjing is a green tea."],
+        "answer": "Longjing is a green tea [1]. People like it.",
+    },
+    {
+        "id": "bad",
+        "question": "龙井是什么？",
+        "references": ["龙井是绿茶。"],
+        "answer": "龙井是绿茶 [1]。龙井是红茶 [1]。龙井获过奖 [7]。",
+    },
+]
+
+
+class CitationJudge:
+    """What holds one of these words is loose, all else sound."""
+
+    name = "reader"
+
+    def __init__(self, loose: str = "红茶") -> None:
+        self._loose = loose
+        self.asks: list[Ask] = []
+
+    async def answer(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        labels = [
+            {"id": one.id, "reason": "read", "label": "loose" if self._loose in one.text else "sound"}
+            for one in ask.data.items()["sentences"]
+        ]
+        return Reply(data=ask.reply.model_validate({"sentences": labels}), usage=Usage(calls=1))
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def test_a_stranger_writes_a_protocol_in_under_sixty_lines(installed: None, tmp_path: Path) -> None:
+    """The file in docs/new-protocol.md works with everything: the rest is declared by its kind, metric and prompts."""
+    assert len(protocol_of_the_docs().splitlines()) < 60
+    path, judge = tmp_path / "runs.db", CitationJudge()
+    id, found = judged(path, judge, CITED, "citations")
+    verdicts = {verdict.id: verdict for _, verdict in found}
+    assert [verdicts[name].scores["sound"] for name in ("fine", "bad")] == [1, pytest.approx(1 / 3)]
+    assert [item.reason for item in verdicts["bad"].items] == ["read", "read", "no such passage"]
+    prompts = Prompts.shipped().with_texts(get_protocol("citations").prompts)
+    asked = {ask.language: prompts.messages(ask) for ask in judge.asks}
+    assert "You check citations" in asked["en"][0]["content"]
+    assert "请核对引用" in asked["zh"][0]["content"]
+    assert "2. 龙井是红茶 [1]。" in asked["zh"][1]["content"]
+    # Reports in every form, the table of samples.
+    report = report_of(found)
+    terminal = text_of(ReportPage(report, brief=True).blocks())
+    for page in (terminal, render_markdown(report), render_html(report), render_json(report)):
+        assert "loose" in page
+        assert "sound" in page
+    with Store.open(path) as store:
+        rows = table(store, id, SampleQuery(labels=("citation:loose",))).rows
+    assert [row.id for row in rows] == ["bad"]
+    # People label it, and the judge is compared with them.
+    rows_of_sheet = list(sheet(found, draw(candidates(found, stratify="score"), 2), run=id))
+    for row in rows_of_sheet:
+        row["label"] = "sound"
+    write_sheet(tmp_path / "sheet.csv", rows_of_sheet)
+    calibration = calibrate(found, list(labels_in(tmp_path / "sheet.csv")), run=id, language="en")
+    assert [task.task for task in calibration.tasks] == ["citation"]
+    assert calibration.scores[0].people == pytest.approx(1)
+    # A second run is compared; the fall does not pass the gate.
+    _, worse = judged(tmp_path / "worse.db", CitationJudge("龙井"), CITED, "citations")
+    compared = compare(Judged("before", lambda: found), Judged("after", lambda: worse), anyway=True, language="en")
+    assert (compared.main, compared.n_regressed) == ("sound", 1)
+    held = gate(report_of(worse), [parse_bar("sound>=0.9", report.scale_of)], comparison=compared)
+    assert held.checks[0].outcome != "passed"
+    # A panel votes, a second pass re-checks what counts against the sample.
+    _, voted = judged(
+        tmp_path / "panel.db", PanelJudge([CitationJudge(word) for word in ("红茶", "红茶", "-")]), CITED, "citations"
+    )
+    (loose,) = [item for _, verdict in voted for item in verdict.items if item.text == "龙井是红茶 [1]。"]
+    assert (getattr(loose, "label", ""), loose.confidence) == ("loose", pytest.approx(2 / 3, abs=1e-3))
+    checking = VerifyingJudge(CitationJudge(), CitationJudge("-"))
+    _, verified = judged(tmp_path / "verified.db", checking, CITED, "citations")
+    assert any(item.first for _, verdict in verified for item in verdict.items)
+    # The viewer and the HTTP API.
+    with viewing(path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for page in (f"/runs/{id}", f"/runs/{id}/samples", f"/runs/{id}/samples/bad", f"/runs/{id}/label"):
+            assert client.get(page, headers={"accept-language": "en"}).status_code in (200, 202), page
+        assert "no such passage" in client.get(f"/runs/{id}/samples/bad").text
+        assert 'name="kind" value="citation"' in client.get(f"/runs/{id}/label").text
+        label = {"sample": "bad", "kind": "citation", "item": 2, "label": "sound", "annotator": "ann"}
+        assert client.post("/api/v1/labels", json={"run": id, "labels": [label]}).status_code == 201
+
+
+def test_long_samples_are_not_sent(installed: None, tmp_path: Path) -> None:
+    """A custom protocol keeps to max_chars as the shipped ones do, and still says what code knows."""
+    judge = CitationJudge()
+    options = {"max_chars": 10}
+    verdicts = steelyard.evaluate(CITED, "citations", judge, options=options)
+    assert judge.asks == []
+    assert [(verdict.status, "too_long" in verdict.flags) for verdict in verdicts] == [
+        ("failed", True),
+        ("partial", True),
+    ]
+    assert "max_chars" in verdicts[0].notes["reason"]

@@ -130,7 +130,7 @@ def test_every_label_has_a_name(language: records.Language) -> None:
     for kind, labels in LABELS.items():
         (aspect, *_) = known_aspects()[kind]
         assert {*aspect.names, "unjudged"} == set(get_args(labels))
-        assert all(label.words.said(language) for label in aspect.labels)
+        assert all(label.words.in_language(language) for label in aspect.labels)
     assert set(words(language)["depth"]) == set(get_args(records.Depth))
     assert set(words(language)["source"]) == set(get_args(records.EvidenceSource))
     assert set(words(language)["status"]) == set(get_args(records.Status))
@@ -140,15 +140,15 @@ def test_every_label_has_a_name(language: records.Language) -> None:
 def test_every_check_has_a_name(language: records.Language) -> None:
     """All checks of `grounded` are named."""
     assert set(CHECK.names) == {name for _, name in CHECKS}
-    assert all(name.said(language) for name in CHECK.names.values())
+    assert all(name.in_language(language) for name in CHECK.names.values())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_dialogue_results_are_the_documents_own_words(language: records.Language) -> None:
     """In Chinese the results of a criterion read as the source document writes them."""
     if language == "zh-Hans":
-        assert [label.words.said(language) for label in COMPLIANCE.labels] == ["符合", "不符合", "不确定"]
-    assert len({label.words.said(language) for label in COMPLIANCE.labels}) == 3
+        assert [label.words.in_language(language) for label in COMPLIANCE.labels] == ["符合", "不符合", "不确定"]
+    assert len({label.words.in_language(language) for label in COMPLIANCE.labels}) == 3
 
 
 # --- what code can say -----------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def flag_expressions(tree: ast.Module) -> Iterator[ast.AST]:
 
 def vocabulary_names(protocol: Protocol) -> Iterator[str]:
     yield from (metric.name for metric in protocol.metrics)
-    yield from protocol.gravest
+    yield from protocol.most_severe
     yield from (expectation.name for expectation in protocol.expectations)
     for kind in protocol.kinds:
         yield from (kind.name, kind.listed_as, *kind.names)

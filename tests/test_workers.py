@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import re
@@ -11,16 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from bisect import bisect_left as bisect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from arrivals import Arrivals, most_in_a_second
 from command import Steelyard, fact_server, facts, judge_facts, point_to, process_environment
 from cut_network import CutNetwork
-from endpoint import Request, Say
+from endpoint import Say
 from postgres_server import PostgresServer
 from promises import CALL_TOKENS, check_promises, slowly, until
 from steelyard.store.postgres import PostgresStore
@@ -243,41 +242,11 @@ def test_a_budget_holds_over_all_workers(steelyard: Steelyard, postgres_url: str
         assert store.paid(run).calls == len(server.requests)
 
 
-class Arrivals:
-    """When an endpoint was asked, and when it stood still itself: on a busy machine it then finds many at once."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self._held_up: list[tuple[float, float]] = []
-        self._watching: asyncio.Task[None] | None = None
-
-    def reply_for(self, request: Request) -> Say:
-        self.times.append(time.monotonic())
-        self._watching = self._watching or asyncio.get_running_loop().create_task(self._watch())
-        return slowly(request)
-
-    def most_in_a_second(self) -> float:
-        """Calls a second, at most; a second in which the endpoint stood still counts for as much longer."""
-        found = 0.0
-        for place, begin in enumerate(self.times):
-            still = sum(ended - began for began, ended in self._held_up if begin <= ended < begin + 1)
-            found = max(found, (bisect(self.times, begin + 1) - place) / (1 + still))
-        return found
-
-    async def _watch(self) -> None:
-        while True:
-            began = time.monotonic()
-            await asyncio.sleep(0.005)
-            if (ended := time.monotonic()) - began > 0.02:
-                self._held_up.append((began, ended))
-
-
-def judged_at_a_rate(steelyard: Steelyard, url: str, rate: int, samples: int, count: int) -> Arrivals:
-    """What the endpoint saw of so many workers, of which all but one join a little later."""
-    arrivals = Arrivals()
-    with fact_server() as server, PostgresStore.at(url) as store:
-        server.reply_for = arrivals.reply_for
-        point_to(server, timeout=60)
+def judged_at_a_rate(steelyard: Steelyard, url: str, rate: int, samples: int, count: int) -> list[float]:
+    """When the calls of so many workers, of which all but one join a little later, reached the endpoint."""
+    with fact_server() as server, Arrivals(server.url) as arrivals, PostgresStore.at(url) as store:
+        server.reply_for = slowly
+        point_to(server, base_url=arrivals.url, timeout=60)
         run = detached(steelyard, url, samples, "--rpm", rate * 60)
         with workers(url, run, 1) as working:
             until(lambda: bool(arrivals.times))
@@ -285,21 +254,21 @@ def judged_at_a_rate(steelyard: Steelyard, url: str, rate: int, samples: int, co
                 working.start()
             working.wait()
         assert store.judged(run) == {"judged": samples}
-    return arrivals
+        assert len(arrivals.times) == len(server.requests) == 2 * samples
+        return arrivals.times
 
 
 def test_a_rate_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
     """Forty calls a second at most, in every second, whoever joins midway."""
-    assert judged_at_a_rate(steelyard, postgres_url, 40, 100, 2).most_in_a_second() <= 42
+    assert most_in_a_second(judged_at_a_rate(steelyard, postgres_url, 40, 100, 2)) <= 42
 
 
 @pytest.mark.chaos
 def test_a_rate_is_held_and_used(steelyard: Steelyard, postgres_url: str) -> None:
     """A hundred calls a second over four workers: never above 105 in any second, 95 on average once all work."""
-    arrivals = judged_at_a_rate(steelyard, postgres_url, 100, 3000, 4)
-    assert arrivals.most_in_a_second() <= 105
+    times = judged_at_a_rate(steelyard, postgres_url, 100, 3000, 4)
+    assert most_in_a_second(times) <= 105
     # They share the rate from the moment the last has joined; at the end some have nothing left to ask.
-    times = arrivals.times
     steady = [at for at in times if times[0] + 15 <= at <= times[-1] - 5]
     assert len(steady) / (steady[-1] - steady[0]) >= 95
 

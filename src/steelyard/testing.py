@@ -253,11 +253,11 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
             if state_of(value, None, bar.sign, bar.limit) != "met_not_significant":
                 scale = told.metric(bar.metric).scale
                 shown = {"value": number(value, scale), "limit": number(bar.limit, scale), "sign": bar.sign}
-                name = told.metric_told(bar.metric, language)
+                name = told.metric_words(bar.metric, language)
                 missed.append(say(language, "testing.missed").format(metric=name, **shown))
         return "\n".join([*missed, *_listed(sample, verdict, [*broken, *unjudged], language)]) if missed else ""
     if broken:
-        headline = expectation.broken.said(language) if expectation else say(language, "testing.against")
+        headline = expectation.broken.in_language(language) if expectation else say(language, "testing.against")
         return "\n".join([_signed(headline, verdict), *_listed(sample, verdict, broken, language)])
     if unjudged or (expectation is None and verdict.status != "judged"):
         headline = say(language, "testing.unjudged")

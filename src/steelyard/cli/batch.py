@@ -25,7 +25,7 @@ from steelyard.cli.flags import FenceOption, JudgeOption, OptionOption, RunArgum
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from steelyard.engine.batch import Walk
+    from steelyard.engine.batch import BatchProgress
     from steelyard.judges.chat import ChatJudge
     from steelyard.settings import Settings
     from steelyard.store import RunRow, Store
@@ -116,7 +116,7 @@ def import_(
 
     opened, row, made = _opened(name, config, store)
     with opened, opened.alone_with(row.id):
-        _say(row, batch.take_in(opened, row, made, input_of(row, opened), output), None)
+        _say(row, batch.import_answers(opened, row, made, input_of(row, opened), output), None)
 
 
 def _opened(name: str, config: Path | None, store: str | None) -> tuple[Store, RunRow, ChatJudge]:
@@ -152,18 +152,18 @@ def _chat(settings: Settings, spec: str | None, protocol: str, store: str | None
     return made
 
 
-def _say(row: RunRow, walk: Walk, out: Path | None) -> None:
-    took = f"{walk.taken} answers taken in, {walk.unusable} unusable; " if out is None else ""
-    print(f"run {row.id}: {took}{walk.finished} samples finished, {walk.open} asks open", file=sys.stderr)
-    for reason, count in walk.failures.items():
+def _say(row: RunRow, progress: BatchProgress, out: Path | None) -> None:
+    took = f"{progress.taken} answers taken in, {progress.unusable} unusable; " if out is None else ""
+    print(f"run {row.id}: {took}{progress.finished} samples finished, {progress.open} asks open", file=sys.stderr)
+    for reason, count in progress.failures.items():
         print(f"{count} not answered by the provider: {reason}", file=sys.stderr)
-    if walk.unknown:
-        print(f"{walk.unknown} answers to nothing that this run asked; ignored", file=sys.stderr)
-    if walk.unusable:
+    if progress.unknown:
+        print(f"{progress.unknown} answers to nothing that this run asked; ignored", file=sys.stderr)
+    if progress.unusable:
         print(f"unusable answers leave items unjudged; ask again with: steelyard retry {row.id}", file=sys.stderr)
-    if out is not None and walk.open:
+    if out is not None and progress.open:
         print(f"upload {out}, then: steelyard batch import {row.id} OUTPUT", file=sys.stderr)
-    elif walk.open:
+    elif progress.open:
         print(f"go on with: steelyard batch export {row.id} -o NEXT", file=sys.stderr)
     else:
         print(f"complete; see: steelyard report {row.id}", file=sys.stderr)

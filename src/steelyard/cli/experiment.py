@@ -50,7 +50,8 @@ def experiment(
     from steelyard.cli.session import GAPS, INTERRUPTED, Session
     from steelyard.settings import Settings
     from steelyard.store import Store
-    from steelyard.trust.experiments import blocks, plan, tabulate
+    from steelyard.trust.experiment_page import blocks
+    from steelyard.trust.experiments import plan, tabulate
 
     settings = Settings.load(config)
     wanted = plan(settings, name)
@@ -90,11 +91,9 @@ def _cell(
     session: Session, store: Store, wanted: Combination, *, dry_run: bool, stopped: str
 ) -> tuple[CellRun, float, str]:
     """The run of one combination: found, gone on with, or new; what it cost now; and why it was stopped, if it was."""
-    from steelyard.engine import runs
     from steelyard.engine.runs import state_of
     from steelyard.errors import InputError
-    from steelyard.evaluation import redated
-    from steelyard.trust.experiments import CellRun, find_run
+    from steelyard.trust.experiments import CellRun, find_run, open_run
 
     prompts = session.config.prompts.with_texts(wanted.protocol.prompts)
     judge = session.judge(wanted.judge, prompts)
@@ -104,14 +103,7 @@ def _cell(
         print(f"  {state}{f': run {found.id}' if found else ''}", file=sys.stderr)
         return CellRun(id=found.id if found else None), 0.0, stopped
     try:
-        if found:
-            run = runs.continue_(store, found.id, judge, prompts, session.run_settings())
-        else:
-            options = wanted.options
-            if not wanted.is_dated and (earlier := runs.earlier_date(store, wanted.protocol, judge.name, wanted.input)):
-                options, _ = redated(options, *earlier, session.budget.surface)
-            settled = session.run_settings()
-            run = runs.start(store, wanted.protocol, options, judge, wanted.judge, prompts, wanted.input, settled)
+        run = open_run(store, wanted, found, judge, prompts, session.run_settings())
         with asyncio.Runner() as loop:
             try:
                 tally, _ = session.carry_out(run, loop, retrying=state == "failed")

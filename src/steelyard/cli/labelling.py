@@ -114,7 +114,7 @@ def _page(drawn: Draw, source: str, out: Path | None, language: Language, words:
         told(f"{how}_means"),
     ]
     if drawn.metric and drawn.reach is not None:
-        metric = words.metric_told(drawn.metric, language)
+        metric = words.metric_words(drawn.metric, language)
         reach = number(drawn.reach, words.metric(drawn.metric).mean_scale)
         lines.append(told("reach", metric=metric, reach=reach))
     lines.append(told("blind"))

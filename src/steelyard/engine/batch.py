@@ -1,7 +1,7 @@
 """Half-price judging: asks out as a provider's batch file, its output file back into the journal, round by round.
 
-Both directions walk the same way through a run: every sample is driven as far as the journal carries it, and
-what it then asks is open. `export` writes the open asks; `take_in` first looks for their answers in the
+Both directions go through a run the same way: every sample is taken as far as the journal carries it, and
+what it then asks is open. `export` writes the open asks; `import_answers` first looks for their answers in the
 provider's output. When nothing is open any more, the run is complete.
 
 An answer that cannot be used is noted with the run and leaves its items unjudged; `retry` asks for them again.
@@ -33,7 +33,7 @@ from steelyard.store import RunRow, Store
 URL = "/v1/chat/completions"
 
 
-class Walk(Record):
+class BatchProgress(Record):
     """How far a run has come: samples finished, asks still open; and what became of the answers: taken in, of no
     use, failed at the provider (by reason), or answers to something this run never asked."""
 
@@ -45,7 +45,7 @@ class Walk(Record):
     unknown: int = 0
 
 
-def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) -> Walk:
+def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) -> BatchProgress:
     """Write the asks of the next round. The same ask of two samples is written once."""
     written: set[str] = set()
     with out.open("w", encoding="utf-8") as file:
@@ -56,12 +56,12 @@ def export(store: Store, row: RunRow, judge: ChatJudge, data: Input, out: Path) 
                 line = {"custom_id": key, "method": "POST", "url": URL, "body": judge.request(ask)}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-        walker = _Walker(store, row, judge, {})
-        run_to_end(walker.walk(data, write))
-    return walker.result(len(written))
+        batch_run = _BatchRun(store, row, judge, {})
+        run_to_end(batch_run.advance(data, write))
+    return batch_run.result(len(written))
 
 
-def take_in(store: Store, row: RunRow, judge: ChatJudge, data: Input, output: Path) -> Walk:
+def import_answers(store: Store, row: RunRow, judge: ChatJudge, data: Input, output: Path) -> BatchProgress:
     """Journal the answers of a provider's output file and finish the samples that need no more."""
     answers: dict[str, Mapping[str, Any]] = {}
     failures: Counter[str] = Counter()
@@ -72,12 +72,12 @@ def take_in(store: Store, row: RunRow, judge: ChatJudge, data: Input, output: Pa
         else:
             answers[id] = body
     open_keys: set[str] = set()
-    walker = _Walker(store, row, judge, answers)
-    run_to_end(walker.walk(data, lambda key, ask: open_keys.add(key)))
-    unknown = sum(1 for key in answers if not walker.knows(key))
+    batch_run = _BatchRun(store, row, judge, answers)
+    run_to_end(batch_run.advance(data, lambda key, ask: open_keys.add(key)))
+    unknown = sum(1 for key in answers if not batch_run.knows(key))
     if answers and unknown == len(answers):
         raise InputError(f"answers nothing that run {row.id} asked; is it another run's file?", file=str(output))
-    return walker.result(len(open_keys)).model_copy(update={"failures": dict(failures), "unknown": unknown})
+    return batch_run.result(len(open_keys)).model_copy(update={"failures": dict(failures), "unknown": unknown})
 
 
 def _outcome(line: Any, file: str, number: int) -> tuple[str, Mapping[str, Any] | None, str]:
@@ -121,7 +121,7 @@ class _Unanswered(Exception):
         self.asks = asks
 
 
-class _Walker:
+class _BatchRun:
     """Takes every unfinished sample of a run as far as the journal and the new answers carry it."""
 
     def __init__(self, store: Store, row: RunRow, judge: ChatJudge, answers: Mapping[str, Mapping[str, Any]]) -> None:
@@ -133,7 +133,7 @@ class _Walker:
         self._paid: set[str] = set()
         self._taken = self._unusable = self._finished = 0
 
-    async def walk(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
+    async def advance(self, data: Input, on_open: Callable[[str, Ask], None]) -> None:
         done = self._store.finished(self._row.id)
         self._finished = sum(done)
         waiting, rows = False, 0
@@ -159,8 +159,8 @@ class _Walker:
         state = "complete" if is_complete else "stopped"
         self._store.update_run(self._row.id, state=state, finished=now(), manifest=manifest)
 
-    def result(self, open: int) -> Walk:
-        return Walk(finished=self._finished, open=open, taken=self._taken, unusable=self._unusable)
+    def result(self, open: int) -> BatchProgress:
+        return BatchProgress(finished=self._finished, open=open, taken=self._taken, unusable=self._unusable)
 
     def knows(self, key: str) -> bool:
         """Whether this was ever an ask of this run."""

@@ -104,9 +104,9 @@ def standing_in(judge: Judge, prompts: Prompts) -> Judge:
 
 
 async def estimate(
-    rows: Iterable[Row], protocol: Protocol, options: Options, judge: Judge, total: int | None
+    rows: Iterable[Row], protocol: Protocol, options: Options, judge: Judge, total: int | None, most: int = LOOKED_AT
 ) -> RunEstimate:
-    """Go through the first samples with stand-ins and scale up to all of them."""
+    """Go through the first samples, `most` of them, with stand-ins and scale up to all of them."""
     runner = Runner(protocol, options, judge, workers=1)
     passed_on = _passed_on_at_most(judge)
     good = bad = beyond = 0
@@ -116,7 +116,7 @@ async def estimate(
         for seq, row in rows:
             if isinstance(row, InputError):
                 bad += 1
-            elif good < LOOKED_AT:
+            elif good < most:
                 good += 1
                 yield seq, row
             elif total is not None:

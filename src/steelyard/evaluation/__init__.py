@@ -1,4 +1,4 @@
-"""The Python door: `evaluate(samples, protocol=…, judge=…)` and what it returns."""
+"""Evaluation from Python: `evaluate(samples, protocol=…, judge=…)` and what it returns."""
 
 from __future__ import annotations
 

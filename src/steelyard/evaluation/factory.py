@@ -16,8 +16,10 @@ Whoever names none gets the endpoint whose key is in the environment, else `embe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -277,12 +279,18 @@ class JudgeFactory:
 
 
 def _installed_names() -> list[str]:
-    return [point.name for point in entry_points(group=GROUP)]
+    return [point.name for point in _points(tuple(sys.path))]
+
+
+@lru_cache(maxsize=4)
+def _points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Found once: looking reads the metadata of every package on the path, and each page of the viewer asks."""
+    return tuple(entry_points(group=GROUP))
 
 
 def _installed(kind: str) -> Callable[..., JudgeLike] | None:
     """What makes judges of this kind, where a package that offers it is installed."""
-    found = next((point for point in entry_points(group=GROUP) if point.name == kind), None)
+    found = next((point for point in _points(tuple(sys.path)) if point.name == kind), None)
     try:
         return found.load() if found else None
     except (ImportError, AttributeError) as error:

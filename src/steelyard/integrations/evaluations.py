@@ -148,10 +148,10 @@ def described(verdict: Verdict, words: Vocabulary, name: str) -> DescribedScore:
     whole = next((aspect for aspect in words.whole if aspect.name in metric.reads), None)
     value = verdict.scores.get(name)
     if not found:
-        label = words.label_told(whole.name, int(value), "en") if whole and value is not None else ""
+        label = words.label_words(whole.name, int(value), "en") if whole and value is not None else ""
         return DescribedScore(label, "")
-    worst = sorted(found, key=lambda one: words.gravity(one.aspect, one.label))
-    counts = Counter(words.label_told(one.aspect, one.label, "en") for one in worst)
+    worst = sorted(found, key=lambda one: words.severity(one.aspect, one.label))
+    counts = Counter(words.label_words(one.aspect, one.label, "en") for one in worst)
     told = [", ".join(f"{n} {label}" for label, n in counts.items())]
     against = [one for one in worst if words.aspect(one.aspect).label(one.label).is_against]
     told += [one.told(words) for one in against[:MOST_ITEMS]]
@@ -169,7 +169,7 @@ class _Labelled(NamedTuple):
         reason = f" ({self.item.reason})" if self.item.reason else ""
         quote = getattr(getattr(self.item, "evidence", None), "quote", "")
         said = f" [{quote}]" if quote else ""
-        return f"{words.label_told(self.aspect, self.label, 'en')}: {words.item_told(self.item, 'en')}{reason}{said}"
+        return f"{words.label_words(self.aspect, self.label, 'en')}: {words.item_words(self.item, 'en')}{reason}{said}"
 
 
 def _labels(verdict: Verdict, words: Vocabulary, metric: Metric) -> Iterator[_Labelled]:

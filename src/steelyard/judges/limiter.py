@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from pydantic import Field
@@ -40,7 +41,10 @@ class Limits(Record):
 
 
 class Limiter:
-    """`async with limiter:` around each HTTP call, retries included; pauses between retries stay outside.
+    """`async with limiter.call(size):` around each HTTP call, retries included; pauses between retries stay outside.
+
+    A call begins when it has a slot and its turn in the pace, at the same moment: calls that had their turn and then
+    waited for slots would all leave when an endpoint that stood still goes on.
 
     Not an `asyncio.Semaphore`: that one belongs to the first event loop it waited in, while a judge may be
     used in several runs; and its limit cannot change while calls are in flight.
@@ -55,29 +59,52 @@ class Limiter:
         self.pace: Pace | None = None
         self._closed = False
         self._held: asyncio.TimerHandle | None = None
+        self._next_turn: asyncio.TimerHandle | None = None
+        self._leaving = False
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pausing: set[asyncio.Future[None]] = set()
 
-    async def __aenter__(self) -> None:
+    @asynccontextmanager
+    async def call(self, characters: int = 0) -> AsyncIterator[None]:
+        """Around a call that sends so many characters."""
+        await self.enter(characters)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    async def enter(self, characters: int = 0) -> None:
+        """Wait for a slot and the turn in the pace; whoever enters leaves."""
         if self._closed:
             raise Stopped
-        if self.in_flight < self.limit and not self._waiting and not self._held:
+        if self._waiting or not self._is_open():
+            await self._wait_for_place()
+        else:
             self._enter()
-            return
+        if self.pace:
+            # Counted from now: since it was let in, the event loop may have stood still.
+            self.pace.spend(characters, asyncio.get_running_loop().time())
+            self._leaving = False
+            self._admit()
+
+    def leave(self) -> None:
+        self.in_flight -= 1
+        self._admit()
+
+    async def _wait_for_place(self) -> None:
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
+        self._admit()
         try:
             await place
         except asyncio.CancelledError:
             if not place.cancelled():
                 if place.exception() is None:
-                    self._leave()  # let in and cancelled in the same turn of the loop: pass the slot on
+                    self._leaving = False
+                    self.leave()  # let in and cancelled in the same turn of the loop: pass the slot on
             elif place in self._waiting:
                 self._waiting.remove(place)
             raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._leave()
 
     def resize(self, limit: int) -> None:
         """A new limit. Calls in flight finish; a larger one lets the next in at once."""
@@ -95,7 +122,7 @@ class Limiter:
             pause.cancel()
 
     async def wait(self, pause: Coroutine[Any, Any, None]) -> None:
-        """Await what comes before a call, a pause or its turn in the pace, unless the limiter closes meanwhile."""
+        """Await a pause before a call, unless the limiter closes meanwhile."""
         task = asyncio.ensure_future(pause)
         self._pausing.add(task)
         if self._closed:
@@ -133,15 +160,26 @@ class Limiter:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
 
-    def _leave(self) -> None:
-        self.in_flight -= 1
-        self._admit()
+    def _is_open(self) -> bool:
+        if self.in_flight >= self.limit or self._held or self._leaving:
+            return False
+        if self.pace is None:
+            return True
+        loop = asyncio.get_running_loop()
+        due = self.pace.due
+        if due > loop.time() and self._waiting:
+            if self._next_turn:
+                self._next_turn.cancel()
+            self._next_turn = loop.call_at(due, self._admit)
+        return due <= loop.time()
 
     def _admit(self) -> None:
-        while self._waiting and self.in_flight < self.limit and not self._held:
+        while self._waiting and self._is_open():
             place = self._waiting.popleft()
             if not place.done():
                 self._enter()
+                # One at a time, where there is a pace: the next turn is counted from when this one really left.
+                self._leaving = self.pace is not None
                 place.set_result(None)
 
 
@@ -164,7 +202,7 @@ class AdaptiveLimiter(Limiter):
             self._stale -= 1
             return
         # Room that is not used proves nothing.
-        if self.in_flight + 1 < self.limit and not self._waiting:
+        if self.in_flight + 1 < self.limit:
             return
         self._successes += 1
         if self._successes >= self.limit:
@@ -182,34 +220,40 @@ class AdaptiveLimiter(Limiter):
 
 
 class Pace:
-    """At most so many requests and tokens in any minute, spread evenly: what was not used for `seconds` is lost."""
+    """At most so many requests and tokens in any minute, spread evenly: up to `seconds` that were not used are caught
+    up. With R requests a second no second has more than R × (1 + `seconds`), rounded up."""
 
     def __init__(self, requests: float | None, tokens: float | None, seconds: float = 1.0) -> None:
-        self._requests, self._tokens = _Turns.of(requests, seconds), _Turns.of(tokens, seconds)
+        self._requests, self._tokens = _Schedule.of(requests, seconds), _Schedule.of(tokens, seconds)
 
     @property
     def limited(self) -> bool:
         return bool(self._requests or self._tokens)
 
     def change(self, requests: float | None, tokens: float | None) -> None:
-        """Other rates from now on, for those who wait already, too."""
-        for turns, rate in ((self._requests, requests), (self._tokens, tokens)):
-            if turns and rate:
-                turns.change(rate)
+        """Other rates from the next call on."""
+        for schedule, rate in ((self._requests, requests), (self._tokens, tokens)):
+            if schedule and rate:
+                schedule.change(rate)
 
-    async def wait(self, characters: int) -> None:
+    @property
+    def due(self) -> float:
+        """From when on the next call may leave."""
+        return max(schedule.due for schedule in (self._requests, self._tokens) if schedule)
+
+    def spend(self, characters: int, now: float) -> None:
+        """A call of so many characters leaves now."""
         if self._requests:
-            await self._requests.take(1)
+            self._requests.spend(1, now)
         if self._tokens:
-            await self._tokens.take(characters / CHARS_PER_TOKEN)
+            self._tokens.spend(characters / CHARS_PER_TOKEN, now)
 
 
-class _Turns:
-    """Turns at an even pace, in the order they are asked for; up to `seconds` that were not used are caught up."""
+class _Schedule:
+    """When what was sent is paid for at an even rate; the next may leave up to `seconds` earlier."""
 
     def __init__(self, per_minute: float, seconds: float) -> None:
         self._seconds, self._paid_until = seconds, -math.inf
-        self._loop: asyncio.AbstractEventLoop | None = None
         self.change(per_minute)
 
     @classmethod
@@ -221,13 +265,9 @@ class _Turns:
         ahead = min(per_minute / 2, 1 + per_minute / 60 * self._seconds)
         self._each = 60 / (per_minute - ahead)
 
-    async def take(self, amount: float) -> None:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            # A lock belongs to one loop, while a judge may be used in several runs.
-            self._loop, self._first, self._paid_until = loop, asyncio.Lock(), -math.inf
-        async with self._first:
-            now = loop.time()
-            paid_until = max(now, self._paid_until) + amount * self._each
-            await asyncio.sleep(max(0.0, paid_until - now - self._seconds - self._each))
-            self._paid_until = paid_until
+    @property
+    def due(self) -> float:
+        return self._paid_until - self._seconds
+
+    def spend(self, amount: float, now: float) -> None:
+        self._paid_until = max(now, self._paid_until) + amount * self._each

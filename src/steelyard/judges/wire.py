@@ -211,10 +211,8 @@ class Wire:
     async def _attempt(self, body: bytes) -> Outcome:
         data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
         host = self._host
-        if self._limiter.pace:
-            await self._limiter.wait(self._limiter.pace.wait(len(body)))
         try:
-            async with self._limiter:
+            async with self._limiter.call(len(body)):
                 session = await self._current_session()
                 signed = self._signer.headers(self._url, body) if self._signer else None
                 async with session.post(

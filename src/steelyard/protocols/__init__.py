@@ -24,7 +24,7 @@ class Protocol(Vocabulary):
     kind: Literal["rag", "dialogue", "pair"]
     """Which samples it judges."""
     rounds: Callable[[Any, Any], Rounds]
-    options: type[Options]
+    options: type[Options] = Options
     version: int = 1
     needs_question: bool = True
     """Whether a sample without a question is a bad row; else the protocol copes with a blank one."""

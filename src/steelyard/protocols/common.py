@@ -183,7 +183,7 @@ def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
     return collected
 
 
-def together(*askings: Asking) -> Generator[list[Ask], list[Reply | Unjudged], list[Collected]]:
+def collect_all(*askings: Asking) -> Generator[list[Ask], list[Reply | Unjudged], list[Collected]]:
     """Several collections at once: what they ask next goes out as one round."""
     found: dict[int, Collected] = {}
     waiting = {at: next(asking) for at, asking in enumerate(askings)}
@@ -283,8 +283,12 @@ def too_long(
         scores=dict.fromkeys(scores),
         items=items,
         flags=(*flags, "too_long"),
-        notes={"reason": f"the sample has {size} characters; raise the option max_chars to judge it"},
+        notes={"reason": too_long_reason(size)},
     )
+
+
+def too_long_reason(size: int) -> str:
+    return f"the sample has {size} characters; raise the option max_chars to judge it"
 
 
 def status_of(items: Iterable[AnyItem], failures: Iterable[str] = ()) -> Status:

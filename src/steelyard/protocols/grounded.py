@@ -211,7 +211,7 @@ def _verdict(
             id=id,
             name=name,
             group=group,
-            text=CHECK.names[name].said(language),
+            text=CHECK.names[name].in_language(language),
             label=found[name][0],
             reason=found[name][1],
             parts=parts if name == "from_background" else (),

@@ -17,6 +17,7 @@ from steelyard.protocols.common import (
     Options,
     PromptLanguage,
     collect,
+    collect_all,
     confident,
     in_parts,
     marked,
@@ -24,7 +25,6 @@ from steelyard.protocols.common import (
     prompt_language,
     rag_size,
     status_of,
-    together,
     too_long,
     why_open,
 )
@@ -115,7 +115,7 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
         return bool(label.quote) and not any(contains_quote(answer, label.quote or "") for answer in answers)
 
     spoken = prompt_language(sample.question, *answers)
-    orders = yield from together(
+    orders = yield from collect_all(
         *(
             collect(in_parts(_ask(sample, aspects, spoken, *answered), options.part_size), misquoted)
             for answered in (answers, answers[::-1])
@@ -142,14 +142,14 @@ def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, fi
         reference_answer=sample.reference_answer,
         first=first,
         second=second,
-        criteria=numbered(TOLD[one].said(told) if one in TOLD else one for one in aspects),
+        criteria=numbered(TOLD[one].in_language(told) if one in TOLD else one for one in aspects),
     )
     return Ask(task="pairwise.judge", language=language, data=data, reply=PairReply)
 
 
 def _item(aspect: str, id: int, language: Language, reason: str, **fields: Any) -> CustomItem:
     """An aspect's item, unjudged unless the fields say otherwise."""
-    text = NAMES[aspect].said(language) if aspect in NAMES else aspect
+    text = NAMES[aspect].in_language(language) if aspect in NAMES else aspect
     told = {"label": UNJUDGED, **fields}
     return CustomItem(kind=PREFERENCE.name, id=id, text=text, aspect=aspect, reason=reason, **told)
 
@@ -165,7 +165,7 @@ def _labelled(aspect: str, id: int, language: Language, orders: list[Collected])
     meant = [MEANT[at][one.label] for at, one in enumerate(given)]
     survived = meant[0] == meant[1]
     reasons = (
-        f"{SHOWN_FIRST[at].said(language)} → {LABEL.label(choice).words.said(language)}"
+        f"{SHOWN_FIRST[at].in_language(language)} → {LABEL.label(choice).words.in_language(language)}"
         + (f"{': ' if language == 'en' else '：'}{one.reason}" if one.reason else "")
         for at, (choice, one) in enumerate(zip(meant, given, strict=True))
     )
@@ -206,7 +206,9 @@ def _settled(
     id: str, aspects: Iterable[str], language: Language, label: Choice, reason: Words, flags: list[str]
 ) -> Verdict:
     """What no judge is needed for: answers that are the same, or of which one is empty."""
-    items = (_item(one, at, language, reason.said(language), label=label) for at, one in enumerate(aspects, start=1))
+    items = (
+        _item(one, at, language, reason.in_language(language), label=label) for at, one in enumerate(aspects, start=1)
+    )
     return _verdict(id, tuple(items), flags, {})
 
 

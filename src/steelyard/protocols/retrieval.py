@@ -173,7 +173,9 @@ def _verdict(
     found = Blame(UNJUDGED, reason=failures[0].reason) if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
-        told = found.reason or MEANINGS.get(shown.name, Words()).said(language_of(sample.question, sample.answer))
+        told = found.reason or MEANINGS.get(shown.name, Words()).in_language(
+            language_of(sample.question, sample.answer)
+        )
         # The same text in every run over this sample: it is what two runs are compared by.
         text = (sample.question.strip() or sample.answer.strip())[:LONGEST_TEXT]
         by = [f"{item.kind} {item.id}" for item in found.shown_by]
@@ -397,7 +399,7 @@ PROTOCOL = Protocol(
     ),
     tasks=("scorecard.key_points", "retrieval.judge"),
     one_for_all="recall",
-    gravest=("cause", "point", "in_answer", "passage"),
+    most_severe=("cause", "point", "in_answer", "passage"),
     outcome="cause",
     rescore=_scores,
     needs_question=False,

@@ -113,11 +113,12 @@ def criterion_told(criterion: RubricCriterion, language: PromptLanguage, ask: st
     """A criterion as the judge reads it: the question, its condition, its labels with what they mean."""
     told = TOLD[language]
     labels = [
-        f"{label.name} = {label.means.said(language)}" if label.means else label.name for label in criterion.labels
+        f"{label.name} = {label.means.in_language(language)}" if label.means else label.name
+        for label in criterion.labels
     ]
-    parts = [ask or criterion.ask.said(language)]
+    parts = [ask or criterion.ask.in_language(language)]
     if criterion.when:
-        parts.append(f"{told['when']}{told['colon']}{criterion.when.said(language)}")
+        parts.append(f"{told['when']}{told['colon']}{criterion.when.in_language(language)}")
         labels.append(f"{NOT_APPLICABLE} = {told['unmet']}")
     return " | ".join([*parts, f"{told['labels']}{told['colon']}{'; '.join(labels)}"])
 
@@ -126,7 +127,7 @@ def _item(criterion: RubricCriterion, id: int, language: PromptLanguage, reason:
     """A criterion's item, unjudged unless the fields say otherwise."""
     told = {"label": UNJUDGED, "points": None, **fields}
     return CustomItem(
-        kind=criterion.name, id=id, text=criterion.ask.said(language), name=criterion.name, reason=reason, **told
+        kind=criterion.name, id=id, text=criterion.ask.in_language(language), name=criterion.name, reason=reason, **told
     )
 
 

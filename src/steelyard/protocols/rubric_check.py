@@ -70,7 +70,7 @@ def check_rubric(rubric: Rubric, samples: Sequence[Sample]) -> Checking:
         other = found.overlaps if found and found.overlaps != id else None
         return CheckedCriterion(
             name=one.name,
-            ask=one.ask.said(language),
+            ask=one.ask.in_language(language),
             reviewed=found is not None,
             vague=bool(found and found.vague),
             unanswerable=bool(found and found.unanswerable),

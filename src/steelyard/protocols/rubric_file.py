@@ -60,12 +60,12 @@ class Phrase(Record):
     def __bool__(self) -> bool:
         return bool(self.en or self.zh)
 
-    def said(self, language: PromptLanguage) -> str:
+    def in_language(self, language: PromptLanguage) -> str:
         return (self.zh or self.en) if language == "zh" else (self.en or self.zh)
 
     @property
     def words(self) -> Words:
-        return Words(self.said("en"), self.said("zh")) if self else Words()
+        return Words(self.in_language("en"), self.in_language("zh")) if self else Words()
 
 
 class RubricLabel(Record):
@@ -223,7 +223,7 @@ def inline_rubric(given: str | Mapping[str, Any]) -> Rubric:
         found = read_rubric(given, "inline", f"{INLINE}.md" if is_markdown else INLINE)
     else:
         found = _Reader("inline", INLINE, given, lambda criterion, field: None).rubric()
-    return found.model_copy(update={"name": _slug(found.title.said("en")) if found.title else "inline"})
+    return found.model_copy(update={"name": _slug(found.title.in_language("en")) if found.title else "inline"})
 
 
 def _slug(text: str) -> str:

@@ -40,8 +40,8 @@ Direction = Literal["up", "down", "neither"]
 Number = float | int | None
 
 SIGNS: dict[Tone, str] = {"good": "✓", "half": "◐", "bad": "✗", "open": "?", "neutral": "○"}
-# Where several labels count against a sample, those of the first tone are told first.
-GRAVEST: tuple[Tone, ...] = ("bad", "half", "open", "good", "neutral")
+# Where several labels count against a sample, those of the first tone are named first.
+SEVERITY: tuple[Tone, ...] = ("bad", "half", "open", "good", "neutral")
 # What takes an item out of the count is better than wrong, worse than right.
 RANKS: dict[Tone, int] = {"bad": 0, "half": 1, "open": 1, "neutral": 1, "good": 2}
 
@@ -56,7 +56,7 @@ class Words(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.en)
 
-    def said(self, language: Language) -> str:
+    def in_language(self, language: Language) -> str:
         chosen = {"en": self.en, "zh-Hans": self.zh_hans, "zh-Hant": self.zh_hant or self.zh_hans}[language]
         return chosen or self.en
 
@@ -170,8 +170,8 @@ class Kind:
         found = ((aspect, getattr(item, aspect.field, None)) for aspect in self.aspects)
         return [(aspect, str(label)) for aspect, label in found if label is not None]
 
-    def told(self, item: AnyItem) -> list[tuple[Aspect, str]]:
-        """Its labels as people are told them: with those that a flag gives instead."""
+    def shown_labels(self, item: AnyItem) -> list[tuple[Aspect, str]]:
+        """Its labels as reports show them: with those that a flag gives instead."""
         instead = {aspect: label.name for flag, (aspect, label) in self.flagged.items() if flag in item.flags}
         return [(aspect, instead.get(aspect.name, label)) for aspect, label in self.labels(item)]
 
@@ -264,7 +264,7 @@ class Vocabulary:
     """Words for the groups that items may stand in."""
     one_for_all: str = ""
     """Of several main metrics, the one that stands for them where only one can."""
-    gravest: tuple[str, ...] = ()
+    most_severe: tuple[str, ...] = ()
     """Names of aspects, those first whose bad labels say most; others follow in their order."""
     outcome: str = ""
     """The aspect that says in one label what became of a sample, of a kind with one item a sample. Reports begin with
@@ -330,11 +330,11 @@ class Vocabulary:
             return [pair for pair in self.against(item) if pair[0] == expectation.aspect]
         return [pair for pair in found if pair[1] in expectation.by]
 
-    def gravity(self, aspect: str, label: str) -> tuple[int, int]:
+    def severity(self, aspect: str, label: str) -> tuple[int, int]:
         """Sorts labels: those that say most about a low score first."""
-        names = list(dict.fromkeys((*self.gravest, *(one.name for one in self.aspects()))))
+        names = list(dict.fromkeys((*self.most_severe, *(one.name for one in self.aspects()))))
         at = names.index(aspect) if aspect in names else len(names)
-        return GRAVEST.index(self.aspect(aspect).label(label).tone), at
+        return SEVERITY.index(self.aspect(aspect).label(label).tone), at
 
     # --- metrics -----------------------------------------------------------------------------------
 
@@ -394,35 +394,35 @@ class Vocabulary:
 
     # --- words -------------------------------------------------------------------------------------
 
-    def told(self, language: Language) -> str:
-        return self.title.said(language) or self.name
+    def title_words(self, language: Language) -> str:
+        return self.title.in_language(language) or self.name
 
-    def kind_told(self, name: str, language: Language) -> str:
+    def kind_words(self, name: str, language: Language) -> str:
         """A kind or an aspect as a heading."""
         declared = next((kind.words for kind in self.kinds if kind.name == name and kind.words), NOTHING)
-        return (declared or self.aspect(name).words).said(language) or self.metric_told(name, language)
+        return (declared or self.aspect(name).words).in_language(language) or self.metric_words(name, language)
 
-    def one_told(self, aspect: str, language: Language) -> str:
-        return self.aspect(aspect).one.said(language) or self.kind_told(aspect, language)
+    def aspect_words(self, aspect: str, language: Language) -> str:
+        return self.aspect(aspect).one.in_language(language) or self.kind_words(aspect, language)
 
-    def label_told(self, aspect: str, name: object, language: Language) -> str:
-        return self.label(aspect, name).words.said(language) or str(name)
+    def label_words(self, aspect: str, name: object, language: Language) -> str:
+        return self.label(aspect, name).words.in_language(language) or str(name)
 
-    def item_told(self, item: AnyItem, language: Language) -> str:
+    def item_words(self, item: AnyItem, language: Language) -> str:
         """What an item is called: by its name, where it has one with words, else its text."""
-        return self.name_told(item.kind, getattr(item, "name", ""), language) or item.text
+        return self.name_words(item.kind, getattr(item, "name", ""), language) or item.text
 
-    def name_told(self, kind: str, name: str, language: Language) -> str:
-        return self.kind_named(kind).names.get(name, NOTHING).said(language)
+    def name_words(self, kind: str, name: str, language: Language) -> str:
+        return self.kind_named(kind).names.get(name, NOTHING).in_language(language)
 
-    def group_told(self, name: str, language: Language) -> str:
-        return self.groups.get(name, NOTHING).said(language) or name
+    def group_words(self, name: str, language: Language) -> str:
+        return self.groups.get(name, NOTHING).in_language(language) or name
 
-    def metric_told(self, name: str, language: Language) -> str:
-        return self.metric(name).words.said(language) or name
+    def metric_words(self, name: str, language: Language) -> str:
+        return self.metric(name).words.in_language(language) or name
 
-    def explained(self, metric: str, language: Language) -> str:
-        return self.metric(metric).about.said(language)
+    def metric_about(self, metric: str, language: Language) -> str:
+        return self.metric(metric).about.in_language(language)
 
 
 @lru_cache(maxsize=256)

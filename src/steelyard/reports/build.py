@@ -148,7 +148,7 @@ class ReportBuilder:
             count_bounded(self._gaps, main_reason(verdict))
         for item in verdict.items:
             self._within_tolerance += WITHIN in item.flags
-            for aspect, label in self._words.kind_of(item).told(item):
+            for aspect, label in self._words.kind_of(item).shown_labels(item):
                 self._labels[aspect.name][label] += 1
         self._checks.add(verdict, cluster)
         if self._outcomes:
@@ -303,7 +303,7 @@ def most_telling(verdict: Verdict, metric: str | None = None) -> Telling | None:
     if not bad:
         return None
     preferred = told.metric(metric).reads if metric else ()
-    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, told.gravity(*entry[:2])))
+    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, told.severity(*entry[:2])))
     return Telling(
         kind=kind,
         label=label,

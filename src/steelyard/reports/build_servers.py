@@ -85,7 +85,7 @@ def _line(verdict: Verdict, aspect: str, label: str, item: AnyItem, language: La
 
 def _told(words: Vocabulary, aspect: str, label: str, item: AnyItem, language: Language) -> str:
     """An item that counts against its sample, in a sentence: label, text, reason, evidence."""
-    told = f"{words.label_told(aspect, label, language)}: {words.item_told(item, language)}"
+    told = f"{words.label_words(aspect, label, language)}: {words.item_words(item, language)}"
     if item.reason:
         told += f" ({reason_in(language, item.reason)})"
     evidence = getattr(item, "evidence", None)
@@ -119,7 +119,7 @@ def sarif(
         words, spot = words_of(verdict), spots.get(verdict.id, fallback)
         for aspect, label, item in bad_labels(verdict):
             tone = words.aspect(aspect).label(label).tone
-            name = f"{words.one_told(aspect, language)}: {words.label_told(aspect, label, language)}"
+            name = f"{words.aspect_words(aspect, language)}: {words.label_words(aspect, label, language)}"
             rule = _rule(rules, f"{protocol}/{aspect}/{label}", name, "note" if label == UNJUDGED else LEVELS[tone])
             results.append(_result(rule, verdict.id, _told(words, aspect, label, item, language), spot, item.text))
     for bad in bad_rows:

@@ -60,7 +60,7 @@ class Page:
         return named(self.language, table, name)
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.words.told(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.words.title_words(self.language)}", 1)
         if self.report.failure:
             # The first thing to know; scores of nothing would only hide it.
             title, reason, remedy = self.report.failure.told(self.language)
@@ -119,15 +119,15 @@ class Page:
         return self._metric(metric), *estimate_cells(estimate, self.report.scale_of(metric))
 
     def _metric(self, name: str) -> str:
-        return self.words.metric_told(name, self.language)
+        return self.words.metric_words(name, self.language)
 
     def _outcomes(self) -> Iterator[Block]:
         if not self.report.outcomes:
             return
         aspect, lang = self.words.outcome, self.language
-        yield Heading(self.words.kind_told(aspect, lang))
+        yield Heading(self.words.kind_words(aspect, lang))
         rows = tuple(
-            (self.words.label_told(aspect, one.label, lang), str(one.n), *self._cells(one.share)[:2])
+            (self.words.label_words(aspect, one.label, lang), str(one.n), *self._cells(one.share)[:2])
             for one in self.report.outcomes
         )
         columns = (self.say("label"), self.say("count"), self.say("share"), self.say("interval"))
@@ -144,7 +144,7 @@ class Page:
 
     def _meaning(self, name: str, estimate: Estimate) -> Iterator[str]:
         metric = self._metric(name)
-        if explained := self.words.explained(name, self.language):
+        if explained := self.words.metric_about(name, self.language):
             yield metric + self.say("colon") + explained
         if name in self.report.bands and estimate.value is not None:
             band = band_of_score(int(estimate.value))
@@ -182,7 +182,7 @@ class Page:
         graded = self.words.kinds[0].leading.name
         groups = {self.named("level", level): group for level, group in atoms.levels.items()}
         yield Table(
-            (self.say("level"), *(self.words.label_told(graded, label, self.language) for label in labels)),
+            (self.say("level"), *(self.words.label_words(graded, label, self.language) for label in labels)),
             "l" + "r" * len(labels),
             tuple(
                 (name, *map(str, group.counts.values()))
@@ -200,7 +200,7 @@ class Page:
             return
         yield Heading(self.say("checks"))
         rows = tuple(
-            (self.words.group_told(c.group, self.language), check_told(self.report, c), *self._cells(c.passed))
+            (self.words.group_words(c.group, self.language), check_told(self.report, c), *self._cells(c.passed))
             for c in self.report.checks
         )
         yield self._estimates((self.say("group"), self.say("named_item")), rows, "passed")
@@ -273,9 +273,9 @@ class Page:
         if not labels:
             return
         yield Heading(self.say("labels"))
-        told, lang = self.words.kind_told, self.language
+        told, lang = self.words.kind_words, self.language
         rows = tuple(
-            (told(kind, lang), self.words.label_told(kind, label, lang), str(n), share(n, sum(counts.values())))
+            (told(kind, lang), self.words.label_words(kind, label, lang), str(n), share(n, sum(counts.values())))
             for kind, counts in labels.items()
             for label, n in counts.items()
         )

@@ -334,7 +334,7 @@ def votes_notes(report: Report) -> list[str]:
     """How far several judges, or repeats of one, agreed: a sentence for each kind of item."""
     return [
         say(report.language, "report.votes").format(
-            kind=report.words.kind_told(kind, report.language),
+            kind=report.words.kind_words(kind, report.language),
             mean=f"{100 * votes.mean:.1f}%",
             unanimous=f"{100 * votes.unanimous / votes.n:.1f}%",
             n=votes.n,
@@ -357,7 +357,7 @@ def routing_notes(report: Report) -> list[str]:
     for kind, judges in report.routing.decided.items():
         total = sum(judges.values())
         parts = (told("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
-        lines.append(told("decided", kind=report.words.kind_told(kind, language), parts=comma.join(parts)))
+        lines.append(told("decided", kind=report.words.kind_words(kind, language), parts=comma.join(parts)))
     for kind, found in report.routing.second_opinions.items():
         ends = ""
         if found.interval:
@@ -367,7 +367,7 @@ def routing_notes(report: Report) -> list[str]:
         lines.append(
             told(
                 "second_opinion",
-                kind=report.words.kind_told(kind, language),
+                kind=report.words.kind_words(kind, language),
                 n=found.n,
                 agreed=found.agreed,
                 share=_percent(found.agreed, found.n),
@@ -394,7 +394,7 @@ def remedy(reason: str, language: Language) -> str:
 
 def check_told(report: Report, check: CheckRate) -> str:
     """What a named item is called."""
-    told = (report.words.name_told(kind.name, check.name, report.language) for kind in report.words.kinds)
+    told = (report.words.name_words(kind.name, check.name, report.language) for kind in report.words.kinds)
     return next(filter(None, told), check.name)
 
 
@@ -417,9 +417,9 @@ def why(telling: Telling | None, flags: tuple[str, ...], language: Language, wor
     """One line on why a sample scored low."""
     if telling is None:
         return named(language, "flag", flags[0]) if flags else ""
-    label = words.label_told(telling.kind, telling.label, language)
+    label = words.label_words(telling.kind, telling.label, language)
     kind = words.kind_with(telling.kind)
-    text = words.name_told(kind.name, telling.text, language) if kind else ""
+    text = words.name_words(kind.name, telling.text, language) if kind else ""
     line = label + say(language, "report.colon") + (text or telling.text)
     if telling.reason:
         line += bracketed(language, reason_in(language, telling.reason))

@@ -52,7 +52,7 @@ def sample_markdown(verdict: Verdict, sample: Sample | None, language: Language)
 def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -> Iterator[Block]:
     """The sample as a page, in reading order."""
     view = SamplePage(verdict, language)
-    yield Heading(f"{view.told.told(language)} · {verdict.id}", 1)
+    yield Heading(f"{view.told.title_words(language)} · {verdict.id}", 1)
     yield view.summary(sample)
     yield from view.scores()
     yield from view.flags()
@@ -83,7 +83,7 @@ class SamplePage:
     def label(self, kind: str, label: object) -> Toned:
         found = self.told.label(kind, str(label))
         tone: Tone = "good" if found.tone == "good" else "bad" if found.tone == "bad" else "open"
-        return Toned(found.words.said(self.language) or found.name, tone)
+        return Toned(found.words.in_language(self.language) or found.name, tone)
 
     def fact(self, key: str, text: str) -> tuple[tuple[str, str], ...]:
         """A named line, left out where there is nothing to say."""
@@ -103,7 +103,7 @@ class SamplePage:
         if second := item.second_opinion:
             of_parts = (kind.parts for kind in self.told.kinds if kind.parts)
             aspect = next(of_parts) if isinstance(item, Part) else self.told.kind_of(item).leading
-            label = self.told.label_told(aspect.name, str(second.label), self.language)
+            label = self.told.label_words(aspect.name, str(second.label), self.language)
             # A judge may be called anything, also `{label}`.
             parts = {"{judge}": second.judge, "{label}": label}
             told = re.sub(r"{\w+}", lambda found: parts[found[0]], self.say("second_opinion_told"))
@@ -116,7 +116,7 @@ class SamplePage:
         votes = f"{100 * item.confidence:.0f}%" if voted and item.confidence is not None else ""
         names = {aspect.field: aspect.name for aspect in self.told.kind_of(item).aspects}
         first = say(self.language, "report.comma").join(
-            self.told.label_told(names.get(field, field), str(label), self.language)
+            self.told.label_words(names.get(field, field), str(label), self.language)
             for field, label in (item.first or {}).items()
         )
         return self.fact("votes", votes) + self.fact("first", first) + self.flagged(item.flags)
@@ -155,7 +155,7 @@ class SamplePage:
     def score_rows(self) -> Iterator[tuple[str, str, str]]:
         """Each score: its name, its value, and what the value means."""
         for name, value in self.verdict.scores.items():
-            metric, meaning = self.told.metric(name), self.told.explained(name, self.language)
+            metric, meaning = self.told.metric(name), self.told.metric_about(name, self.language)
             if metric.banded and value is not None:
                 meaning = band_description(name, band_of_score(int(value)), self.language)
             if value is None:
@@ -163,7 +163,7 @@ class SamplePage:
                 meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
             # One sample's yes or no is a 1 or a 0, not a percentage.
             shown = score(value, "points" if metric.scale == "binary" else metric.scale)
-            yield self.told.metric_told(name, self.language), shown, meaning
+            yield self.told.metric_words(name, self.language), shown, meaning
 
     def scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
@@ -244,8 +244,10 @@ class SamplePage:
         for name in names:
             of_kind = [item for item in found if item.kind == name]
             for group, members in groupby(of_kind, key=lambda item: getattr(item, "group", "")):
-                title = self.told.kind_told(name, self.language)
-                about = say(self.language, "report.colon") + self.told.group_told(group, self.language) if group else ""
+                title = self.told.kind_words(name, self.language)
+                about = (
+                    say(self.language, "report.colon") + self.told.group_words(group, self.language) if group else ""
+                )
                 yield Heading(title + about)
                 if any(getattr(item, "keypoints_source", "") == "derived" for item in of_kind):
                     yield Lines((self.say("key_points_derived"),))
@@ -254,8 +256,8 @@ class SamplePage:
     def entry(self, item: AnyItem) -> Entry:
         """One item with its labels and all that is known about it."""
         kind = self.told.kind_of(item)
-        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.told(item))
-        text = self.told.item_told(item, self.language)
+        labels = tuple(self.label(aspect.name, label) for aspect, label in kind.shown_labels(item))
+        text = self.told.item_words(item, self.language)
         further: tuple[Toned, ...] = ()
         facts = self.reason(item.reason)
         match item:

@@ -176,6 +176,14 @@ class SetTable(RunTable, VerdictTable):
             for sample, run, added_in in self.stream(sql, *values):
                 yield SetSample(SAMPLE.validate_json(sample), run, added_in)
 
+    def set_sample(self, id: int, version: int, sample: str) -> SetSample | None:
+        """The sample of this id that a version of a set holds."""
+        found = self.sample_set(id)
+        sql = f"SELECT sample, run, added_in FROM {self.dialect.set_samples_by_id} WHERE id = ? AND {HELD}"
+        for document, run, added_in in self.query(sql, sample, found.id, version, version):
+            return SetSample(SAMPLE.validate_json(document), run, added_in)
+        return None
+
     def sets_holding(self, project: str, sample: str) -> list[SampleSet]:
         """The sets of a project whose newest version holds a sample of this id."""
         table = self.dialect.set_samples_by_id

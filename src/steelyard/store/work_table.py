@@ -107,6 +107,8 @@ class Share(NamedTuple):
     max_cost: float | None
     max_tokens: float | None
     is_running: bool
+    heard: Mapping[str, float]
+    """When each worker that is at work was last heard of, by the server's clock."""
 
 
 class WorkTable(ReplyTable, Database):
@@ -259,19 +261,20 @@ class WorkTable(ReplyTable, Database):
         with self.all_or_nothing(f"the budget of {run}"):
             self.write(BEAT, in_flight, worker)
             sql = (
-                f"SELECT w.id, {GONE}, w.cap_cost, w.cap_tokens, {SUMS} FROM workers w WHERE w.run = ? "
-                "ORDER BY w.joined_at, w.id"
+                f"SELECT w.id, {GONE}, extract(epoch FROM w.heard_at)::double precision, w.cap_cost, w.cap_tokens, "
+                f"{SUMS} FROM workers w WHERE w.run = ? ORDER BY w.joined_at, w.id"
             )
-            costs, tokens, working, spent = {}, {}, [], Usage()
-            for id, is_gone, cap_cost, cap_tokens, *sums in self.query(sql, run):
+            costs, tokens, heard, spent = {}, {}, {}, Usage()
+            for id, is_gone, heard_at, cap_cost, cap_tokens, *sums in self.query(sql, run):
                 usage = _usage(sums)
                 spent += usage
                 own = usage.prompt_tokens + usage.completion_tokens
                 # One that is gone spends no more; of one at work, all that it was given may be spent.
                 costs[id] = usage.cost or 0.0, max(usage.cost or 0.0, 0.0 if is_gone else cap_cost)
                 tokens[id] = own, max(own, 0.0 if is_gone else cap_tokens)
-                working += [] if is_gone else [id]
-            n = max(1, len(working))
+                if not is_gone:
+                    heard[id] = heard_at
+            n = max(1, len(heard))
             max_cost, max_tokens = (
                 None if most is None else _part(most, sums, worker, n, spent.calls)
                 for most, sums in ((quota.max_cost, costs), (quota.max_tokens, tokens))
@@ -281,8 +284,8 @@ class WorkTable(ReplyTable, Database):
         began = "(SELECT min(joined_at) FROM workers w WHERE w.run = r.id)"
         elapsed = f"extract(epoch FROM clock_timestamp() - {began})::double precision"
         state, seconds = next(self.query(f"SELECT state, {elapsed} FROM runs r WHERE id = ?", run), ("deleted", 0.0))
-        place = working.index(worker) if worker in working else 0
-        return Share(place, n, float(seconds or 0.0), spent, max_cost, max_tokens, state == "running")
+        place = list(heard).index(worker) if worker in heard else 0
+        return Share(place, n, float(seconds or 0.0), spent, max_cost, max_tokens, state == "running", heard)
 
     def workers(self, run: str) -> list[WorkerRow]:
         """Who is or was at work on a run, in the order they joined."""

@@ -6,7 +6,7 @@ so the same command goes on where it was stopped, and judges again only what has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -15,42 +15,27 @@ from pydantic import Field
 
 from steelyard.engine.inputs import Input
 from steelyard.engine.manifest import check_unchanged
-from steelyard.engine.runs import state_of
+from steelyard.engine.runs import Run, RunSettings, continue_, earlier_date, start, state_of
 from steelyard.errors import ConfigError, InputError, NotComparable, SteelyardError
-from steelyard.evaluation import dated
+from steelyard.evaluation import dated, redated
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
-from steelyard.protocols import Protocol, vocabulary
+from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
 from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import (
-    NOT_APPLICABLE,
-    Block,
-    Heading,
-    Lines,
-    Table,
-    Tone,
-    Toned,
-    interval,
-    number,
-    one_line,
-)
 from steelyard.reports.build import ReportBuilder
 from steelyard.reports.model import Report
 from steelyard.settings import Experiment, Settings
 from steelyard.stats import CONFIDENCE, Interval
 from steelyard.stats.paired import holm
-from steelyard.store import RunRow, Store
-from steelyard.text.wording import say
+from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.trust.comparison import Judged, MetricChange, compare
 from steelyard.trust.comparison.model import Outcome
-from steelyard.trust.comparison.page import ends, signed
 
 PLAIN = ""
 """The name of the only variant where an experiment names no options."""
-LONGEST_CELL = 60
 
 
 # --- what is to be run -----------------------------------------------------------------------------
@@ -137,9 +122,30 @@ def _at(key: str, make: Any) -> Any:
         raise ConfigError(f"{key}: {error}") from error
 
 
-def find_run(store: Store, wanted: Combination, judge: Judge, prompts: Prompts) -> RunRow | None:
-    """The newest run that came about as this combination asks, whatever became of it."""
-    return next((row for row in store.runs() if wanted.done_by(row, judge, prompts)), None)
+def find_run(
+    store: Store, wanted: Combination, judge: Judge, prompts: Prompts, project: str | None = None
+) -> RunRow | None:
+    """The newest run, of any project or of one, that came about as this combination asks, whatever became of it."""
+    return next((row for row in store.runs(project=project) if wanted.done_by(row, judge, prompts)), None)
+
+
+def open_run(
+    store: Store,
+    wanted: Combination,
+    found: RunRow | None,
+    judge: Judge,
+    prompts: Prompts,
+    settings: RunSettings,
+    identity: RunIdentity | None = None,
+) -> Run:
+    """The run that was found, to be gone on with; else a new one."""
+    if found:
+        return continue_(store, found.id, judge, prompts, settings)
+    options = wanted.options
+    if not wanted.is_dated and (earlier := earlier_date(store, wanted.protocol, judge.name, wanted.input)):
+        options, _ = redated(options, *earlier, settings.budget.surface)
+    spec, data = wanted.judge, wanted.input
+    return start(store, wanted.protocol, options, judge, spec, prompts, data, settings, identity=identity)
 
 
 # --- what came of it -------------------------------------------------------------------------------
@@ -193,6 +199,7 @@ class ExperimentTable(Record):
 
     def _repr_html_(self) -> str:
         from steelyard.reports.notebook import fragment
+        from steelyard.trust.experiment_page import blocks
 
         return fragment(blocks(self))
 
@@ -297,89 +304,3 @@ def _score(report: Report, metric: str, change: MetricChange | None, p: float | 
             "outcome": change.outcome if decided else "undecided",
         }
     )
-
-
-# --- the page --------------------------------------------------------------------------------------
-
-PARTS = ("data", "protocol", "judge", "options")
-TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
-
-
-def blocks(table: ExperimentTable, *, brief: bool = False) -> Iterator[Block]:
-    """The table as a page. What all runs have in common is said once, above it; in a terminal (`brief`) the rest of
-    what a run is stands in a list, and its number in the table."""
-
-    def told(key: str, **values: object) -> str:
-        return say(table.language, f"experiment.{key}").format(**values)
-
-    colon = say(table.language, "report.colon")
-    varied = [part for part in PARTS if len({getattr(run, part) for run in table.runs}) > 1]
-    yield Heading(f"{told('title')} · {one_line(table.name, LONGEST_CELL)}", 1)
-    facts = [told("done", done=sum(run.state == "complete" for run in table.runs), all=len(table.runs))]
-    common = [part for part in PARTS if part not in varied and getattr(table.runs[0], part)]
-    facts += [f"{told(part)}{colon}{one_line(getattr(table.runs[0], part), 200)}" for part in common]
-    yield Lines(tuple(facts))
-    if brief:
-        yield Lines(tuple(f"{at} = {_title(run, varied)}" for at, run in enumerate(table.runs, start=1)), listed=True)
-    columns = (
-        *(("#",) if brief else (told(part) for part in varied)),
-        *(say(table.language, f"report.{key}") for key in ("score", "value", "interval")),
-        "n",
-        told("difference_brief" if brief else "difference"),
-        told("decision"),
-    )
-    rows = tuple(_rows(table, varied, brief))
-    yield Table(columns, ("r" if brief else "l" * len(varied)) + "lrrrrl", rows, grouped=bool(varied) and not brief)
-    problems = [f"{_title(run, PARTS)}{colon}{_state(run, table.language)}" for run in table.runs if run.is_open]
-    if problems:
-        yield Lines(tuple(problems), listed=True)
-    notes = [told("note")] if any(score.outcome for run in table.runs for score in run.scores) else []
-    spent = [run.cost for run in table.runs if run.cost is not None]
-    notes += [f"{say(table.language, 'report.cost')}{colon}{sum(spent):.4f}"] if spent else []
-    if notes:
-        yield Lines(tuple(notes))
-
-
-def _title(run: ExperimentRun, parts: Sequence[str]) -> str:
-    return one_line(" · ".join(filter(None, (getattr(run, part) for part in parts))), 200) or NOT_APPLICABLE
-
-
-def _state(run: ExperimentRun, language: Language) -> str:
-    state = say(language, f"experiment.state.{run.state}")
-    return f"{state} ({one_line(run.problem, 300)})" if run.problem else state
-
-
-def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterator[tuple[str | Toned, ...]]:
-    for at, run in enumerate(table.runs, start=1):
-        words = vocabulary(run.protocol)
-        full = tuple(one_line(getattr(run, part), LONGEST_CELL) or NOT_APPLICABLE for part in varied)
-        names = (str(at),) if brief else full
-        for score in run.scores:
-            yield (
-                *names,
-                words.metric_told(score.metric, table.language),
-                number(score.value, score.scale),
-                interval(score.interval, score.scale),
-                f"{score.n:,}",
-                _difference(score, brief),
-                _decision(run, score, table.language),
-            )
-        if not run.scores:
-            state = Toned(say(table.language, f"experiment.state.{run.state}"), "bad")
-            yield (*names, NOT_APPLICABLE, NOT_APPLICABLE, NOT_APPLICABLE, "0", NOT_APPLICABLE, state)
-
-
-def _difference(score: CellScore, brief: bool) -> str:
-    if score.difference is None:
-        return NOT_APPLICABLE
-    within = f" ({ends(score.difference_interval, score.scale)})" if score.difference_interval and not brief else ""
-    return signed(score.difference, score.scale) + within
-
-
-def _decision(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
-    if run.is_baseline:
-        return say(language, "experiment.baseline")
-    if score.outcome is None:
-        return say(language, "experiment.unpaired")
-    outcome = score.outcome if score.n_moved else "equal"
-    return Toned(say(language, f"compare.outcome_{outcome}"), TONES.get(outcome, "plain"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from steelyard.engine.estimate import RunEstimate, estimate, standing_in
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
 from steelyard.engine.sets import StoredSet
-from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
+from steelyard.engine.templates import PromptTemplate, check_judge, protocol_of_run, templated
 from steelyard.engine.workers import WorkerShown, rows_queued, workers_shown
 from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated, factory
@@ -32,11 +32,13 @@ from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunIdentity, RunRow, SampleSet, Store
 from steelyard.store.set_table import AT
-from steelyard.web.jobs import RunProgress
+from steelyard.web.jobs import RunProgress, ToDrive
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
 
 BY_HAND = "stopped in the viewer"
+# How many samples a page goes through for its estimate: each costs one or two milliseconds, and somebody waits.
+LOOKED_AT = 40
 
 
 class RunRequest(Record):
@@ -149,18 +151,38 @@ def start(
     encoding: str = "utf-8",
     format: str | None = None,
     choosy: bool = True,
-    is_held: bool = False,
-    group: str | None = None,
 ) -> str:
-    """Begin a run over a file that was kept, or over a set; its id. If it cannot begin, the file goes, unless it is
-    held for another attempt. Runs of one `group` judge the same samples by several protocols.
+    """Begin a run over a file that was kept, or over a set; its id. If it cannot begin, the file goes.
 
     A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
     """
-    spending = spending or Spending()
-    project = viewer.visit.project_of_new_run(how.project) if viewer.visit else how.project or ""
+    try:
+        return start_together(
+            viewer, [how], source, spending=spending, encoding=encoding, format=format, choosy=choosy
+        )[0]
+    except BaseException:
+        if isinstance(source, Path):
+            forget(viewer.uploads, source)
+        raise
 
-    def making(store: Store) -> tuple[runs.Run, Limiter]:
+
+def start_together(
+    viewer: Viewer,
+    hows: Sequence[RunRequest],
+    source: Path | SetSource,
+    *,
+    spending: Spending | None = None,
+    encoding: str = "utf-8",
+    format: str | None = None,
+    choosy: bool = True,
+) -> list[str]:
+    """Begin runs that judge the same samples by several protocols, one after the other; their ids. Where one of them
+    cannot begin, none is made."""
+    spending = spending or Spending()
+    project = project_of(viewer, hows[0].project)
+    group = runs.new_run_id() if len(hows) > 1 else None
+
+    def ready(store: Store, how: RunRequest) -> Callable[[], ToDrive]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
         if isinstance(source, SetSource):
@@ -174,19 +196,28 @@ def start(
         budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
         runs.check_affordable(judge, budget)
         runs.check_ready(judge)
+        check_judge(protocol, judge)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
         identity = how.called.model_copy(update={"project": project})
-        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, None, identity, group)
-        if viewer.visit:
-            viewer.visit.target = run.row.id
-        return _counted(run), limiter
 
-    try:
-        return viewer.jobs.begin(making)
-    except BaseException:
-        if not is_held and isinstance(source, Path):
-            forget(viewer.uploads, source)
-        raise
+        def make() -> ToDrive:
+            run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, None, identity, group)
+            return ToDrive(counted(run), limiter)
+
+        return make
+
+    def making(store: Store) -> list[ToDrive]:
+        made = [make() for make in [ready(store, how) for how in hows]]
+        if viewer.visit:
+            viewer.visit.target = ", ".join(one.run.row.id for one in made)
+        return made
+
+    return viewer.jobs.begin(making)
+
+
+def project_of(viewer: Viewer, given: str | None) -> str:
+    """The project that a new run belongs to, in which whoever asks may start runs."""
+    return viewer.visit.project_of_new_run(given) if viewer.visit else given or ""
 
 
 class Expected(Record):
@@ -206,7 +237,9 @@ async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
             runs.check_ready(judge)
         except ConfigError as error:
             problem = str(error)
-        found = await estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total)
+        found = await estimate(
+            data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total, LOOKED_AT
+        )
     finally:
         await judge.aclose()
     return Expected(estimate=found, problem=problem)
@@ -219,14 +252,14 @@ def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
     if viewer.jobs.get(row.id):
         raise RunInUse(f"run {row.id} is at work already")
 
-    def making(store: Store) -> tuple[runs.Run, Limiter]:
+    def making(store: Store) -> list[ToDrive]:
         protocol = protocol_of_run(row.protocol, row.manifest)
         name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name, together)
         conduct = runs.RunSettings(limits.samples_at_once, limiter=limiter)
-        return _counted(runs.continue_(store, row.id, judge, prompts, conduct)), limiter
+        return [ToDrive(counted(runs.continue_(store, row.id, judge, prompts, conduct)), limiter, retry)]
 
-    return viewer.jobs.begin(making, retry=retry)
+    return viewer.jobs.begin(making)[0]
 
 
 def _judge_of(config: Settings, row: RunRow) -> str:
@@ -240,7 +273,8 @@ def _judge_of(config: Settings, row: RunRow) -> str:
     )
 
 
-def _counted(run: runs.Run) -> runs.Run:
+def counted(run: runs.Run) -> runs.Run:
+    """The run, which knows how many samples it is over, where that can be told."""
     run.tally.total = run.data.total
     return run
 

@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from steelyard.web import pages
 from steelyard.web.accounts import pages as account_pages
 from steelyard.web.accounts import users
-from steelyard.web.accounts.gate import AccessGate
+from steelyard.web.accounts.middleware import AccessMiddleware
 from steelyard.web.api import create_api
 from steelyard.web.errors import HANDLERS, Unexpected
 from steelyard.web.security import Guard
@@ -24,7 +24,7 @@ def create_app(viewer: Viewer) -> Starlette:
     middleware = [Middleware(Guard, viewer=viewer), Middleware(Unexpected)]
     if viewer.accounts:
         routes = [*account_pages.routes, *users.routes, *routes]
-        middleware.append(Middleware(AccessGate, viewer=viewer, accounts=viewer.accounts))
+        middleware.append(Middleware(AccessMiddleware, viewer=viewer, accounts=viewer.accounts))
     app = Starlette(
         routes=routes,
         middleware=middleware,

@@ -1,4 +1,5 @@
-"""Work inside the viewer: each run and each evaluation in a thread and an event loop of its own, beside the pages."""
+"""Work inside the viewer: each run, each row of runs and each evaluation in a thread and an event loop of its own,
+beside the pages."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from pydantic import Field
@@ -26,7 +27,7 @@ from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
 T = TypeVar("T")
-Making = Callable[[Store], tuple[Run, Limiter]]
+Making = Callable[[Store], "Sequence[ToDrive]"]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
@@ -40,6 +41,7 @@ class RunProgress(Record):
     id: str
     state: str = Field(description="running, stopped, complete or failed: the judge labelled nothing")
     stopping: bool = Field(default=False, description="it was told to stop and finishes what is in flight")
+    waiting: bool = Field(default=False, description="it begins when the runs before it have ended")
     problem: str | None = Field(default=None, description="what ended it")
     done: int = 0
     total: int | None = Field(default=None, description="null where only reading the whole file would tell")
@@ -68,6 +70,14 @@ class RunProgress(Record):
         return self.done + self.skipped + self.bad_rows
 
 
+class ToDrive(NamedTuple):
+    """A run that is made and not yet at work, with what its calls go through."""
+
+    run: Run
+    limiter: Limiter
+    retry: bool = False
+
+
 class RunningMeans:
     """The means of a run's main scores, kept up verdict by verdict: nothing is ever counted anew."""
 
@@ -87,28 +97,46 @@ class RunningMeans:
 
 
 class Job:
-    """One run at work. What happens to it is said in `progress()`."""
+    """One run at work, or waiting for those before it. What happens to it is said in `progress()`."""
 
-    def __init__(self, run: Run, limiter: Limiter) -> None:
-        self.id, self._run, self._limiter = run.row.id, run, limiter
-        self.scores = RunningMeans(run.row.protocol)
+    def __init__(self, driven: ToDrive) -> None:
+        self._run, self._limiter, self._retry = driven
+        self.id = self._run.row.id
+        self._scores = RunningMeans(self._run.row.protocol)
         self._loop = asyncio.get_running_loop()
+        self._began: float | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._is_stopping = False
+
+    async def begin(self) -> None:
+        """Begin to judge. The first step takes the run's lock; if somebody else has it, that is raised here."""
         self._began = time.monotonic()
-        self.task: asyncio.Task[object] | None = None
-        self.stopping = False
+        scores, retry = self._scores, self._retry
+        driving = self._run.drive(lambda _, verdict: scores.add(verdict), lambda _: None, retry=retry)
+        self._task = asyncio.create_task(driving)
+        await asyncio.sleep(0)
+        if self._task.done():
+            self._task.result()
+
+    async def end(self) -> None:
+        """Until it is judged, as far as it comes."""
+        if self._task:
+            await self._task
 
     def progress(self) -> RunProgress:
-        state = snapshot(self._run.tally, time.monotonic() - self._began, self._limiter.in_flight)
-        return RunProgress(id=self.id, state="running", stopping=self.stopping, scores=self.scores.means(), **state)
+        seconds = 0.0 if self._began is None else time.monotonic() - self._began
+        state = snapshot(self._run.tally, seconds, self._limiter.in_flight)
+        told = {"stopping": self._is_stopping, "waiting": self._began is None, "scores": self._scores.means()}
+        return RunProgress(id=self.id, state="running", **told, **state)
 
     def stop(self, reason: str) -> None:
         """Finish what is in flight, begin nothing new."""
-        self.stopping = True
+        self._is_stopping = True
         self._tell(lambda: self._run.runner.stop(reason))
 
     def cancel(self) -> None:
         """End now. What was answered is in the store."""
-        self._tell(lambda: self.task.cancel() if self.task else None)
+        self._tell(lambda: self._task.cancel() if self._task else None)
 
     def _tell(self, what: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # its loop has ended meanwhile, and so has the run
@@ -126,49 +154,64 @@ class Jobs:
         self.problems: dict[str, str] = {}
         self.closing = threading.Event()
 
-    def begin(self, making: Making, *, retry: bool = False) -> str:
-        """Drive the run that `making` makes; its id. What keeps it from starting is raised here."""
+    def begin(self, making: Making) -> list[str]:
+        """Drive the runs that `making` makes, one after the other: what two of them ask alike is asked once. Their
+        ids. What keeps them from starting is raised here."""
         if self.closing.is_set():
             raise RunInUse(f"{CLOSED}; nothing new is begun")
-        started: Future[str] = Future()
+        started: Future[list[str]] = Future()
         # Not waited for at exit: whoever presses Ctrl-C twice means it, and a killed run can be resumed.
         thread = threading.Thread(
-            target=lambda: asyncio.run(self._work(making, started, retry)), name="steelyard-job", daemon=True
+            target=lambda: asyncio.run(self._work(making, started)), name="steelyard-job", daemon=True
         )
         thread.start()
-        id = started.result()
+        ids = started.result()
         with self._lock:
-            self._threads[id] = thread
-        return id
+            self._threads |= dict.fromkeys(ids, thread)
+        return ids
 
-    async def _work(self, making: Making, started: Future[str], retry: bool) -> None:
+    async def _work(self, making: Making, started: Future[list[str]]) -> None:
+        made: Sequence[ToDrive] = ()
         try:
             with self._open_store() as store:
-                run, limiter = making(store)
-                job = Job(run, limiter)
+                made = making(store)
                 try:
-                    driving = run.drive(lambda _, verdict: job.scores.add(verdict), lambda _: None, retry=retry)
-                    job.task = asyncio.create_task(driving)
-                    # The first step takes the run's lock; if somebody else has it, that is the answer.
-                    await asyncio.sleep(0)
-                    if job.task.done():
-                        job.task.result()
-                    with self._lock:
-                        self.problems.pop(job.id, None)
-                        self._jobs[job.id] = job
-                    started.set_result(job.id)
-                    await job.task
+                    await self._drive([Job(one) for one in made], started)
                 finally:
-                    await run.aclose()
+                    for one in made:
+                        await one.run.aclose()
         except BaseException as error:
             if not started.done():
                 started.set_exception(error)
-            else:
-                self._note(job.id, error)
+            elif not isinstance(error, asyncio.CancelledError):
+                log.error("the store of a run failed", exc_info=error)
         finally:
-            if started.done() and not started.exception():
+            with self._lock:
+                for one in made:
+                    self._jobs.pop(one.run.row.id, None)
+
+    async def _drive(self, jobs: Sequence[Job], started: Future[list[str]]) -> None:
+        for place, job in enumerate(jobs):
+            try:
+                await job.begin()
+                if place == 0:
+                    with self._lock:
+                        for one in jobs:
+                            self.problems.pop(one.id, None)
+                            self._jobs[one.id] = one
+                    started.set_result([one.id for one in jobs])
+                await job.end()
+            except BaseException as error:
+                if not started.done():
+                    raise
+                self._note(job.id, error)
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+            finally:
                 with self._lock:
-                    self._jobs.pop(started.result(), None)
+                    self._jobs.pop(job.id, None)
+        if not started.done():
+            started.set_result([])
 
     def _note(self, id: str, error: BaseException) -> None:
         if isinstance(error, SteelyardError):

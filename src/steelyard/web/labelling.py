@@ -127,7 +127,7 @@ def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, langu
     aspect, kind = told.aspect(task.kind), told.kind_with(task.kind)
     _, _, name = slot.task.partition(".")
     choices = tuple(
-        Choice(key=str(number), label=label, text=told.label_told(task.kind, label, language))
+        Choice(key=str(number), label=label, text=told.label_words(task.kind, label, language))
         for number, label in enumerate(slot.choices, start=1)
     )
     shown = LabelItem(
@@ -135,9 +135,9 @@ def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, langu
         kind=task.kind,
         turn=task.turn,
         item=task.item,
-        name=told.one_told(task.kind, language),
-        ask=aspect.ask.said(language),
-        text=(told.name_told(kind.name, name, language) if kind else "") or slot.text,
+        name=told.aspect_words(task.kind, language),
+        ask=aspect.ask.in_language(language),
+        text=(told.name_words(kind.name, name, language) if kind else "") or slot.text,
         choices=choices,
         question=None,
         answer=None,

@@ -62,7 +62,7 @@ def frame(request: Request, language: Language) -> dict[str, Any]:
     viewer = viewer_of(request)
     return {
         "say": partial(say, language),
-        "protocol_name": lambda name: vocabulary(name).told(language),
+        "protocol_name": lambda name: vocabulary(name).title_words(language),
         "language": language,
         "languages": [(name, NAMES[name], with_query(request, lang=name)) for name in LANGUAGES],
         "sections": _sections(viewer),

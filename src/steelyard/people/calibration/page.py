@@ -65,10 +65,10 @@ class _Page:
         return task_told(self.told, task, self.language)
 
     def label(self, task: str, label: str) -> str:
-        return self.told.label_told(task.partition(".")[0], label, self.language)
+        return self.told.label_words(task.partition(".")[0], label, self.language)
 
     def metric(self, name: str) -> str:
-        return self.told.metric_told(name, self.language)
+        return self.told.metric_words(name, self.language)
 
     def scale(self, score: CorrectedScore) -> Scale:
         return self.told.metric(score.metric).mean_scale
@@ -77,7 +77,7 @@ class _Page:
         return bracketed(self.language, interval(ends, scale)) if ends else ""  # type: ignore[arg-type]
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
         yield Lines(tuple(self._plain_words()))
         yield Lines(tuple(self._warnings()), listed=True)
         yield Lines(tuple(self._facts()))

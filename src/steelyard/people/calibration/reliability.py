@@ -133,8 +133,8 @@ def task_told(told: Vocabulary, task: str, language: Language) -> str:
     """What people labelled: an aspect, or one of the named items that have it."""
     aspect, _, name = task.partition(".")
     kind = told.kind_with(aspect)
-    named = told.name_told(kind.name, name, language) if kind and name else name
-    return named or name or told.kind_told(aspect, language)
+    named = told.name_words(kind.name, name, language) if kind and name else name
+    return named or name or told.kind_words(aspect, language)
 
 
 class ReliabilityPage:
@@ -208,7 +208,7 @@ class ReliabilityPage:
             "lrrrr",
             tuple(
                 (
-                    self.told.label_told(kind, each.label, self.language),
+                    self.told.label_words(kind, each.label, self.language),
                     self._least(each),
                     number(each.precision, "ratio"),
                     interval(each.interval, "ratio"),

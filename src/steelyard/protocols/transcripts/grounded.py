@@ -79,7 +79,7 @@ def _check_lines(number: int, check: Check) -> Iterator[str]:
 
 
 def _default_text(name: str) -> str:
-    return CHECK.names[name].said("zh-Hans")
+    return CHECK.names[name].in_language("zh-Hans")
 
 
 # --- reading ---------------------------------------------------------------------------------------

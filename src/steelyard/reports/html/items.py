@@ -53,7 +53,7 @@ class Items:
             case Criterion():
                 return self._criterion(key, item, chips)
         view = self._item(key, item, chips, facts, evidence=getattr(item, "evidence", None))
-        return replace(view, text=cut(self.told.item_told(item, self.language)), parts=self._parts(kind, index, item))
+        return replace(view, text=cut(self.told.item_words(item, self.language)), parts=self._parts(kind, index, item))
 
     def _chips(self, kind: Kind, item: AnyItem) -> tuple[Chip, ...]:
         """Its labels: that which colours it first, then the leading one, then the others."""

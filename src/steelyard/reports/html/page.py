@@ -122,7 +122,7 @@ class ReportPage:
 
     @property
     def title(self) -> str:
-        return self.words.told.told(self.words.language)
+        return self.words.told.title_words(self.words.language)
 
     @property
     def about(self) -> str:
@@ -144,7 +144,7 @@ class ReportPage:
 
     def _headline(self, name: str, estimate: Estimate) -> Headline:
         scale = self.report.scale_of(name)
-        about = self.words.explained(name)
+        about = self.words.metric_about(name)
         if name in self.report.bands and estimate.value is not None:
             about = band_description(name, band_of_score(int(estimate.value)), self.words.language)
         metric, value = self.words.metric(name), number(estimate.value, scale)
@@ -179,7 +179,7 @@ class ReportPage:
             told.add(kind)
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
-            shown = self.words.told.label_told(kind, label, self.words.language)
+            shown = self.words.told.label_words(kind, label, self.words.language)
             href = self.places.label(kind, label)
             yield WeakSpot(self.words.kind(kind), shown, counts[label] / total, detail, href)
 
@@ -190,7 +190,7 @@ class ReportPage:
         aspects = [aspect for aspect in self.report.labels if aspect != told.outcome]
         found = [(aspect, label) for aspect in aspects for label in told.aspect(aspect).names]
         against = [pair for pair in found if told.label(*pair).is_against]
-        return sorted(against, key=lambda pair: told.gravity(*pair))
+        return sorted(against, key=lambda pair: told.severity(*pair))
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words

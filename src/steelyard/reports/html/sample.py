@@ -266,10 +266,10 @@ class _Maker:
     def _groups(self) -> Iterator[ItemGroup]:
         say = self.page.say
         for name, shown in self.shown.items():
-            title, hidden = self.told.kind_told(name, self.language), len(self.all[name]) - len(shown)
+            title, hidden = self.told.kind_words(name, self.language), len(self.all[name]) - len(shown)
             if self.told.kind_named(name).identity == "name":
                 for group, members in groupby(shown, key=lambda pair: getattr(pair[1], "group", "")):
-                    yield self._group(f"{title} · {self.told.group_told(group, self.language)}", list(members))
+                    yield self._group(f"{title} · {self.told.group_words(group, self.language)}", list(members))
             elif shown:
                 derived = any(getattr(item, "keypoints_source", "") == "derived" for _, item in shown)
                 yield self._group(title, shown, say("key_points_derived") if derived else "", hidden)
@@ -309,7 +309,7 @@ class _Maker:
     def _of_turn(self, shown: Sequence[Numbered], total: int) -> ItemGroup:
         note = "" if total else self.page.say("no_criteria")
         kinds = dict.fromkeys(item.kind for _, item in shown) or [kind.name for kind in self.told.kinds[:1]]
-        title = " · ".join(self.told.kind_told(name, self.language) for name in kinds)
+        title = " · ".join(self.told.kind_words(name, self.language) for name in kinds)
         return self._group(title, shown, note, total - len(shown))
 
 

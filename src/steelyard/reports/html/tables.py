@@ -60,7 +60,7 @@ class Tables:
 
     def scores(self) -> Breakdown:
         rows = [
-            (self.words.metric(name), self.words.explained(name), ((estimate, self.report.scale_of(name)),))
+            (self.words.metric(name), self.words.metric_about(name), ((estimate, self.report.scale_of(name)),))
             for name, estimate in self.report.scores.items()
         ]
         alike = len({self.report.scale_of(name) for name in self.report.scores}) == 1
@@ -73,7 +73,7 @@ class Tables:
             return None
         rows = [
             (
-                words.told.label_told(aspect, one.label, words.language),
+                words.told.label_words(aspect, one.label, words.language),
                 f"{one.n:,} / {one.share.n:,}",
                 shares(one.share),
             )
@@ -110,7 +110,7 @@ class Tables:
         ]
         yield self._breakdown("ranking", "report.ranking", "report.contestant", columns, ranking)
         checks = [
-            (words.check(c), words.told.group_told(c.group, words.language), shares(c.passed)) for c in report.checks
+            (words.check(c), words.told.group_words(c.group, words.language), shares(c.passed)) for c in report.checks
         ]
         yield self._breakdown("checks", "report.checks", "report.named_item", (words.say("report.passed"),), checks)
         if report.dialogue:

@@ -154,4 +154,4 @@ def tone_of(label: Label) -> Tone:
 def chip(language: Language, told: Vocabulary, aspect: str, label: object) -> Chip:
     """A label in the reader's words, with its tone and sign."""
     found = told.label(aspect, str(label))
-    return Chip(found.words.said(language) or found.name, tone_of(found), found.shown_sign.strip())
+    return Chip(found.words.in_language(language) or found.name, tone_of(found), found.shown_sign.strip())

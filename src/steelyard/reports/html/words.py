@@ -24,10 +24,10 @@ class PageWords:
         return named(self.language, table, name)
 
     def metric(self, name: str) -> str:
-        return self.told.metric_told(name, self.language)
+        return self.told.metric_words(name, self.language)
 
-    def explained(self, metric: str) -> str:
-        return self.told.explained(metric, self.language)
+    def metric_about(self, metric: str) -> str:
+        return self.told.metric_about(metric, self.language)
 
     def meaning(self, flag: str) -> str:
         return named(self.language, "flag", flag, "")
@@ -38,7 +38,7 @@ class PageWords:
         return self.told.mains(self.report.scores)
 
     def kind(self, name: str) -> str:
-        return self.told.kind_told(name, self.language)
+        return self.told.kind_words(name, self.language)
 
     def check(self, check: CheckRate) -> str:
         return check_told(self.report, check)

@@ -154,7 +154,7 @@ def _counted(store: Store, run: str) -> Failures:
         for aspect, label, name, text in found:
             grouped[aspect, label, name].add(id, text[:LONGEST_STATEMENT], name)
     groups = [(key, group) for key, grouping in grouped.items() for group in grouping.groups]
-    groups.sort(key=lambda entry: (told.gravity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
+    groups.sort(key=lambda entry: (told.severity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
     ranked = sorted(tags.items(), key=lambda entry: (-entry[1]["failing"], entry[0]))
     return Failures(
         n=n,

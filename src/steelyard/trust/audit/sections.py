@@ -59,20 +59,20 @@ class CardWords:
 
     def named(self, table: str, name: str) -> str:
         if table == "protocol":
-            return vocabulary(name).told(self.language)
+            return vocabulary(name).title_words(self.language)
         return named(self.language, f"audit.{table}", name)
 
     def label(self, protocol: str, place: str, label: str) -> str:
         """A label as reports write it, e.g. of `support 2`."""
         words = vocabulary(protocol).label(place.partition(" ")[0], label).words
-        return words.said(self.language) or self.named("label_name", label)
+        return words.in_language(self.language) or self.named("label_name", label)
 
     def where(self, protocol: str, place: str) -> str:
         told = vocabulary(protocol)
         aspect, _, at = place.partition(" ")
         kind = told.kind_with(aspect)
-        name = told.name_told(kind.name, at, self.language) if kind else ""
-        return name or f"{told.kind_told(aspect, self.language)} {at}"
+        name = told.name_words(kind.name, at, self.language) if kind else ""
+        return name or f"{told.kind_words(aspect, self.language)} {at}"
 
     def sentence(self, *parts: str) -> str:
         return (" " if self.language == "en" else "").join(part for part in parts if part)

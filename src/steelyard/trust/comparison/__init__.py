@@ -18,7 +18,7 @@ from steelyard.stats import CONFIDENCE, Cluster
 from steelyard.stats.libraries import np
 from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
 from steelyard.text import language_of
-from steelyard.trust.comparison.marks import check_comparable
+from steelyard.trust.comparison.comparability import check_comparable
 from steelyard.trust.comparison.model import (
     MOST_VANISHED,
     Change,

@@ -50,16 +50,19 @@ class ComparisonPage:
         return say(self.language, f"report.{key}")
 
     def metric(self, name: str) -> str:
-        return self.told.metric_told(name, self.language)
+        return self.told.metric_words(name, self.language)
 
-    def within(self, change: MetricChange, *, size: bool = False) -> str:
-        """The interval in brackets; of the size of a fall, where it is told as one."""
-        found = change.interval
-        if found is None:
+    def within(self, change: MetricChange) -> str:
+        """The interval in brackets."""
+        return bracketed(self.language, ends(change.interval, change.scale)) if change.interval else ""
+
+    def _between(self, change: MetricChange) -> str:
+        """How much it rose or fell at least and at most, in brackets: the verb says which, so there is no plus."""
+        if change.interval is None:
             return ""
-        if size:
-            found = (-found[1], -found[0])
-        return bracketed(self.language, ends(found, change.scale))
+        sizes = sorted(-end if change.difference < 0 else end for end in change.interval)
+        least, most = (signed(size, change.scale).lstrip("+") for size in sizes)
+        return bracketed(self.language, self.say("between", least=least, most=most))
 
     @property
     def has_shares(self) -> bool:
@@ -70,7 +73,7 @@ class ComparisonPage:
         return self.say("pp") if change.scale == "ratio" else ""
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.told(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
         yield Lines((self.sentence(),))
         yield Lines(tuple(self.to_decide()), listed=True)
         yield Lines((*self.marks(), *self.unchanged()), listed=True)
@@ -124,7 +127,7 @@ class ComparisonPage:
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
         by = signed(abs(change.difference), change.scale).lstrip("+") + self.unit(change)
-        told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change, size=fell)}
+        told = {"metric": self.metric(change.metric), "by": by, "interval": self._between(change)}
         return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
 
     def to_decide(self) -> Iterator[str]:

@@ -38,7 +38,7 @@ class _Words:
 
     def title(self, check: GateCheck) -> str:
         limit = number(check.limit, check.scale)
-        metric = vocabulary(self.gate.protocol).metric_told(check.metric, self.gate.language)
+        metric = vocabulary(self.gate.protocol).metric_words(check.metric, self.gate.language)
         return self.say(check.kind, metric=metric, sign=check.sign, limit=limit)
 
     def value(self, check: GateCheck) -> str:
@@ -155,7 +155,7 @@ def comment(gate: Gate, report: Report, comparison: Comparison | None = None) ->
     words = _Words(gate)
     title, *rest = blocks(gate)
     assert isinstance(title, Heading)
-    page: list[Block] = [Heading(f"Steelyard · {title.text} · {report.words.told(gate.language)}", 3)]
+    page: list[Block] = [Heading(f"Steelyard · {title.text} · {report.words.title_words(gate.language)}", 3)]
     if comparison is not None:
         from steelyard.trust.comparison.page import ComparisonPage
 

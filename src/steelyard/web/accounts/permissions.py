@@ -70,6 +70,8 @@ RULES = (
             "GET /sets/{set}/samples.jsonl",
             "PAGE /sets/{set}",
             "PAGE /sets",
+            "PAGE /experiments/{experiment}",
+            "PAGE /experiments",
             "PAGE /judges",
             "PAGE /prompts/{prompt}",
             "PAGE /prompts",
@@ -136,7 +138,13 @@ RULES = (
     AccessRule(
         "start",
         "run",
-        ("POST /runs", "POST /runs/new/{upload}", f"POST {API}/runs", f"POST {API}/sets/{{set}}/runs"),
+        (
+            "POST /runs",
+            "POST /runs/new/{upload}",
+            "POST /experiments/{experiment}",
+            f"POST {API}/runs",
+            f"POST {API}/sets/{{set}}/runs",
+        ),
     ),
     AccessRule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
     AccessRule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),

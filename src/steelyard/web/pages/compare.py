@@ -25,7 +25,7 @@ from steelyard.store.labels import digest
 from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
 from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
-from steelyard.trust.comparison.words import word_changes
+from steelyard.trust.comparison.word_diff import word_changes
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Refusal
@@ -359,7 +359,7 @@ def score_rows(
         by = "=" if a == b else NOT_APPLICABLE
         if a is not None and b is not None and a != b and scale == other:
             by = signed(b - a, scale)
-        yield after.metric_told(name, language), score(a, scale), score(b, other), by
+        yield after.metric_words(name, language), score(a, scale), score(b, other), by
 
 
 def change_row(change: LabelChange, told: Vocabulary, language: Language) -> dict[str, Any]:
@@ -367,12 +367,12 @@ def change_row(change: LabelChange, told: Vocabulary, language: Language) -> dic
     assert either is not None
     sides = [chip(language, told, change.kind, side.label) if side else None for side in (change.a, change.b)]
     kind = told.kind_with(change.kind)
-    text = (told.name_told(kind.name, change.name, language) if kind else "") or either.text
+    text = (told.name_words(kind.name, change.name, language) if kind else "") or either.text
     other = change.b.text if change.a and change.b and change.b.text != change.a.text and not change.name else ""
     number = f"{change.turn}.{either.id}" if change.turn is not None else str(either.id)
     reasons = [side.reason if side else "" for side in (change.a, change.b)]
     return {
-        "kind": told.one_told(change.kind, language),
+        "kind": told.aspect_words(change.kind, language),
         "number": number,
         "text": text,
         "other": other,

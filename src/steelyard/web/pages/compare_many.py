@@ -80,7 +80,7 @@ def compare_many(request: Request) -> Response:
 
 
 def told_metric(protocol: str, name: str, language: Language) -> str:
-    return vocabulary(protocol).metric_told(name, language)
+    return vocabulary(protocol).metric_words(name, language)
 
 
 def rows_of(model: CompareManyPage, name: str, language: Language) -> Iterator[dict[str, Any]]:

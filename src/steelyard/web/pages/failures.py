@@ -82,7 +82,7 @@ def failures_page(request: Request) -> Response:
 def by_kind(found: Failures, run: str, told: Vocabulary, language: Language) -> Iterator[tuple[str, list[CountLine]]]:
     """The labels under the kind of item that they are about, those first that say most."""
     entries = [(aspect, label, n) for key, n in found.labels.items() for aspect, _, label in [key.partition(":")]]
-    entries.sort(key=lambda entry: (told.gravity(*entry[:2])[1], -entry[2]))
+    entries.sort(key=lambda entry: (told.severity(*entry[:2])[1], -entry[2]))
     for aspect, several in groupby(entries, key=lambda entry: entry[0]):
         lines = [
             CountLine(
@@ -93,7 +93,7 @@ def by_kind(found: Failures, run: str, told: Vocabulary, language: Language) -> 
             )
             for _, label, n in several
         ]
-        yield told.kind_told(aspect, language), lines
+        yield told.kind_words(aspect, language), lines
 
 
 def by_tag(found: Failures, run: str) -> Iterator[CountLine]:
@@ -105,7 +105,7 @@ def by_tag(found: Failures, run: str) -> Iterator[CountLine]:
 def alike(found: Failures, run: str, told: Vocabulary, language: Language) -> Iterator[AlikeLine]:
     for group in found.groups:
         kind = told.kind_with(group.aspect)
-        name = told.name_told(kind.name, group.name, language) if kind and group.name else ""
+        name = told.name_words(kind.name, group.name, language) if kind and group.name else ""
         examples = [
             (one.sample, one_line(one.text, LONGEST_TEXT), sample_address(run, one.sample)) for one in group.examples
         ]

@@ -145,7 +145,7 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
     if run.state == "running" or not annotator or "n" not in request.query_params:
         told, language = vocabulary(row.protocol), language_of(request)
-        kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
+        kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         place_of: dict[str, Any] = {"address": run_address(row.id), "project": row.project}
         return page(request, "label_start.html", model, kinds=kinds, **place_of)

@@ -134,7 +134,7 @@ def of_run(request: Request) -> Response:
         model = QueuesPage(run=blind(row, store, 0), queues=tuple(every_queue(store, row.id)), filter=_filter(request))
         people = _members(store, row.project) if viewer_of(request).accounts else []
     told, language = vocabulary(row.protocol), language_of(request)
-    kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
+    kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
     filters = [text for _, _, text in active(_query(model.filter), told, language)]
     more: dict[str, Any] = {"kinds": kinds, "filters": filters, "address": run_address(row.id), "people": people}
     return page(request, "queues.html", model, **more)
@@ -256,7 +256,7 @@ def queue_page(request: Request) -> Response:
         more = {"n_disagreements": len(state.disagreements()), "n_unsettled": len(state.unsettled())}
         model = model.model_copy(update={**more, "agreement": tuple(state.agreement())})
     told, language = vocabulary(row.protocol), language_of(request)
-    kinds = {one.kind: told.one_told(one.kind, language) for one in model.agreement}
+    kinds = {one.kind: told.aspect_words(one.kind, language) for one in model.agreement}
     may_label = state.admits(viewer.person) if viewer.person is not None else True
     place: dict[str, Any] = {"address": run_address(row.id), "project": row.project, "may_label": may_label}
     return page(request, "queue.html", model, kinds=kinds, **place)
@@ -313,7 +313,7 @@ def _label(request: Request, *, changed: bool = False) -> Response:
             given |= {"own": own.label if own else None, "note": own.note if own else ""}
             model = model.model_copy(update=given)
             if slot and not queue.blind:
-                hint = (told.label_told(task.kind, slot.judge, language), slot.reason)
+                hint = (told.label_words(task.kind, slot.judge, language), slot.reason)
     links = {"start": queue_address(queue.id)}
     if place is not None:
         links |= {
@@ -443,7 +443,7 @@ def _disagreements(request: Request, *, changed: bool = False) -> Response:
             slot, settled = slot_of(task, verdict), state.settled(place)
 
             def shown(label: HumanLabel) -> GivenLabel:
-                text = told.label_told(label.kind, label.label, language)
+                text = told.label_words(label.kind, label.label, language)
                 return GivenLabel(person=label.annotator, label=label.label, text=text, note=label.note)
 
             found = {

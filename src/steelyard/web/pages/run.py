@@ -103,7 +103,7 @@ def live_scores(protocol: str, progress: RunProgress, language: Language) -> Ite
     told = vocabulary(protocol)
     for name in told.mains(metric.name for metric in told.metrics):
         scale = told.metric(name).mean_scale
-        yield name, told.metric_told(name, language), scale, number(progress.scores.get(name), scale)
+        yield name, told.metric_words(name, language), scale, number(progress.scores.get(name), scale)
 
 
 def lowly(report: Report, run: str) -> Iterator[Lowly]:

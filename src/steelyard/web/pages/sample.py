@@ -108,7 +108,8 @@ def judged_sample(store: Store, row: RunRow, id: str) -> tuple[Sample, Verdict]:
 
 def _people(labels: tuple[HumanLabel, ...], told: Vocabulary, language: Language) -> list[tuple[HumanLabel, str, Chip]]:
     return [
-        (label, told.one_told(label.kind, language), chip(language, told, label.kind, label.label)) for label in labels
+        (label, told.aspect_words(label.kind, language), chip(language, told, label.kind, label.label))
+        for label in labels
     ]
 
 

@@ -114,7 +114,7 @@ def _in_run(row: RunRow, sample: Sample, verdict: Verdict, before: str) -> Sampl
 def _line(entry: SampleInRun, id: str, here: str, language: Language) -> HistoryLine:
     told = vocabulary(entry.protocol)
     scores = [
-        (told.metric_told(name, language), shown(told.metric(name), value, told, language))
+        (told.metric_words(name, language), shown(told.metric(name), value, told, language))
         for name, value in entry.scores.items()
     ]
     labels = [

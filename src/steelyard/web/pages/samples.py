@@ -80,7 +80,7 @@ def samples(request: Request) -> Response:
         model,
         status=200 if found else 202,
         lines=[line(row.id, one, names, told, kept, language) for one in found.rows] if found else [],
-        names=[(name, told.metric_told(name, language)) for name in names],
+        names=[(name, told.metric_words(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
         queue_href=turned(run_address(row.id, "queues"), kept, sort=None),
         filter_query=turned("", kept),
@@ -145,7 +145,7 @@ def sorts(names: list[str], told: Vocabulary, language: Language) -> Iterator[tu
     yield "id", say(language, "report.id")
     for name in names:
         for sort, key in ((name, "ascending"), (f"{name}{DESCENDING}", "descending")):
-            yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_told(name, language))
+            yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_words(name, language))
 
 
 def sort_of(query: SampleQuery) -> str:
@@ -185,12 +185,12 @@ def active(query: SampleQuery, told: Vocabulary, language: Language) -> Iterator
             yield name, value, named(language, "status", value) if name == "status" else shown
     for name, ends in query.scores.items():
         low, high = _short(ends.low) or "…", _short(ends.high) or "…"
-        yield "score", name, f"{told.metric_told(name, language)} {low} – {high}"
+        yield "score", name, f"{told.metric_words(name, language)} {low} – {high}"
 
 
 def label_name(value: str, told: Vocabulary, language: Language) -> str:
     kind, _, label = value.partition(":")
-    return f"{told.one_told(kind, language)} · {told.label_told(kind, label, language)}"
+    return f"{told.aspect_words(kind, language)} · {told.label_words(kind, label, language)}"
 
 
 # --- rows ------------------------------------------------------------------------------------------
@@ -220,13 +220,13 @@ def _is_told(told: Vocabulary, aspect: str, label: str) -> bool:
 
 def _order(told: Vocabulary, aspect: str, label: str) -> tuple[int, int]:
     """What is wrong first, then what only a flag makes right, then what is merely open."""
-    return (0, 99) if not told.label(aspect, label).is_against else told.gravity(aspect, label)
+    return (0, 99) if not told.label(aspect, label).is_against else told.severity(aspect, label)
 
 
 def shown(metric: Metric, value: float | None, told: Vocabulary, language: Language) -> tuple[str, str]:
     """A score and its tone. Neither yes nor no is good in itself where a metric is neutral."""
     if metric.direction == "neither" and metric.scale == "binary":
-        text = NOT_APPLICABLE if value is None else told.label_told(metric.name, str(int(value)), language)
+        text = NOT_APPLICABLE if value is None else told.label_words(metric.name, str(int(value)), language)
         return text, "plain"
     return score(value, metric.mean_scale), score_tone(value, metric)
 

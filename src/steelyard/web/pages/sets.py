@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -79,6 +80,7 @@ class SetPage(Record):
     version: VersionSummary
     versions: tuple[VersionSummary, ...]
     samples: tuple[HeldSample, ...]
+    sought: str = Field(default="", description="the id that was searched for")
     page: int
     pages: int
 
@@ -93,9 +95,13 @@ def one(request: Request) -> Response:
     with viewer_of(request).store() as store:
         found = store.sample_set(request.path_params["set"])
         version = _version(store, found, request)
-        pages = max(1, math.ceil(version.samples / PER_PAGE))
+        sought = request.query_params.get("id", "").strip()
+        pages = 1 if sought else max(1, math.ceil(version.samples / PER_PAGE))
         at = min(pages, max(1, whole(request.query_params.get("page"))))
-        held = list(store.set_samples(found.id, version.version, start=(at - 1) * PER_PAGE, limit=PER_PAGE))
+        if sought:
+            held = [one for one in (store.set_sample(found.id, version.version, sought),) if one]
+        else:
+            held = list(store.set_samples(found.id, version.version, start=(at - 1) * PER_PAGE, limit=PER_PAGE))
         runs = {row.id for row in store.runs(project=found.project)}
         model = SetPage(
             set=SetSummary.of(found),
@@ -112,6 +118,7 @@ def one(request: Request) -> Response:
                 )
                 for one in held
             ),
+            sought=sought,
             page=at,
             pages=pages,
         )

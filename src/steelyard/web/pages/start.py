@@ -22,7 +22,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.engine.inputs import Input
-from steelyard.engine.runs import new_run_id
 from steelyard.errors import InputError, SteelyardError, invalid_field
 from steelyard.protocols import Protocol, check_together, get_protocol, protocol_names, shared_out
 from steelyard.protocols.rubric import inline
@@ -118,13 +117,8 @@ def _start(viewer: Viewer, request: Request, given: Mapping[str, str]) -> None:
     hows = list(_requests(request, given))
     limits = {name: given[name] for name in LIMITS if name in given}
     spending = actions.Spending.model_validate(limits)
-    group = new_run_id() if len(hows) > 1 else None
     with taken(source, viewer.person) if isinstance(source, Path) else nullcontext():
-        for how in hows:
-            # Before any run is made: none is left behind where another one cannot begin.
-            actions.prepared(viewer, how)
-        for how in hows:
-            actions.start(viewer, how, source, spending=spending, encoding=_encoding(given), is_held=True, group=group)
+        actions.start_together(viewer, hows, source, spending=spending, encoding=_encoding(given))
 
 
 def _source(viewer: Viewer, request: Request) -> Path | actions.SetSource:

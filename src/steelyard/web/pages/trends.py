@@ -201,7 +201,7 @@ class TrendText:
         return say(self.language, f"viewer.trends.{key}").format(**values)
 
     def metric(self, name: str) -> str:
-        return self.words.metric_told(name, self.language)
+        return self.words.metric_words(name, self.language)
 
     def figures(self) -> Iterator[TrendFigure]:
         """A chart for every main score."""

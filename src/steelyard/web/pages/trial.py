@@ -16,7 +16,6 @@ from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.engine.templates import protocol_of_run
 from steelyard.errors import SteelyardError
-from steelyard.judges.limiter import Limiter
 from steelyard.protocols import vocabulary
 from steelyard.records import Record, Sample, Verdict
 from steelyard.reports.html.sample import sample_view
@@ -26,6 +25,7 @@ from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.web import actions
 from steelyard.web.addresses import run_address, sample_address
 from steelyard.web.exchanges import exchanges
+from steelyard.web.jobs import ToDrive
 from steelyard.web.pages.compare import change_row, score_rows, scores_of
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import LIMITS, one
@@ -189,7 +189,7 @@ def _saved(viewer: Viewer, request: Request, trial: Trial | None) -> str:
         raise HTTPException(404, "this attempt is not there any more; judge the sample again")
     name = say(language_of(request), "viewer.try.name").format(id=trial.sample.id)
 
-    def making(store: Store) -> tuple[runs.Run, Limiter]:
+    def making(store: Store) -> list[ToDrive]:
         protocol = protocol_of_run(row.protocol, row.manifest)
         options = protocol.parse_options(row.manifest.get("options", {}))
         made, limiter, _, prompts = actions.judge_and_limiter(viewer, protocol, trial.judge, edited=trial.edited)
@@ -208,9 +208,9 @@ def _saved(viewer: Viewer, request: Request, trial: Trial | None) -> str:
         )
         if viewer.visit:
             viewer.visit.target = run.row.id
-        return run, limiter
+        return [ToDrive(run, limiter)]
 
-    id = viewer.jobs.begin(making)
+    (id,) = viewer.jobs.begin(making)
     viewer.jobs.wait(id)
     return id
 

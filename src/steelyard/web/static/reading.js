@@ -109,9 +109,9 @@
       const shape = onScale[cell.dataset.scale] ?? ((given) => given.toPrecision(4));
       if (value !== undefined) cell.textContent = shape(value).replace("-", "\u2212");
     }
+    const state = panel.querySelector("[data-state]");
+    state.textContent = told.stopping ? state.dataset.stopping : told.waiting ? state.dataset.waiting : state.dataset.running;
     if (told.stopping) {
-      const state = panel.querySelector("[data-state]");
-      state.textContent = state.dataset.stopping;
       const button = panel.querySelector("button");
       if (button) button.disabled = true;
     }

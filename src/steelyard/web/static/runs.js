@@ -42,9 +42,11 @@
     const progress = JSON.parse(event.data);
     const row = [...document.querySelectorAll("tr[data-run]")].find((one) => one.dataset.run === progress.id);
     const shown = row ? show(row, progress) : false;
-    // Begun or ended elsewhere, or told to stop: the row has other buttons now.
+    // Begun or ended elsewhere, told to stop, or its turn has come: the row has other words and buttons now.
     const stopping = row?.querySelector(".acts button")?.disabled ?? false;
-    if (progress.state !== "running" ? shown : !shown || progress.stopping !== stopping) refresh();
+    const waiting = row?.querySelector("[data-waiting]") != null;
+    const other = progress.stopping !== stopping || progress.waiting !== waiting;
+    if (progress.state !== "running" ? shown : !shown || other) refresh();
   };
   const listen = () => {
     const live = "live" in list().dataset;

@@ -25,7 +25,7 @@ from steelyard.web.viewer import Viewer
 HSTS = "max-age=31536000"
 
 
-class AccessGate:
+class AccessMiddleware:
     """Who asks, whether they may, and with which store: one that holds only the projects in which they may."""
 
     def __init__(self, app: ASGIApp, viewer: Viewer, accounts: Accounts) -> None:
