@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from steelyard.trust.audit import Card, audit, auditor_for, check_comparable, re
 from steelyard.trust.audit.changes import plain
 from steelyard.trust.audit.movement import GONE, Place, compared, label_at, labels, raised, rank
 from steelyard.trust.audit.page import blocks
+from viewer import viewing
 
 RAG = ("atomic", "grounded", "scorecard")
 
@@ -310,6 +312,15 @@ def test_the_command(steelyard: Steelyard) -> None:
     assert (saved["judge"], saved["scope"]["protocols"]) == ("embedded", ["grounded"])
     assert Path("card.md").read_text("utf-8").startswith("# Audit · embedded")
     assert "<h1>Audit · embedded</h1>" in Path("card.html").read_text("utf-8")
+
+    with viewing(Path(".steelyard/store.db"), language="en") as address:
+        (listed,) = httpx.get(f"{address}/judges/cards.json").json()["cards"]
+        assert (listed["judge"], listed["made"], listed["own_data"]) == ("embedded", saved["made"], False)
+        kept = httpx.get(f"{address}/judges/cards/{listed['id']}.json").json()["card"]
+        assert Card.model_validate(kept) == Card.model_validate(saved)
+        page = httpx.get(f"{address}/judges/cards/{listed['id']}/report.html")
+        assert page.headers["content-disposition"].startswith("attachment")
+        assert page.text == Path("card.html").read_text("utf-8")
 
     done = steelyard(*words, "--compare", "card.json", "--require", "sensitivity>=0.2", "--lang", "zh-Hans")
     assert (done.code, "被发现的单一错误" in done.out) == (0, True), done.err

@@ -167,6 +167,30 @@ def test_a_newer_store_and_tables_of_others_are_left_alone(postgres_url: str) ->
             PostgresStore.at(f"{postgres_url}&application_name=later")  # not through a connection that is known
 
 
+def test_labels_of_an_older_store_are_kept(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those from before disagreements were settled settle none, and one that does stands beside them."""
+    before = MIGRATIONS[: next(n for n, step in enumerate(MIGRATIONS) if "CREATE TABLE queues" in step)]
+    with monkeypatch.context() as older:
+        older.setattr(postgres_schema, "MIGRATIONS", before)
+        Store.open(postgres_url).close()
+    row = ("run-a", "s1", "atom", -1, 2, "mei", "1", "correct", "2026-03-02", "", "at nine", 2.5, "sure")
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        columns = "run, sample, kind, turn, item, annotator, policy, label, time, about, text, weight, note"
+        db.execute(f"INSERT INTO labels ({columns}) VALUES ({', '.join(['%s'] * len(row))})".encode(), row)
+    with Store.open(f"{postgres_url}&application_name=later") as store:
+        (label,) = store.labels()
+        assert (label.item, label.turn, label.label, label.weight, label.adjudicated) == (
+            2,
+            None,
+            "correct",
+            2.5,
+            False,
+        )
+        settled = label.model_copy(update={"label": "wrong", "adjudicated": True})
+        store.add_labels([settled])
+        assert sorted(store.labels(), key=lambda one: one.adjudicated) == [label, settled]
+
+
 def test_a_migration_that_fails_leaves_the_old_version(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All steps or none; a later step finds what the earlier version holds."""
     with Store.open(postgres_url) as store:

@@ -12,9 +12,10 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import PHONE, Tab, chromium, tab
+from steelyard.errors import ConfigError, UnknownQueue
 from steelyard.people.calibration import calibrate
 from steelyard.people.queues import QueueState, labelled_twice
-from steelyard.store import LabelQueue, QueueItem, Store
+from steelyard.store import LabelQueue, QueueItem, RunIdentity, Store
 from steelyard.store.labels import HumanLabel
 from steelyard.store.queue_table import Claim
 from viewer import fill, viewing
@@ -63,6 +64,44 @@ def test_a_share_is_labelled_twice() -> None:
     assert labelled_twice(samples, 0.2, 1) == labelled_twice(list(reversed(samples)), 0.2, 1)
     assert len(labelled_twice(samples, 0.001, 1)) == 1
     assert not labelled_twice(samples, 0, 1)
+
+
+def test_both_databases_keep_queues_and_cards(any_store: Store) -> None:
+    """Items in their order, claims, who settles beside who labelled, what is visible: the same in both."""
+    store, when = any_store, "2026-03-02T12:00:00+00:00"
+    for run, project in (("run-a", "shop"), ("run-b", "bank")):
+        store.create_run(run, "atomic", "scripted", when, {}, RunIdentity(project=project))
+    items = [QueueItem(f"s{n}", "atom", n % 2 or None, None if n == 3 else n, 1.5, 2) for n in range(5)]
+    queue = store.add_queue("run-a", "周一", items, people=("mei", "jun"), policy="1", created=when, author="lead")
+    other = store.add_queue("run-b", "other", items[:1], policy="1", blind=False, created=when)
+    assert store.queues() == [other, queue]
+    assert store.queues("run-a") == [store.queue(queue.id)] == [queue]
+    assert store.queue_items(queue.id) == items
+    for time in ("1", "2"):
+        store.claim(queue.id, "s1", "mei", time)
+    assert store.queue_claims(queue.id) == [Claim("s1", "mei", "2")]
+    label = HumanLabel(sample="s1", kind="atom", item=1, label="wrong", annotator="mei", policy="1", run="run-a")
+    settled = label.model_copy(update={"label": "correct", "adjudicated": True})
+    store.add_labels([label, settled])
+    assert store.remove_label(label)
+    assert list(store.labels("run-a")) == [settled]
+    for nothing in ([], [QueueItem("s1", "atom", None, 1, 1.0, 1)]):
+        with pytest.raises(ConfigError):
+            store.add_queue("run-a", "" if nothing else "q", nothing, policy="1", created=when)
+    for project, scope in (("shop", '{"data": "ab"}'), ("", '{"data": null}'), ("shop", "{}")):
+        store.add_card(project, "scripted", when, f'{{"scope": {scope}}}')
+    store.visible = frozenset({"bank"})
+    assert store.queues() == [other]
+    for hidden in (queue.id, 9, 2**40):
+        with pytest.raises(UnknownQueue):
+            store.queue(hidden)
+    assert [card.id for card in store.cards()] == [3, 2]
+    store.visible = None
+    store.close_queue(queue.id, when)
+    assert store.queue(queue.id).closed == when
+    store.delete_run("run-a")
+    assert (store.queues(), store.queue_items(queue.id), store.queue_claims(queue.id)) == ([other], [], [])
+    assert len(list(store.labels())) == 1
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 
 from command import Steelyard, fact_server, facts, lines_of, point_to, write_lines
 from steelyard.errors import ConfigError, InputError, StoreError
-from steelyard.store import Store
+from steelyard.store import QueueItem, Store, sqlite_schema
 from steelyard.store.labels import HumanLabel
 from steelyard.store.rescue import Rescue, rescue
 from steelyard.store.rescue.pages import Pages
@@ -209,6 +209,48 @@ def test_labels_by_people_and_bad_rows_are_rescued(tmp_path: Path) -> None:
     with Store.open(tmp_path / "new.db") as store:
         assert sorted(store.labels(), key=lambda label: label.item or 0) == labels
         assert sorted(bad.line or 0 for bad in store.bad_rows("run-a")) == list(range(200))
+
+
+def test_queues_and_cards_are_rescued(tmp_path: Path) -> None:
+    """What people were given to label, who is at it, and the cards of judges: as they were."""
+    path, new = tmp_path / "store.db", tmp_path / "new.db"
+    items = [QueueItem(f"s{n}", "atom", None, n, 1.5, 2) for n in range(50)]
+    with Store.open(path) as store:
+        store.create_run("run-a", "atomic", "nobody", "2026-03-02", {})
+        queue = store.add_queue("run-a", "周一", items, people=("mei", "jun"), policy="1", created="2026-03-02")
+        store.claim(queue.id, "s1", "mei", "2026-03-03")
+        store.add_card("shop", "nobody", "2026-03-02", '{"scope": {"data": "ab"}}')
+        claims, cards = store.queue_claims(queue.id), store.cards()
+    for damage in (garble_header, garble_first_page):
+        damage(path)
+        rescue(path, new)
+        with Store.open(new) as store:
+            assert store.queues() == [queue]
+            assert (store.queue_items(queue.id), store.queue_claims(queue.id)) == (items, claims)
+            assert store.cards() == cards
+        new.unlink()
+
+
+@pytest.mark.parametrize("damage", [None, garble_first_page])
+def test_labels_of_older_stores_are_rescued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None] | None
+) -> None:
+    """Those of a store from before disagreements were settled: none of them settles one."""
+    path, before = tmp_path / "store.db", sqlite_schema.MIGRATIONS[:-1]
+    assert "adjudicated" not in "".join(before)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, monkeypatch.context() as older:
+        older.setattr(sqlite_schema, "MIGRATIONS", before)
+        sqlite_schema.migrate(db)
+        row = ("run-a", "s1", "atom", -1, 2, "mei", "1", "correct", "2026-03-02", "", "at nine", 2.5, "sure")
+        db.execute(f"INSERT INTO labels VALUES ({', '.join('?' * len(row))})", row)
+    if damage:
+        damage(path)
+    rescue(path, tmp_path / "new.db")
+    with Store.open(tmp_path / "new.db") as store:
+        (label,) = store.labels()
+    given = {"sample": "s1", "kind": "atom", "item": 2, "label": "correct", "annotator": "mei", "policy": "1"}
+    more = {"time": "2026-03-02", "run": "run-a", "text": "at nine", "weight": 2.5, "note": "sure"}
+    assert label == HumanLabel(**given, **more)
 
 
 def test_a_sound_store_is_copied_whole(steelyard: Steelyard, filled: list[dict[str, Any]]) -> None:

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from command import Steelyard
 from steelyard.errors import ConfigError, UnknownRun
-from steelyard.store import ROLES, AuditEntry, LoginSession, Role, RunIdentity, Store
+from steelyard.store import ROLES, AuditEntry, LoginSession, QueueItem, Role, RunIdentity, Store
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
@@ -67,6 +67,9 @@ class Team:
             store.edit_run(self.bank, project="bank")
             # Of the other project first: whoever guesses numbers finds the set of the shop.
             self.set = store.add_to_set("regression", self.shop, ["car-seat"], time="2026-03-01").id
+            items = [QueueItem("car-seat", "atom", None, n, 1.0, 2) for n in (1, 2)]
+            self.queue = store.add_queue(self.shop, "shop window", items, policy="1", created="2026-03-01")
+            store.add_card("shop", "shop judge", "2026-03-01", '{"scope": {"data": "ab"}}')
             for name, roles in PEOPLE.items():
                 store.add_user(name, password=cheap, created="2026-03-01")
                 for project, role in roles.items():
@@ -127,13 +130,12 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def address(route: str, run: str) -> str:
-    """An address of this kind; the first set is the shop's, and no other one is there."""
-    route = route.replace("{set}", "9" if run in NOWHERE else "1").replace(
-        "{upload}", "x" if run in NOWHERE else "set-1-1"
-    )
+    """An address of this kind; the first set, queue and card are the shop's, and no other one is there."""
+    number = "9" if run in NOWHERE else "1"
+    route = route.replace("{set}", number).replace("{upload}", "x" if run in NOWHERE else "set-1-1")
     route = route.replace("{experiment}", "x" if run in NOWHERE else "facts")
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
-    filled = filled.replace("{queue:int}", "1" if run else "0").replace("{card:int}", "1")
+    filled = filled.replace("{queue:int}", number).replace("{card:int}", number)
     filled = filled.replace("{token}", "none-such")
     return filled.replace("{prompt}", "atomic.judge").replace("{path:path}", "viewer.css")
 
@@ -261,6 +263,11 @@ def test_another_project_is_not_there(team: Team) -> None:
                 answer = client.request(verb, address(route, team.shop))
                 assert answer.status_code in (404, 405, 415, 422), (verb, route, answer.status_code)
                 assert "regression" not in answer.text
+            elif "{queue:int}" in route or "{card:int}" in route:
+                given = {"label": "correct", "seen": "x", "annotator": "x"} if verb == "POST" else None
+                answer = client.request(verb, address(route, team.shop), data=given)
+                assert answer.status_code in (404, 405), (verb, route, answer.status_code)
+                assert "shop" not in answer.text
             elif "{upload}" in route:
                 answer = client.request(verb, address(route, team.shop))
                 assert answer.status_code == 404, (verb, route)
@@ -274,6 +281,8 @@ def test_another_project_is_not_there(team: Team) -> None:
                 answer = client.get(address(route, ""), params={"q": team.shop})
                 found = answer.text.replace(f"q={team.shop}", "").replace(f'value="{team.shop}"', "")
                 assert team.shop not in found, route
+                assert "shop window" not in found, route
+                assert "shop judge" not in found, route
         for a, b in ((team.shop, team.bank), (team.bank, team.shop)):
             for path in ("/compare", "/compare.json", "/compare/sample", "/api/v1/compare"):
                 given = {"a": a, "b": b, "id": "1", "sample": "1"}
@@ -281,6 +290,8 @@ def test_another_project_is_not_there(team: Team) -> None:
         assert client.get("/api/v1/labels", params={"run": team.shop}).status_code == 404
         body = {"run": team.shop, "labels": [{"sample": "1", "kind": "atom", "label": "wrong", "annotator": "x"}]}
         assert client.post("/api/v1/labels", json=body).status_code == 404
+        assert client.post("/api/v1/queues", json={"run": team.shop, "name": "mine"}).status_code == 404
+        assert client.get("/api/v1/queues", params={"run": team.shop}).status_code == 404
         assert [run["id"] for run in client.get("/api/v1/runs").json()["runs"]] == [team.bank]
         assert client.get("/api/v1/runs/last").json()["run"]["id"] == team.bank
 
@@ -476,10 +487,84 @@ def test_another_site_changes_nothing(team: Team, headers: dict[str, str]) -> No
     with team.client() as client:
         signed_in(client, "root")
         client.headers.pop("origin")
-        for path in (f"/runs/{team.shop}/delete", "/logout", "/login"):
-            assert client.post(path, headers=headers).status_code == 403
+        for verb, route, _ in every_route():
+            if verb != "GET" and not route.startswith("/login"):
+                answer = client.request(verb, address(route, team.shop), headers=headers)
+                assert answer.status_code == 403, (verb, route)
+        assert client.post("/login", headers=headers).status_code == 403
         assert client.delete(f"/api/v1/runs/{team.shop}", headers=headers).status_code == 403
         assert client.get("/api/v1/runs").status_code == 200
+    assert _actions(team)[-1] == "sign in"
+    assert {outcome for action in set(_actions(team)) - {"sign in"} for outcome in team.audited(action)} <= {
+        "root: refused"
+    }
+
+
+# --- what people write -------------------------------------------------------------------------------------
+
+
+def test_what_people_write_stays_text(team: Team) -> None:
+    """Names of users, tokens, projects and queues, who labels, policies, and notes: shown as they are, on every page
+    that shows them; an expression of a template is none."""
+    evil = "</title><script>alert({{ 7 * 7 }})</script>\"onfocus='x'"
+    with team.client() as client:
+        signed_in(client, "root")
+        try:
+            made = [client.post("/users", data={"name": evil, "password": "1", "role": "label", "project": evil})]
+            made.append(client.post("/users/tokens", data={"name": evil, "role": "read", "project": evil, "days": 1}))
+            made.append(client.post("/account/tokens", data={"name": evil, "role": "read", "project": "*", "days": 1}))
+            queue = {"name": evil, "people": f"{evil}, root, label", "policy": evil, "n": 0, "share": 100}
+            made.append(client.post(f"/runs/{team.shop}/queues", data={**queue, "kind": "atom", "blind": "1"}))
+            at = made[-1].headers["location"]
+            for name, choice in (("label", "correct"), ("root", "wrong")):
+                with team.client() as other:
+                    signed_in(other, name)
+                    shown = other.get(f"{at}/label").text
+                    seen = re.search(r'name="seen" value="([^"]+)"', shown)
+                    assert seen
+                    place = re.search(r'action="([^"]+[?]at=[^"]+)"', shown)
+                    assert place
+                    given = {"label": choice, "seen": seen[1], "note": evil}
+                    made.append(other.post(place[1], data=given))
+            assert [answer.status_code for answer in made] == [200, 200, 200, 303, 303, 303]
+            pages = ("/users", "/account", "/audit", "/label", f"/runs/{team.shop}/queues", at, f"{at}/label",
+                     f"{at}/disagreements", f"/runs/{team.shop}/calibration")  # fmt: skip
+            made += [client.get(path) for path in pages]
+            refused = client.post("/users/role", data={"name": "root", "role": evil, "project": "*"})
+            assert refused.status_code == 422
+            shown = [answer.text for answer in (*made, refused) if answer.status_code != 303]
+            assert [text for text in shown if "<script>alert" in text or "alert(49)" in text] == []
+            # As it is written in an attribute, quotes end nothing.
+            assert [text for text in shown if re.search(r"<[^>]*\"onfocus=", text)] == []
+            assert sum("&lt;script&gt;alert({{ 7 * 7 }})" in text for text in shown) >= 10
+            for name in ("line\nbreak", "\u202egnp", "x" * 5000):
+                assert client.post("/users", data={"name": name, "project": "*"}).status_code == 422
+                assert client.post(f"/runs/{team.shop}/queues", data={**queue, "name": name}).status_code in (303, 422)
+        finally:
+            with team.store() as store:
+                store.write("DELETE FROM users WHERE name = ?", evil)
+                store.write("DELETE FROM queues WHERE id <> ?", team.queue.id)
+                store.write("DELETE FROM labels")
+
+
+def test_a_queue_names_its_own_people(team: Team) -> None:
+    """Whoever makes one learns of the members of the project and of no other users; others cannot label."""
+    with team.client() as client, team.client() as other:
+        signed_in(client, "run")
+        page = client.get(f"/runs/{team.shop}/queues").text
+        assert "label, root, run" in page
+        assert "banker" not in page
+        body = {"run": team.shop, "name": "for one", "people": ["run"], "share": 0, "kinds": ["atom"]}
+        made = client.post("/api/v1/queues", json=body).json()
+        signed_in(other, "label")
+        assert other.get(f"/queues/{made['id']}/label").status_code == 403
+        assert other.post(f"/queues/{made['id']}/label?at=1", data={"label": "correct"}).status_code == 403
+        assert other.post(f"/queues/{made['id']}/close").status_code == 403
+        assert other.get(f"/queues/{made['id']}.json").json()["n_disagreements"] is None
+        client.post(f"/queues/{made['id']}/close")
+        assert client.get(f"/queues/{made['id']}/label").status_code == 422
+    with team.store() as store:
+        store.write("DELETE FROM queues WHERE id <> ?", team.queue.id)
 
 
 # --- guessing ----------------------------------------------------------------------------------------------

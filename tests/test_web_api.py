@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import not_a_server_error
 from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
 from command import RAG, fact_server, facts, lines_of
 from endpoint import Hang, Loopback
 from report_fixtures import atomic, rag
-from steelyard.store import Store
+from steelyard.store import ROLES, Role, Store
+from steelyard.web.accounts import passwords
+from steelyard.web.accounts.permissions import ROLE_OF, asked
+from steelyard.web.accounts.sign_in import Accounts, new_token
 from steelyard.web.app import create_app
 from steelyard.web.errors import CODES, KINDS
 from steelyard.web.viewer import Viewer
@@ -329,3 +335,54 @@ def test_the_api_is_as_its_document_says(document: Any, mode: GenerationMode) ->
             hold()
         tried.append(operation.label)
     assert "POST /evaluate" in tried
+
+
+ROLE_EXAMPLES = max(2, EXAMPLES // 2)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize(("role", "project"), [("read", "shop"), ("run", "shop"), ("admin", "*")])
+def test_every_role_is_answered_as_the_document_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, project: str
+) -> None:
+    """On a team's server: what the role does not allow is refused whatever is sent, the rest passes the gate, and both
+    answer in the document's shapes; without a token nothing does."""
+    monkeypatch.setattr(passwords, "COST", passwords.Cost(4, 8, 1))
+    (run,) = fill(tmp_path / "store.db", ("atomic",))
+    with Store.open(tmp_path / "store.db") as store:
+        store.edit_run(run, project="shop")
+        secret, token = new_token("test", role, project, datetime.now(UTC), timedelta(days=1))
+        store.add_token(token)
+    url = "http://localhost"
+    app = create_app(Viewer(configured(), tmp_path / "store.db", hosts=frozenset(), accounts=Accounts(url)))
+    headers = {"Authorization": f"Bearer {secret}"}
+    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers=headers)
+    refused = 0
+    for named in found.get_all_operations():
+        operation = named.ok()
+        verb, path = operation.method.upper(), f"/api/v1{operation.path}"
+        about = asked(verb, re.sub(r"\{\w+\}", "1", path))
+        assert about
+        needed = ROLE_OF[about.action] if about.action else None
+        allows = needed is None or ROLES.index(role) >= ROLES.index(needed)
+
+        _keeps_to(operation, headers, allows=allows, is_open=about.action is None)
+        refused += not allows
+    assert bool(refused) is (role != "admin")
+
+
+def _keeps_to(operation: Any, headers: dict[str, str], *, allows: bool, is_open: bool) -> None:
+    @given(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @settings(max_examples=ROLE_EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    def hold(case: schemathesis.Case) -> None:
+        answer = case.call(headers=headers)
+        excluded = [not_a_server_error] if answer.status_code == 502 else []
+        # Whether there is such a user, or may be such a token, no document says.
+        case.validate_response(answer, excluded_checks=[*excluded, ignored_auth, positive_data_acceptance])
+        if not allows:
+            # What is not even an address of that kind is not there.
+            assert answer.status_code in (403, 404), case
+        if not is_open:
+            assert case.call(headers={"Authorization": "Bearer sy_guessed"}).status_code in (401, 404)
+
+    hold()

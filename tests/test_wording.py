@@ -84,6 +84,28 @@ def test_scripts_are_kept_apart() -> None:
         assert han.encode(encoding).decode(encoding) == han
 
 
+# What readers type or see elsewhere stays as it is there: options, file names, addresses, values to fill in.
+AS_TYPED = re.compile(r"--?[A-Za-z][\w-]*(?:[ =][A-Z][\w=]*)?|\{[^}]*\}|https?://\S+|[\w./-]+\.\w+|[A-Z]+=[A-Z]+")
+HALF_WIDTH = re.compile(
+    r"[\u3400-\u9fff。，；：！？、】》」』” ][ ]?[,;:!?]|[,;:!?][ ]?[\u3400-\u9fff]|"
+    r"[\u3400-\u9fff]\.|\.[\u3400-\u9fff]|"
+    r"[\u3400-\u9fff]\([^)]*[\u3400-\u9fff]|\([^)]*[\u3400-\u9fff][^)]*\)"
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_signs_are_those_of_print(language: records.Language) -> None:
+    """A number below zero has a minus sign and no hyphen; backticks are Markdown, which a page would show as they are;
+    Chinese text has Chinese punctuation."""
+    for key, text in flat(words(language)).items():
+        left = AS_TYPED.sub("x", text)
+        assert "`" not in text, key
+        assert not re.search(r"(?:^|[\s(（，、“±≤≥<>])-(?=[\d.x])", left), key
+        assert not re.search(r"--| - ", left), key
+        if language != "en":
+            assert not HALF_WIDTH.search(left), (key, text)
+
+
 def test_taiwan_usage() -> None:
     """Traditional wording uses the words of its readers, not converted mainland ones."""
     text = all_text("zh-Hant")
@@ -208,6 +230,16 @@ def test_every_reason_has_a_text_and_every_text_a_reason() -> None:
     reasons |= {why_open(Mark()), why_open(Mark(flags=("not_confirmed",)))}
     # A sample that was not sent, and prose where a reason should stand: said by protocols and reports themselves.
     assert reasons | {"too_long", "cannot_tell", "unknown"} == set(words("en")["unjudged"])
+
+
+def test_every_refusal_of_a_form_has_a_text() -> None:
+    """What a form is refused for is said on a page in every language, and nothing else is worded."""
+    calls = [node for tree in trees("**/*.py") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    codes = {call.args[1].value for call in calls if ast.unparse(call.func) in ("FormRefused", "NotAllowed")}  # type: ignore[attr-defined]
+    assert codes == set(words("en")["viewer"]["refused"])
+    for language in LANGUAGES:
+        for code, text in words(language)["viewer"]["refused"].items():
+            assert text.endswith("." if language == "en" else "。"), code
 
 
 def test_every_list_that_can_fail_has_a_name() -> None:

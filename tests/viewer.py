@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +19,7 @@ from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
 from steelyard.settings import Settings, SettingsFile
 from steelyard.store import Store, StoreLocation
+from steelyard.web.accounts.sign_in import Accounts
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
 
@@ -52,11 +53,13 @@ async def _run(path: Path, name: str, file: str) -> str:
 
 
 @contextmanager
-def viewing(store: StoreLocation, **more: Any) -> Iterator[str]:
-    """The viewer over this store, in a thread; its address."""
-    viewer = Viewer(**{"config": settings(), "store_location": store, **more})
+def viewing(store: StoreLocation, accounts: Callable[[str], Accounts] | None = None, **more: Any) -> Iterator[str]:
+    """The viewer over this store, in a thread; its address. With accounts it is a team's server."""
+    listening = listen("127.0.0.1", 0)
+    signing_in = accounts(address_of(listening)) if accounts else None
+    viewer = Viewer(**{"config": settings(), "store_location": store, "accounts": signing_in, **more})
     ready = threading.Event()
-    server = Server(viewer, listen("127.0.0.1", 0), lambda address: ready.set())
+    server = Server(viewer, listening, lambda address: ready.set())
     thread = threading.Thread(target=server.run, name="viewer")
     thread.start()
     try:

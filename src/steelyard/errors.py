@@ -6,7 +6,9 @@ SteelyardError
 │   └── TranscriptError   a transcript that has none of the known forms
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
 │   ├── NotComparable     two runs whose difference would mean nothing: names the reasons
-│   └── LabelsDoNotFit    labels that cannot be compared with a run: names the reason, to be said in any language
+│   ├── LabelsDoNotFit    labels that cannot be compared with a run: names the reason, to be said in any language
+│   └── FormRefused       what a form of the viewer asks for and cannot have: names the reason likewise
+│       └── NotAllowed    this person may not have it
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
@@ -149,6 +151,19 @@ class LabelsDoNotFit(ConfigError):
     def __init__(self, problem: str, code: str, counts: dict[str, int] | None = None) -> None:
         super().__init__(problem)
         self.code, self.counts = code, counts or {}
+
+
+class FormRefused(ConfigError):
+    """What somebody asked for in a form cannot be done. `code` and `values` say why (`viewer.refused.CODE`); the text
+    does in English."""
+
+    def __init__(self, problem: str, code: str, *, field: str | None = None, **values: object) -> None:
+        super().__init__(problem)
+        self.code, self.field, self.values = code, field, values
+
+
+class NotAllowed(FormRefused):
+    """This person may not do it."""
 
 
 class NotComparable(ConfigError):

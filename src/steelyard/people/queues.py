@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from steelyard.errors import ConfigError
+from steelyard.errors import FormRefused
 from steelyard.people.calibration.matching import Rated
 from steelyard.people.calibration.measure import between_people
 from steelyard.people.calibration.model import Figure
@@ -27,7 +27,8 @@ MOST_PEOPLE = 2
 def labelled_twice(samples: Sequence[str], share: float, seed: int) -> frozenset[str]:
     """The samples that two people label: so large a share, at random."""
     if not 0 <= share <= 1:
-        raise ConfigError(f"the share that two people label is between 0 and 1, not {share:g}")
+        told = f"the share that two people label is between 0 and 1, not {share:g}"
+        raise FormRefused(told, "share", field="share")
     every = sorted(set(samples))
     n = round(share * len(every))
     # At least one where any are wanted: without one there is no agreement to measure.

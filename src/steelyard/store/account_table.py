@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
-from steelyard.errors import ConfigError
+from steelyard.errors import FormRefused
 from steelyard.records import Record
 from steelyard.store.database import Database, insert, upsert
 
@@ -82,7 +82,7 @@ class AccountTable(Database):
         check_name(name, "user")
         with self.all_or_nothing("users"):
             if self.user(name):
-                raise ConfigError(f"there is a user {name!r} already")
+                raise FormRefused(f"there is a user {name!r} already", "user_exists", field="name", name=name)
             self.write(ADD_USER, name, password, subject, created)
 
     def user(self, name: str) -> User | None:
@@ -191,6 +191,8 @@ GET_TOKENS = f"SELECT {', '.join(Token._fields)} FROM tokens"
 def check_name(name: Any, what: str, *, may_be_empty: bool = False) -> None:
     """Names stand in tables, logs and addresses: one line, nothing invisible."""
     if not isinstance(name, str) or not (name or may_be_empty) or len(name) > LONGEST_NAME:
-        raise ConfigError(f"the name of a {what} has 1 to {LONGEST_NAME} characters")
+        told = f"the name of a {what} has 1 to {LONGEST_NAME} characters"
+        raise FormRefused(told, "name_length", most=LONGEST_NAME)
     if not name.isprintable() or name != name.strip():
-        raise ConfigError(f"{name!r} is no name for a {what}: it holds characters that cannot be seen")
+        told = f"{name!r} is no name for a {what}: it holds characters that cannot be seen"
+        raise FormRefused(told, "name_characters", name=repr(name))

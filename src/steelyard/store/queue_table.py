@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from steelyard.errors import ConfigError, UnknownQueue
+from steelyard.errors import FormRefused, UnknownQueue
 from steelyard.store.account_table import check_name
 from steelyard.store.database import insert, upsert
 from steelyard.store.label_table import NOTHING
@@ -82,7 +82,7 @@ class QueueTable(RunTable):
         for person in people:
             check_name(person, "person")
         if not items:
-            raise ConfigError("there is nothing to label in this queue")
+            raise FormRefused("there is nothing to label in this queue", "nothing_to_label")
         row = self.run(run)
         with self.all_or_nothing("queues"):
             (last,) = next(self.query("SELECT coalesce(max(id), 0) FROM queues"))

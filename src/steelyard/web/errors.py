@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from steelyard import errors
+from steelyard.text.wording import say
 from steelyard.web.rendering import JSON, environment, frame, language_of
 
 log = logging.getLogger("steelyard.web")
@@ -27,6 +28,7 @@ KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
     (errors.RunInUse, 409, "in_use"),
     (errors.InputError, 422, "invalid"),
     (errors.NotComparable, 422, "not_comparable"),
+    (errors.NotAllowed, 403, "forbidden"),
     (errors.ConfigError, 422, "invalid"),
     (errors.JudgeError, 502, "judge"),
     (errors.MissingExtra, 501, "missing_extra"),
@@ -104,14 +106,18 @@ def problem_response(
     field: str | None = None,
     reasons: tuple[tuple[str, str], ...] | None = None,
     headers: Mapping[str, str] | None = None,
+    refusal: errors.FormRefused | None = None,
 ) -> Response:
-    """The answer to a request that failed."""
+    """The answer to a request that failed; a page says a refusal in the reader's language."""
     code, message = code or CODES.get(status, "failed"), " ".join(message.split())
     problem = ErrorDetail(code=code, message=message, field=field, reasons=reasons)
     if wants_json(request):
         body = ErrorBody(error=problem).model_dump_json(exclude_none=True)
         return Response(body, status, headers, media_type="application/json")
     language = language_of(request)
+    if refusal:
+        told = say(language, f"viewer.refused.{refusal.code}").format(**refusal.values)
+        problem = ErrorDetail(code=code, message=told)
     text = (
         environment()
         .get_template("error.html")
@@ -124,7 +130,8 @@ async def on_steelyard_error(request: Request, error: Exception) -> Response:
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
     reasons = error.reasons if isinstance(error, errors.NotComparable) else None
     field = getattr(error, "field", None)
-    return problem_response(request, status, str(error), code=code, field=field, reasons=reasons)
+    refusal = error if isinstance(error, errors.FormRefused) else None
+    return problem_response(request, status, str(error), code=code, field=field, reasons=reasons, refusal=refusal)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -24,8 +24,8 @@ from steelyard.store.database import marks
 from steelyard.store.rescue.pages import PageCell, Pages
 
 TOGETHER = 500
-OF_RUNS = ("samples", "identities", "bad_rows", "used", "unusable")
-OF_SETS = ("set_versions", "set_samples")
+# The column of labels that older stores lack, and what it holds there.
+ADJUDICATED, NOT_ADJUDICATED = LABEL_COLUMNS.index("adjudicated"), 0
 STATES = ("running", "stopped", "complete")
 WHY = "rescued from a damaged store"
 Row = Sequence[Any]
@@ -50,6 +50,17 @@ class RescuedTable(NamedTuple):
     key: str
     is_sound: Callable[[Row], bool]
     has_rowid: bool = False
+    owner: str = ""
+    """The table whose rows these belong to, and the column with its id."""
+    owner_at: int = 0
+    later: int | None = None
+    """A column that older stores lack."""
+
+    def of_today(self, row: Row) -> Row:
+        """The row as it would be written now."""
+        if self.later is None or len(row) != self.columns - 1:
+            return row
+        return [*row[: self.later], NOT_ADJUDICATED, *row[self.later :]]
 
 
 def _texts(row: Row, *places: int) -> bool:
@@ -127,22 +138,46 @@ def _is_set_sample(row: Row) -> bool:
     return is_typed and _texts(row, 2, 3, 4) and bool(SAMPLE.validate_json(row[3]).id == row[2])
 
 
-# Runs and sets first: their samples refer to them. What else a store holds is worked out from these.
+def _is_queue(row: Row) -> bool:
+    if not (type(row[0]) is int and _texts(row, 1, 2, 3, 4, 6, 7) and isinstance(row[8], str | None)):
+        return False
+    people = from_json(row[3])
+    return row[5] in (0, 1) and isinstance(people, list) and all(isinstance(name, str) for name in people)
+
+
+def _is_queue_item(row: Row) -> bool:
+    is_typed = all(type(row[place]) is int for place in (0, 1, 4, 5, 7)) and isinstance(row[6], int | float)
+    return is_typed and _texts(row, 2, 3)
+
+
+def _is_claim(row: Row) -> bool:
+    return type(row[0]) is int and _texts(row, 1, 2, 3)
+
+
+def _is_card(row: Row) -> bool:
+    return type(row[0]) is int and _texts(row, 1, 2, 3) and _is_object(row[4])
+
+
+# Owners first: others refer to them. What else is known of runs is worked out from these; accounts are made anew.
 TABLES = (
     RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
     RescuedTable("replies", 8, "key", _is_reply, has_rowid=True),
-    RescuedTable("samples", 6, "run, seq", _is_sample),
-    RescuedTable("identities", 7, "run", _is_identity),
-    RescuedTable("bad_rows", 5, "rowid", _is_bad_row, has_rowid=True),
-    RescuedTable("used", 4, "run, ask, repeat", _is_use),
-    RescuedTable("unusable", 3, "run, key", _is_unusable),
+    RescuedTable("samples", 6, "run, seq", _is_sample, owner="runs"),
+    RescuedTable("identities", 7, "run", _is_identity, owner="runs"),
+    RescuedTable("bad_rows", 5, "rowid", _is_bad_row, has_rowid=True, owner="runs"),
+    RescuedTable("used", 4, "run, ask, repeat", _is_use, owner="runs"),
+    RescuedTable("unusable", 3, "run, key", _is_unusable, owner="runs"),
     RescuedTable(
-        "labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy, adjudicated", _is_label
+        "labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy", _is_label, later=ADJUDICATED
     ),
     RescuedTable("wordings", 4, "sha256", _is_wording),
     RescuedTable("sample_sets", 3, "id", _is_set),
-    RescuedTable("set_versions", 6, "sample_set, version", _is_set_version),
-    RescuedTable("set_samples", 7, "sample_set, place", _is_set_sample),
+    RescuedTable("set_versions", 6, "sample_set, version", _is_set_version, owner="sample_sets"),
+    RescuedTable("set_samples", 7, "sample_set, place", _is_set_sample, owner="sample_sets"),
+    RescuedTable("queues", 9, "id", _is_queue, owner="runs", owner_at=1),
+    RescuedTable("queue_items", 8, "queue, place", _is_queue_item, owner="queues"),
+    RescuedTable("queue_claims", 4, "queue, sample, person", _is_claim, owner="queues"),
+    RescuedTable("judge_cards", 5, "id", _is_card),
 )
 
 
@@ -174,7 +209,7 @@ class _Orphans:
 
 
 def _may_be_of(table: RescuedTable, cell: PageCell) -> bool:
-    return len(cell.values) == table.columns and cell.has_rowid == table.has_rowid
+    return len(table.of_today(cell.values)) == table.columns and cell.has_rowid == table.has_rowid
 
 
 def _read_with_sqlite(copy: Path, table: RescuedTable) -> Iterator[Row]:
@@ -204,7 +239,7 @@ def _copy(store: Store, table: RescuedTable, rows: Iterable[Row], orphans: _Orph
     reading = iter(rows)
     while True:
         try:
-            row = next(reading)
+            row = table.of_today(next(reading))
         except StopIteration:
             break
         except sqlite3.Error:
@@ -229,11 +264,10 @@ def _is_sound(table: RescuedTable, row: Row) -> bool:
 
 
 def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Orphans) -> None:
-    if table.name in OF_RUNS + OF_SETS:
-        owner = "runs" if table.name in OF_RUNS else "sample_sets"
-        known = {id for (id,) in store.query(f"SELECT id FROM {owner}")}
-        orphans.keys |= {(table.name, row[0], row[1]) for row in rows if row[0] not in known}
-        rows = [row for row in rows if row[0] in known]
+    if table.owner:
+        known = {id for (id,) in store.query(f"SELECT id FROM {table.owner}")}
+        orphans.keys |= {(table.name, row[0], row[1]) for row in rows if row[table.owner_at] not in known}
+        rows = [row for row in rows if row[table.owner_at] in known]
     if table.name == "bad_rows":
         # They have no key by which a second copy would be noticed.
         there = set(store.query("SELECT * FROM bad_rows"))

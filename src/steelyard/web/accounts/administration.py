@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from starlette.exceptions import HTTPException
 
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import FormRefused
 from steelyard.store import EVERY_PROJECT, ROLES, Role, Store, Token, User
 from steelyard.web.accounts.access import Access
 from steelyard.web.accounts.passwords import check_strength, hashed
@@ -45,7 +45,7 @@ class Administration:
 
     def user(self, name: str) -> User:
         if (found := self.store.user(name)) is None:
-            raise InputError(f"there is no user {name!r}", field="name")
+            raise FormRefused(f"there is no user {name!r}", "no_user", field="name", name=name)
         return found
 
     def add_user(self, name: str, password: str | None, role: Role | None = None, project: str = EVERY_PROJECT) -> None:
@@ -89,7 +89,7 @@ class Administration:
     def create_token(self, name: str, role: Role, project: str, days: int, owner: str = "") -> tuple[str, Token]:
         """A token of this user, or of a machine; the first of the two is shown this once."""
         if not 1 <= days <= MOST_DAYS:
-            raise InputError(f"a token is good for 1 to {MOST_DAYS} days", field="days")
+            raise FormRefused(f"a token is good for 1 to {MOST_DAYS} days", "token_days", field="days", most=MOST_DAYS)
         if self.access:
             if not self.access.is_browser:
                 # Else whoever steals a token makes others that outlive it.
@@ -105,7 +105,7 @@ class Administration:
     def revoke_token(self, id: str) -> Token:
         found = next((token for token in self.store.tokens() if token.id == id), None)
         if found is None or not self._may_revoke(found) or not self.store.revoke_token(id, self.time):
-            raise ConfigError(f"there is no token {id!r} that is still good")
+            raise FormRefused(f"there is no token {id!r} that is still good", "no_token")
         return found
 
     def _may_revoke(self, token: Token) -> bool:
@@ -124,14 +124,14 @@ class Administration:
             raise HTTPException(403, "you may create tokens for yourself only")
         own = [has for name, has in self.access.roles.items() if project in (name, EVERY_PROJECT) or name == "*"]
         if not own or ROLES.index(role) > max(map(ROLES.index, own)):
-            raise InputError("a token may not do more than you may", field="role")
+            raise FormRefused("a token may not do more than you may", "token_too_much", field="role")
 
     # --- what would go too far ---
 
     def _check_project(self, action: str, project: str) -> None:
         projects = self.access.projects(action) if self.access else None
         if projects is not None and project not in projects:
-            raise InputError("you are no administrator of that project", field="project")
+            raise FormRefused("you are no administrator of that project", "not_your_project", field="project")
 
     def _check_another_admin(self, name: str) -> None:
         """Somebody has to be left who can undo it."""
@@ -139,7 +139,8 @@ class Administration:
             return
         others = (user for user in self.store.users() if user.name != name and not user.disabled)
         if not any(self.store.roles_of(user.name).get(EVERY_PROJECT) == "admin" for user in others):
-            raise ConfigError(f"{name} is the only administrator of every project; make another one first")
+            told = f"{name} is the only administrator of every project; make another one first"
+            raise FormRefused(told, "last_admin", name=name)
 
 
 def new_password() -> str:

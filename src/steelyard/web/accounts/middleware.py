@@ -12,11 +12,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from steelyard.errors import SteelyardError, UnknownQueue, UnknownRun, UnknownSet
+from steelyard.errors import NotAllowed, SteelyardError, UnknownQueue, UnknownRun, UnknownSet
+from steelyard.text.wording import say
 from steelyard.web.accounts.access import Access, Visit
 from steelyard.web.accounts.permissions import Asked, asked
 from steelyard.web.accounts.sign_in import TOKEN_REFUSED, Accounts, TokenRefused
 from steelyard.web.errors import on_steelyard_error, problem_response, wants_json
+from steelyard.web.rendering import language_of
 from steelyard.web.security import SAFE
 from steelyard.web.viewer import Viewer
 
@@ -94,7 +96,11 @@ class AccessMiddleware:
             where = f"{request.method} {request.url.path}"[:200]
             more = {"target": where, "project": project, "outcome": "refused"}
             self.accounts.record(store, request, access.name, action or "change", **more)
-        return problem_response(request, 403, told, code=code)
+        refusal = None
+        if action:
+            named = say(language_of(request), f"viewer.accounts.action.{action.replace(' ', '_')}")
+            refusal = NotAllowed(told, "role", action=named)
+        return problem_response(request, 403, told, code=code, refusal=refusal)
 
     def _recorded(self, request: Request, send: Send) -> Send:
         """Writes down what changed something, before the answer goes out."""

@@ -8,7 +8,7 @@ import hmac
 import secrets
 from typing import NamedTuple
 
-from steelyard.errors import ConfigError
+from steelyard.errors import FormRefused
 
 SHORTEST, LONGEST = 10, 1000
 
@@ -27,9 +27,10 @@ COST = Cost(15, 8, 3)
 def check_strength(password: str, name: str) -> None:
     """Length counts; rules about signs only make people write passwords down."""
     if not SHORTEST <= len(password) <= LONGEST:
-        raise ConfigError(f"a password has {SHORTEST} to {LONGEST} characters")
+        told = f"a password has {SHORTEST} to {LONGEST} characters"
+        raise FormRefused(told, "password_length", least=SHORTEST, most=LONGEST)
     if password.casefold() == name.casefold() or len(set(password)) < 4:
-        raise ConfigError("that password is too easy to guess")
+        raise FormRefused("that password is too easy to guess", "password_weak")
 
 
 def hashed(password: str, cost: Cost | None = None) -> str:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from steelyard.errors import InputError
+from steelyard.errors import FormRefused
 from steelyard.records import Record
 from steelyard.store import EVERY_PROJECT, ROLES, Role, Store, Token, User
 from steelyard.web.accounts.access import Visit
@@ -206,13 +206,14 @@ def change_password(request: Request, form: FormData) -> Response:
     accounts, fresh = accounts_of(viewer), str(form.get("new", ""))
     visit_of(request).target = access.owner
     if fresh != form.get("again"):
-        raise InputError("the two passwords differ", field="again")
+        raise FormRefused("the two passwords differ", "passwords_differ", field="again")
     with viewer.whole_store() as store:
         try:
             user = accounts.check_password(store, request, access.owner, str(form.get("old", "")))
         except SignInRefused as refused:
-            told = "too many wrong passwords; try again later" if refused.wait else "that is not your password"
-            raise InputError(told, field="old") from None
+            if refused.wait:
+                raise FormRefused("too many wrong passwords; try again later", "too_many_tries", field="old") from None
+            raise FormRefused("that is not your password", "wrong_password", field="old") from None
         administration(request, store).set_password(user.name, fresh)
         response = RedirectResponse("/account?changed=1", 303)
         accounts.begin(store, request, user, response)
@@ -229,7 +230,7 @@ def create_token(request: Request, form: FormData) -> Response:
 def _created(request: Request, form: FormData, owner: str) -> Secret:
     name, project, role = text(form, "name"), project_of(form), role_of(form, "role")
     if role is None:
-        raise InputError("say what the token may do", field="role")
+        raise FormRefused("say what the token may do", "token_role", field="role")
     given = str(form.get("days", ""))
     days = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
     visit = visit_of(request)
@@ -263,12 +264,13 @@ def role_of(form: FormData, name: str) -> Role | None:
     for role in ROLES:
         if given == role:
             return role
-    raise InputError(f"there is no role {given!r}; there are {', '.join(ROLES)}", field=name)
+    told = f"there is no role {given!r}; there are {', '.join(ROLES)}"
+    raise FormRefused(told, "no_role", field=name, role=given)
 
 
 def project_of(form: FormData) -> str:
     if "project" not in form:
-        raise InputError("name the project; * stands for every project", field="project")
+        raise FormRefused("name the project; * stands for every project", "no_project", field="project")
     return text(form, "project")
 
 

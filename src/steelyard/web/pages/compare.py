@@ -15,7 +15,7 @@ from steelyard.errors import NotComparable
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
-from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, score
+from steelyard.reports.blocks import NOT_APPLICABLE, interval, minus, number, score
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import ViewLimits, chip
@@ -238,7 +238,7 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
             "rose": change.n_rose,
             "fell": change.n_fell,
             "same": change.n - change.n_rose - change.n_fell,
-            "effect": "–" if change.effect is None else f"{change.effect:+.2f}",
+            "effect": "–" if change.effect is None else minus(f"{change.effect:+.2f}"),
             "lost": f"{change.n_only_a:,} / {change.n_only_b:,}",
         }
     for gap in found.missing:

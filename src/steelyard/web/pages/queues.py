@@ -8,13 +8,12 @@ from urllib.parse import parse_qsl, quote
 
 from pydantic import Field, ValidationError
 from starlette.datastructures import FormData, QueryParams
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.engine.manifest import now
-from steelyard.errors import ConfigError, InputError
+from steelyard.errors import FormRefused, NotAllowed
 from steelyard.people.queues import Agreement, QueueState, Share, labelled_twice, with_wanted
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
@@ -22,6 +21,7 @@ from steelyard.store import LabelQueue, QueueItem, RunRow, Store
 from steelyard.store.labels import HumanLabel, canonical, digest
 from steelyard.store.listing import SampleQuery, catch_up
 from steelyard.store.listing.query import places
+from steelyard.web.accounts.access import Access
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.forms import posted
 from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, pieces_of, seen, slot_of, tasks
@@ -132,12 +132,18 @@ def of_run(request: Request) -> Response:
     with viewer_of(request).store() as store:
         row = store.run(request.path_params["run"])
         model = QueuesPage(run=blind(row, store, 0), queues=tuple(every_queue(store, row.id)), filter=_filter(request))
-        people = [user.name for user in store.users() if not user.disabled] if viewer_of(request).accounts else []
+        people = _members(store, row.project) if viewer_of(request).accounts else []
     told, language = vocabulary(row.protocol), language_of(request)
     kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
     filters = [text for _, _, text in active(_query(model.filter), told, language)]
     more: dict[str, Any] = {"kinds": kinds, "filters": filters, "address": run_address(row.id), "people": people}
     return page(request, "queues.html", model, **more)
+
+
+def _members(store: Store, project: str) -> list[str]:
+    """Who may label in a project; others are not named to those who manage it."""
+    users = (user.name for user in store.users() if not user.disabled)
+    return [name for name in users if Access(name, store.roles_of(name)).may("label", project)]
 
 
 def _filter(request: Request) -> str:
@@ -156,7 +162,7 @@ def _query(filter: str) -> SampleQuery:
     try:
         return query_of(QueryParams(parse_qsl(filter[:5000])))
     except ValidationError:
-        raise InputError("is no filter of samples", field="filter") from None
+        raise FormRefused("is no filter of samples", "filter", field="filter") from None
 
 
 def make(request: Request, form: FormData) -> Response:
@@ -182,7 +188,7 @@ def _share(text: str) -> float:
     try:
         return float(text or 0) / 100
     except ValueError:
-        raise InputError("is a number of per cent, 0 to 100", field="share") from None
+        raise FormRefused("the share is a percentage from 0 to 100", "share", field="share") from None
 
 
 def made_queue(
@@ -199,9 +205,9 @@ def made_queue(
 ) -> LabelQueue:
     """Draw the items once: what people are given does not change with the run."""
     if not name:
-        raise InputError("give the queue a name", field="name")
+        raise FormRefused("give the queue a name", "no_queue_name", field="name")
     if len(people) == 1 and share:
-        raise InputError("two people are needed to label anything twice", field="people")
+        raise FormRefused("two people are needed to label anything twice", "one_person", field="people")
     wanted = None
     if not filter.model_copy(update={"sort": "seq"}).is_plain:
         catch_up(store, row.id)
@@ -213,7 +219,8 @@ def made_queue(
 
     found = [QueueItem(*task, wanted=1) for task in tasks(judged, plan)]
     if len(found) > MOST_ITEMS:
-        raise ConfigError(f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples")
+        told = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
+        raise FormRefused(told, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
     twice = labelled_twice([item.sample for item in found], share, plan.seed)
     return store.add_queue(
         row.id,
@@ -331,17 +338,19 @@ def _task(item: QueueItem) -> LabelTask:
 
 def _check_admitted(state: QueueState, person: str) -> None:
     if not state.admits(person):
-        raise HTTPException(403, "this queue is for others to label")
+        raise NotAllowed("this queue is for others to label", "for_others")
     if state.queue.closed:
-        raise ConfigError("this queue is closed")
+        raise FormRefused("this queue is closed", "queue_closed")
 
 
 def name_oneself(request: Request, form: FormData) -> Response:
     """Where nobody signs in: who labels."""
+    with viewer_of(request).store() as store:
+        queue = store.queue(request.path_params["queue"])
     annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
     if not annotator:
-        raise InputError("say who labels: labels are kept by name", field="annotator")
-    response = RedirectResponse(queue_address(request.path_params["queue"], "label"), 303)
+        raise FormRefused("say who labels: labels are kept by name", "nobody", field="annotator")
+    response = RedirectResponse(queue_address(queue.id, "label"), 303)
     response.set_cookie(COOKIE, quote(annotator, safe=""), max_age=YEAR, samesite="lax", httponly=True)
     return response
 
@@ -381,7 +390,7 @@ def _standing(request: Request, store: Store) -> tuple[LabelQueue, RunRow, Queue
     refuse_at_work(row, store)
     at = _at(request, "at", len(state.items))
     if at is None:
-        raise InputError("there is no item at this place", field="at")
+        raise FormRefused("there is no item at this place", "no_item", field="at")
     return queue, row, state, at
 
 
@@ -392,7 +401,7 @@ def _made(
     task = _task(state.items[at])
     wanted = str(form.get("label", ""))
     if canonical(task.kind, wanted, row.protocol) != wanted:
-        raise InputError(f"there is no label {wanted!r} for {task.kind}", field="label")
+        raise FormRefused(f"there is no label {wanted!r} for {task.kind}", "no_label", field="label", label=wanted)
     sample, verdict = judged_sample(store, row, task.sample)
     slot = slot_of(task, verdict)
     if slot is None or form.get("seen") != seen(task, slot, sample):
@@ -465,7 +474,7 @@ def settle(request: Request, form: FormData) -> Response:
         every = state.disagreements()
         at = _at(request, "at", len(every))
         if at is None:
-            raise InputError("there is no disagreement at this place", field="at")
+            raise FormRefused("there is no item at this place", "no_item", field="at")
         place = every[at]
         made = _made(store, queue, row, state, place, form, person)
         if made is None:
