@@ -43,6 +43,8 @@ from steelyard.web.rendering import YEAR, is_json, language_of, page, page_route
 from steelyard.web.viewer import Viewer, viewer_of
 
 COOKIE = "steelyard_annotator"
+# What only a queue gives the page of labels.
+OF_NO_QUEUE: dict[str, Any] = {"queue": None, "hint": None}
 LONGEST_NAME, LONGEST_NOTE = 100, 2000
 
 
@@ -151,7 +153,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         return page(request, "label_start.html", model, kinds=kinds, **place_of)
     found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
     if found is None:
-        return page(request, "label.html", model, status=202, waiting=True, links={}, address=run_address(row.id))
+        waiting = {**OF_NO_QUEUE, "waiting": True, "links": {}, "address": run_address(row.id)}
+        return page(request, "label.html", model, status=202, **waiting)
     progress = Progress.of(found, labels, annotator, plan.policy)
     at = place(request, progress)
     model = model.model_copy(update={"total": len(found), "done": progress.done, "given": ()})
@@ -159,7 +162,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         with viewer.store() as store:
             model = model.model_copy(update=shown(store, row, progress, at, request))
     links, status = addresses(row.id, plan, progress, at), 409 if changed else 200
-    more = {"waiting": False, "links": links, "address": run_address(row.id), "pieces_of": pieces_of}
+    address = run_address(row.id)
+    more = {**OF_NO_QUEUE, "waiting": False, "links": links, "address": address, "pieces_of": pieces_of}
     return page(request, "label.html", model, status=status, **more)
 
 
