@@ -51,7 +51,7 @@ class Facts:
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         if self.limiter:
-            async with self.limiter:
+            async with self.limiter.call():
                 return await self._call(ask)
         return await self._call(ask)
 
