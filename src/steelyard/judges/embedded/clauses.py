@@ -1,240 +1,227 @@
-"""A sentence into clauses that each state something. What does not stand alone stays with what it belongs to."""
+"""A sentence into the clauses that stand on their own; what would lose its subject or its condition stays whole.
+
+Chinese patterns are written in Simplified characters and matched against a shadow of the text that has the same
+length, so that a match in the shadow is a place in the text.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.grammar import (
-    CAUSE,
-    CIRCUMSTANCE,
-    CIRCUMSTANCE_END,
-    CONDITION,
-    EFFECT,
-    EFFECT_EN,
-    FINITE,
-    FINITE_WORD,
-    LEAD,
-    LEAD_EN,
-    PARTICIPLE_EN,
-    RELATION_NOUN,
-    REPORTING,
-    STANDS_EN,
-    STATED,
-    SUBJECT_EN,
-    TAIL,
-    TIME_END,
-    shadow,
-)
-from steelyard.text import HAN, LETTER_OR_DIGIT
+from steelyard.text import HAN, converted
 
 Link = Literal["", "cause", "effect"]
 
-SHORTEST = 4
-PAIRS = {"（": "）", "(": ")", "“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "【": "】", "[": "]", "〈": "〉"}
-OPENERS = {closer: opener for opener, closer in PAIRS.items()}
+CLOSERS = dict(zip('（(“‘「『《【[〈"', '）)”’」』》】]〉"', strict=True))
 
 
 class Clause(NamedTuple):
-    """`opener` is what comes before the statement proper: a condition, a circumstance, a topic."""
+    """A stretch of a sentence, and whether it says why its neighbour is so or what follows from it."""
 
-    opener: str
-    core: str
+    text: str
     link: Link = ""
+
+
+@lru_cache(maxsize=8192)
+def _simplified(character: str) -> str:
+    simple = converted(character, "t2s") if HAN.match(character) else character
+    return simple if len(simple) == 1 else character
+
+
+def shadow(text: str) -> str:
+    """The text in Simplified characters, place by place: one by one, since phrases would shift the places."""
+    return text if text.isascii() else "".join(map(_simplified, text))
+
+
+def states(text: str) -> bool:
+    """Whether something in the text looks like a predicate."""
+    return bool(STATES.search(shadow(text)) if HAN.search(text) else STATES_EN.search(text))
+
+
+def clauses(sentence: str) -> list[Clause]:
+    """The clauses of one sentence in order; together they hold all of its words except what joins them."""
+    return list(_chinese(sentence) if HAN.search(sentence) else _english(sentence))
 
 
 def enclosed(text: str) -> list[bool]:
     """For each place, whether it lies within quotation marks or brackets that are closed again."""
-    inside = [0] * (len(text) + 1)
+    changes = [0] * (len(text) + 1)
     opened: list[tuple[str, int]] = []
-    straight: int | None = None
     for at, character in enumerate(text):
-        if character == '"':
-            if straight is None:
-                straight = at
-            else:
-                inside[straight] += 1
-                inside[at] -= 1
-                straight = None
-        elif character in PAIRS:
-            opened.append((character, at))
-        elif character in OPENERS and opened and opened[-1][0] == OPENERS[character]:
-            inside[opened.pop()[1]] += 1
-            inside[at] -= 1
-    depth, found = 0, []
-    for change in inside[:-1]:
-        depth += change
-        found.append(depth > 0)
-    return found
-
-
-def clauses(sentence: str) -> list[Clause]:
-    """The clauses of one sentence, in order; together they hold all of its words except connectives."""
-    return list(_chinese(sentence) if HAN.search(sentence) else _english(sentence))
+        if opened and character == opened[-1][0]:
+            changes[opened.pop()[1]] += 1
+            changes[at] -= 1
+        elif closer := CLOSERS.get(character):
+            opened.append((closer, at))
+    return [depth > 0 for depth in accumulate(changes)]
 
 
 # --- Chinese ---------------------------------------------------------------------------------------
 
+STOPS = " \t\u3000。.！!，,；;"
 COMMA = re.compile(r"[，；;]|(?<!\d),|,(?!\d)")
-
-
-def _pieces(sentence: str) -> list[tuple[str, str]]:
-    """The pieces between commas that are not within quotation marks, each with the comma that follows it."""
-    inside, pieces, start = enclosed(sentence), [], 0
-    for comma in COMMA.finditer(sentence):
-        if not inside[comma.start()]:
-            pieces.append((sentence[start : comma.start()], comma.group()))
-            start = comma.end()
-    return [*pieces, (sentence[start:], "")]
+# What joins a clause to another and is no part of what it says.
+JOINS = re.compile(
+    r"(?:(?P<effect>因此|所以|因而|于是)|但是|但(?![凡丁])|不过|然而|可是|而且|并且|而(?![且已后非]))[，,]?\s*|(?:此外"
+    r"|另外|同时|其次|首先|最后|总之|事实上|其实)[，,]\s*"
+)
+SUBORDINATE = re.compile(r"(?P<cause>因为|由于|既然|鉴于)|虽然|尽管")
+# What the clauses after it hang on: a condition, a time, a place, a source.
+SCOPE = re.compile(
+    r"(?:如果|如(?=[您你需有要遇])|若|要是|假如|只要|只有|除非|除了?|一旦|当(?![地年选前代然])|无论|不管|即使|每[当逢]"
+    r"|对(?![手方面])|关于|至于|针对|随着|根据|按照|依据|据|为了|截[至止]|相比|经过|通过|在|自(?=从|\d)|从(?![小未不事])"
+    r"|到|以(?!色列)|作为|凭借|遇)|\d+年[\d月日初底]*\Z|.*(?:[时后中里内上起]|(?<![提目当])前|时候|期间|的话|来说|而言|方面|以来|表示|强调"
+    r"|指出|认为|称|说|介绍|宣布|规定|显示|表明|发现|承认|透露|.{3}的)[:：]?\Z"
+)
+# Not all verbs: those that are common, and single characters only where they are no part of another word.
+VERB = (
+    r"(?:(?<![但于只可总还若要就正倒或])是(?!否)|(?<![所没具拥享占富国特固原])有(?![人些关限效趣意利])"
+    r"|(?<![因作称认成分行以人])为(?![了什何人])|(?<![存现正所内外])在(?![线职])|(?<![社机协委宴晚议工都教年展理])会(?![议员计场馆话长费])"
+    r"|(?<![功智性可节职技才])能(?![源量力耗])|将(?![军来])|被|由(?!于)|使(?![用者得])|需(?!求)|应(?![用急对])|可(?![口乐爱])"
+    r"|须|要(?![求点素])|不(?![锈同少])|没|未(?!来)|无(?![线人论])|含(?!义)|达(?=到|\d)|占|[位属用始建源]于|属|来自|设有|配有"
+    r"|拥有|具[有备]|包[含括]|采用|使用|支持|提供|配备|成立|获得?|成为|受到?|影响(?!力)|提[高升]|增[加长]|减少|降低|下降|上升"
+    r"|存在|发生|发布|推出|上[市映]|停产|开放|营业|出版|执导|主演|负责(?!人)|超过|适[合用]|[组构]成|开始|停止|完成|实现|进行"
+    r"|举[办行]|参[加与]|毕业|出生|禁止|免[费票]|收费|半价|保修|质保|售价|(?:[较更很最]|非常|十分)(?=[\u4e00-\u9fff])"
+    r"|(?<=[\u4e00-\u9fff])(?:[重长高宽约][约达]?(?=\d)|[了过](?=[\u4e00-\u9fff\d]|\Z)(?![解程去])))"
+)
+STATES = re.compile(VERB)
+ADVERB = (
+    r"(?:[也还都均又便才只仅就更并且约]|仍然?|曾经?|已经?|正在?|即将|一直|通常|一般|共计?|分别|甚至|可能|大约|后来|随后|最终"
+    r"|目前|现在|主要|首次|正式|每[天年月日周]|周[一二三四五六日末]|至[今少]|最[多少快慢长短]|一律|逐[渐步]|不仅)"
+)
+BEGINS_PREDICATE = re.compile(rf"{ADVERB}{{0,3}}(?:{VERB}|[\u4e00-\u9fff]{{1,2}}[了过](?=[\u4e00-\u9fff\d]))|{ADVERB}")
+# Sides of something that was named before, examples, results, and what is no subject: a number, a preposition.
+NO_SUBJECT = re.compile(
+    r"[“「\"].*[”」\"]\Z|\d|[\u4e00-\u9fff]{1,2}[在于至到自向给成]|[\u4e00-\u9fff]{2}[是为]|不?(?:建议|推荐)|和(?!平)|比(?!赛)"
+    r"|同(?![学事])|共(?!和)|用(?!户)|[惟唯与及或较按向供把给于如像等即则其之]|环比|[例比]如|导致|从而|进而|以[便及]|尤其|否则"
+    r"|全[长称名]|总[长部重]|面积|价格|[票售]价|人口|身高|体重|父母|质量|性能|空间|[上下]午|[春夏秋冬]季"
+)
+PRONOUN = re.compile(r"其(?!中|他|它|余|实|次)|[它他她这该此那]")
+TIME_OR_PLACE = re.compile(r"(?:[时后前中里内]|期间)\Z")
+# Advice needs no subject: it is meant for the reader.
+ADVISES = re.compile(r"(?:因此|所以)?(?:请(?![求教])|切勿|务必|建议[您你])|(?:因此|所以)[也还更]?不?(?:建议|推荐)")
+LABEL = re.compile(r"[^：:\d/“”\"]{1,20}[：:](?!//)\s*\S")
 
 
 def _chinese(sentence: str) -> Iterator[Clause]:
-    pieces = [(piece.strip(), comma) for piece, comma in _pieces(sentence) if LETTER_OR_DIGIT.search(piece)]
-    held, link = "", ""
-    statement: Clause | None = None
-    between = ""
-    for index, (piece, comma) in enumerate(pieces):
-        simple = shadow(piece)
-        is_last = index == len(pieces) - 1
-        if not is_last and LEAD.fullmatch(simple + "，") and not held:
-            link = link or _link(simple)
-            between = comma
+    simple, inside = shadow(sentence), enclosed(sentence)
+    commas = [comma for comma in COMMA.finditer(sentence) if not inside[comma.start()]]
+    begins = [0, *(comma.end() for comma in commas)]
+    ends = [*(comma.start() for comma in commas), len(sentence)]
+    cuts = [0]
+    is_said = is_bound = is_label = False
+    for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        piece = simple[begin:end].strip(STOPS)
+        if not piece:
             continue
-        if not is_last and _is_opener(simple, first=statement is None):
-            held += piece + comma
-        elif statement is not None and not held and _is_tail(simple):
-            statement = statement._replace(core=statement.core + (between or "，") + piece)
+        was_label, is_label = is_label, bool(LABEL.match(piece))
+        is_apart = at > 0 and ((sentence[begin - 1] in "；;" and not _leans(piece)) or (was_label and is_label))
+        if is_apart or (is_said and not is_bound and _stands(piece)):
+            cuts.append(at)
+            is_said = is_bound = False
+        body = _body(piece)
+        if SUBORDINATE.match(body):
+            # Without a subject of its own it needs the clause that follows.
+            is_said = is_said or _stands(body)
         else:
-            if statement is not None:
-                yield statement
-            own = _link(simple)
-            statement = Clause(held, piece, own or ("effect" if link == "effect" else ""))
-            held, link = "", ""
-        between = comma
-    if statement is None:
-        yield Clause("", sentence.strip())
-    else:
-        yield statement
+            is_bound = is_bound or (at < len(commas) and bool(SCOPE.match(body)))
+            # 是的，… and 可以，… are one with what follows.
+            is_said = is_said or (len(body) > 3 and bool(STATES.search(body)))
+    for first, after in zip(cuts, [*cuts[1:], len(begins)], strict=True):
+        yield _clause(sentence[begins[first] : ends[after - 1]].strip(), is_part=len(cuts) > 1)
 
 
-# Predicates that are nouns and adjectives too: they count where they end a piece or stand before a number.
-PLAIN = re.compile(
-    r"([^\W\d_][^，,；;的]{1,9}?)(?:均|都|也|则|仅|只)?(?:保修|质保|收费|免费|免票|半价|营业|开放|打[\d一二三四五六七八九.]{1,3}折)"
-    r"(?:期?(?:为|约|至|到)?[\d一二三四五六七八九十两半终].{0,12})?[。.！!]?"
-)
-COMPARED = re.compile(
-    r"([^，,；;]{2,12}?)(?<![同环对相])比(?![如较赛例分重])[^，,；;]{1,12}?(?:更|还|要)?(?:贵|便宜|实惠|大|小|高|低|长|短|重|轻|快|慢|好|差"
-    r"|多|少|早|晚|强|弱|远|近|新|旧|宽|窄|厚|薄)(?:得多|一些|一点|[\d一二三四五六七八九十两几].{0,8})?[。.！!]?"
-)
-MEASURED_SIDE = re.compile(rf"{RELATION_NOUN}约?\d(?:(?!以[上下内外])[^，,；;的者]){{0,12}}(?=[，,；;。]|\Z)")
-HAS_SIDE = re.compile(rf"([^\W\d_][^，,；;的]{{1,9}}?){RELATION_NOUN}约?\d[^，,；;]{{0,12}}")
-NOT_NAMED = re.compile(r"[已曾将正]|\d[\u4e00-\u9fff]")
-NOT_OWN = re.compile(r"[周每前后今明昨上下全平暂不已将仅对可需以从在若如现目均都也还则就只其那它他她]|星期|节假|工作日")
-# 入住时间为14:00以后 states a time; 2010年以后 only gives one.
-SCHEDULE = re.compile(r".{2,}(?:是|为)[^，,；;]*[\d一二三四五六七八九十两][^，,；;]*\Z")
+def _body(piece: str) -> str:
+    """A piece without the word that joins it to its neighbour, in the same script."""
+    joins = JOINS.match(shadow(piece))
+    return piece[joins.end() :] or piece if joins else piece
 
 
-def own_subject(piece: str) -> str | None:
-    """The subject of a short piece that states something without a verb: 电池保修一年, A款比B款贵."""
-    simple = shadow(piece)
-    found = COMPARED.fullmatch(simple) or PLAIN.fullmatch(simple) or HAS_SIDE.fullmatch(simple)
-    if found is None or NOT_OWN.match(simple) or STATED.search(found[1]) or NOT_NAMED.search(found[1]):
-        return None
-    return piece[: found.end(1)]
+def _leans(body: str) -> bool:
+    """Whether a clause begins with its predicate, or with what needs the clause before it."""
+    return not PRONOUN.match(body) and bool(NO_SUBJECT.match(body) or BEGINS_PREDICATE.match(body))
 
 
-def _link(simple: str) -> Link:
-    if (cause := CAUSE.match(simple)) and STATED.search(simple, cause.end()):
-        return "cause"
-    return "effect" if EFFECT.match(simple) else ""
-
-
-def _states(simple: str) -> bool:
-    """Whether a piece can be a statement: long enough, and with something that looks like a predicate."""
-    lead = LEAD.match(simple)
-    body = simple[lead.end() :] if lead else simple
-    return len(body) >= SHORTEST and bool(STATED.search(body) or own_subject(body) or MEASURED_SIDE.match(body))
-
-
-def _is_tail(simple: str) -> bool:
-    return bool(TAIL.match(simple)) or not _states(simple)
-
-
-def _is_opener(simple: str, *, first: bool) -> bool:
-    if CONDITION.match(simple) or REPORTING.search(simple) or (TIME_END.search(simple) and not SCHEDULE.match(simple)):
+def _stands(piece: str) -> bool:
+    """Whether a piece between commas has a subject and a predicate of its own."""
+    body = SUBORDINATE.sub("", _body(piece), count=1) if SUBORDINATE.match(_body(piece)) else _body(piece)
+    if ADVISES.match(piece):
         return True
-    if circumstance := CIRCUMSTANCE.match(simple):
-        rest = simple[circumstance.end() :]
-        return bool(CIRCUMSTANCE_END.search(rest)) or not STATED.search(rest)
-    return first and not _states(simple)
+    if SCOPE.match(body) or _leans(body):
+        return False
+    found = STATES.search(body, 1 if PRONOUN.match(body) else 2)
+    return found is not None and not TIME_OR_PLACE.search(body, 0, found.start())
+
+
+def _clause(text: str, *, is_part: bool) -> Clause:
+    joins = JOINS.match(shadow(text))
+    body = _body(text)
+    subordinate = SUBORDINATE.match(shadow(body))
+    if is_part and subordinate and not COMMA.search(body):
+        return Clause(body[subordinate.end() :], "cause" if subordinate["cause"] else "")
+    return Clause(body, "effect" if joins and joins["effect"] else "")
 
 
 # --- English ---------------------------------------------------------------------------------------
 
 JOINT = re.compile(
-    rf";\s+|,?\s+(?=because\s)|,\s+(?=(?:and|but|so|yet|while|whereas|although)\s)"
-    rf"|\s(?=(?:and|but) (?:also )?{FINITE}\s)",
+    r";\s|,\s(?:and|but|so(?!\s(?:that|far|much))|yet|while|whereas|although)\s|,?\sbecause\s(?!of\b)", re.IGNORECASE
+)
+LEAD_EN = re.compile(
+    r"(?:(?P<effect>therefore|thus|hence|consequently|as a result|for this reason|so)|however|moreover|in addition|also"
+    r"|besides|finally|in fact|of course),\s+|(?:and|but)\s+",
     re.IGNORECASE,
 )
-JOINED = re.compile(r"(?:because|and|but|so|yet|while|whereas|although)\s+", re.IGNORECASE)
-MEASURED = re.compile(r"so (?:that|much|many|far|long)\b|and (?:so on|more)\b", re.IGNORECASE)
-POINTING = re.compile(r"(?:this|that|it) (?:is|was|may be|could be)(?: \w+ly)?", re.IGNORECASE)
-SUBORDINATE = re.compile(
-    r"(?:if|when|while|although|though|as|unless|once|after|before|since|whether|whenever|because|until|given|even)\b",
+BECAUSE_FIRST = re.compile(r"(?:because|since(?!\s+(?:\d|then|the\s\d)))\s([^,]+),\s", re.IGNORECASE)
+# A form in -ed or -s is surely a verb where an object follows; the others are verbs that need none.
+VERB_EN = (
+    r"(?:is|are|was|were|has|have|had|can|cannot|could|will|would|does|do|did|may|might|must|should|[a-z]{2,5}n['’]t"
+    r"|[a-z]+(?:ed|s)(?=\s(?:the|an?|his|her|its|their|all|no|\d))|costs?|pays?|opens?|closes?|runs?|starts?|ends?|lies"
+    r"|stands|enters?|lasts?|needs?|takes?|makes?|gives?|gets?|goes|comes?|became|becomes?|began|went|came|took|gave"
+    r"|wrote|grew|fell|rose|ran|died|lived|moved)"
+)
+STATES_EN = re.compile(rf"\b{VERB_EN}\b|\b[a-z]+ed\b")
+STANDS_EN = re.compile(
+    r"(?:it|he|she|they|we|you|i|this|there)\s+\w|(?!(?:in|on|at|by|for|with|from|to|of|as|if|when|then|later|also|not"
+    r"|only|never|now|still|often|usually|more|most|which|who|where|what|how|why|\w+ly|\w+ing|\w+ed)\b)"
+    rf"(?!{VERB_EN}\b)(?:(?!(?:that|which|who|whom|whose|where|when|if|to|used)\b)[\w'’.&/%£$€-]+\s+){{1,7}}?{VERB_EN}\b",
     re.IGNORECASE,
 )
-RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|where|whether|if|to)\b", re.IGNORECASE)
-# After a semicolon: somebody, perhaps described, and what is done.
-CLAUSE_EN = re.compile(
-    r"(?:the|an?|its|his|her|their|our|[A-Z][\w'-]*) (?:[\w'-]+ ){0,3}?[\w'-]+, [^,;]{3,40}, (?:\w+ed|\w+s|"
-    rf"{FINITE})\b|(?:[\w'-]+ ){{1,5}}?{FINITE}\b",
+# What the clauses after it hang on, and what leaves open where the main clause is.
+SCOPE_EN = re.compile(
+    r"\b(?:if|unless|when|whenever|whether|said|says|stated?|states|argue[sd]?|claim(?:s|ed)?|according|reported|that"
+    r"|who|whose|which|where|either|neither|not\sonly|provided)\b"
+    r"|\A(?:in|on|at|during|after|before|since|as|for|from|by|with|under|until|once|although|though|while|because|given)\b",
     re.IGNORECASE,
 )
-BECAUSE_FIRST = re.compile(r"(because|since(?! (?:\d|then|the \d)))\s+([^,]+),\s+(.+)", re.IGNORECASE | re.DOTALL)
+DENIED_CAUSE = re.compile(r"\b(?:not|only|just|mainly|partly|simply)\b|n['’]t\b|\b(?:is|was)\Z")
 
 
 def _english(sentence: str) -> Iterator[Clause]:
-    if (because := BECAUSE_FIRST.fullmatch(sentence)) and all(map(_can_stand, (because[2], because[3]))):
-        yield Clause("", because[2], "cause")
-        yield Clause("", because[3], "effect")
+    because = BECAUSE_FIRST.match(sentence)
+    if because and STANDS_EN.match(because[1]) and STANDS_EN.match(sentence, because.end()):
+        yield Clause(because[1].strip(), "cause")
+        yield Clause(sentence[because.end() :].strip(), "effect")
         return
-    if SUBORDINATE.match(LEAD_EN.sub("", sentence)):
-        yield Clause("", sentence, "effect" if EFFECT_EN.match(sentence) else "")
-        return
-    inside, start = enclosed(sentence), 0
-    for joint in JOINT.finditer(sentence):
-        before, after = sentence[start : joint.start()], sentence[joint.end() :]
-        if inside[joint.start()] or not _parts(before, after, joint.group()):
+    lead = LEAD_EN.match(sentence)
+    link: Link = "effect" if lead and lead["effect"] else ""
+    start = at = lead.end() if lead else 0
+    inside = enclosed(sentence)
+    is_bound = is_said = False
+    for joint in JOINT.finditer(sentence, start):
+        if inside[joint.start()]:
             continue
-        yield _linked(before)
-        start = joint.end()
-    yield _linked(sentence[start:])
-
-
-def _parts(before: str, after: str, joint: str) -> bool:
-    """Whether a sentence can be cut here: a statement before, and one after that has a subject or shares the first."""
-    if (
-        MEASURED.match(after)
-        or POINTING.fullmatch(before)
-        or not (FINITE_WORD.search(before) or STANDS_EN.match(before))
-    ):
-        return False
-    if joint.startswith(";") and CLAUSE_EN.match(after):
-        return True
-    word = JOINED.match(after)
-    rest = after[word.end() :] if word else after
-    if word and re.match(rf"(?:also )?{FINITE}\b", rest, re.IGNORECASE):
-        is_shared = PARTICIPLE_EN.match(rest) and re.search(r"\b(?:is|are|was|were|been|be)\b", before)
-        return bool(SUBJECT_EN.match(LEAD_EN.sub("", before))) and not RELATIVE.search(before) and not is_shared
-    return _can_stand(rest)
-
-
-def _can_stand(text: str) -> bool:
-    return bool(SUBJECT_EN.match(text) or STANDS_EN.match(text))
-
-
-def _linked(text: str) -> Clause:
-    if re.match(r"because\s", text, re.IGNORECASE):
-        return Clause("", text, "cause")
-    return Clause("", text, "effect" if EFFECT_EN.match(text) else "")
+        before, word = sentence[at : joint.start()], joint.group().strip(",; ").lower()
+        is_bound = joint[0][0] != ";" and (is_bound or bool(SCOPE_EN.search(before)))
+        is_said = is_said or bool(STATES_EN.search(before))
+        is_denied = word == "because" and bool(DENIED_CAUSE.search(before))
+        at = joint.end()
+        if is_said and not is_bound and not is_denied and STANDS_EN.match(sentence, at):
+            yield Clause(sentence[start : joint.start()].strip(), link)
+            link = "cause" if word == "because" else "effect" if word == "so" else ""
+            start, is_said = at, False
+    yield Clause(sentence[start:].strip(), link)
