@@ -381,7 +381,7 @@ def filled(draw: st.DrawFn, kind: type[Data]) -> Data:
     for name, field in kind.model_fields.items():
         if name == "turn":
             fields[name] = draw(st.integers(1, 5))
-        elif name == "history":
+        elif name in ("history", "turns"):
             pairs = draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))
             fields[name] = tuple({"prompt": prompt, "answer": answer} for prompt, answer in pairs)
         elif "Numbered" in str(field.annotation):

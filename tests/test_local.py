@@ -33,7 +33,6 @@ from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
 from steelyard.judges.models import DEFAULT, Shelf
-from steelyard.judges.models.shelf import ModelRecord
 from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn, Unjudged
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceData, ComplianceReply, ComplianceVerdict, Unsure
 
@@ -444,7 +443,7 @@ def on_the_shelf(folder: Path, name: str) -> None:
     path.write_bytes(b"GGUF")
     state = path.stat()
     known = {"sha256": "0" * 64, "size": state.st_size, "modified": state.st_mtime_ns}
-    shelf.keep(Record(name=name, file=path.name, source="a test", checked=False, **known))
+    shelf.keep(ModelRecord(name=name, file=path.name, source="a test", checked=False, **known))
 
 
 class TestMaking:

@@ -2,8 +2,8 @@
 
 A criterion is read beside the lines of the system prompt. It is valid with the line that it rests on; invalid only
 where the prompt has another value or quotation in its place, says the opposite, or has nothing of the kind. Whether an
-answer follows it is decided where it shows: by quoted words, and by what is said or left unsaid. What code can count has
-been decided before (`protocols/rules.py`); tone and style are left open.
+answer follows it is decided by quoted words, by what is said or left unsaid, or by reading. What code can count has been
+decided before (`protocols/rules.py`); tone and style are left open.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ COURTESY = re.compile(
 FRAMING = frozenset(
     "的了是在和与及或也都就而但这那其之于以为被把将对从到向由等着过吗呢吧们个很一不有用时要先请说出给并且会能可没无包含使语气风格答复"
 ) | frozenset(
-    "use uses say says state menti inclu conta sound stay stays keep keeps refer repl reply respo answe consi write names"
-    " tone".split()
+    "use uses say says state menti inclu conta sound stay stays keep keeps refer repl reply respo answe consi write"
+    " names tone".split()
 )
 # Whom an answer speaks to, and words that may stand around a demand without adding to it.
 TO_ZH = r"(?:使用者|[用客住]户|[顾旅游]客|客人|对方|玩家|学[生员]|读者|他|她)?"
@@ -297,7 +297,8 @@ def _is_negated(text: str) -> bool:
 
 # --- compliance ------------------------------------------------------------------------------------
 
-SAID, SURELY = 0.75, 0.85
+# Of our own dialogues, no answer that breaks a criterion was read as doing it from DONE on (`training/dialogues`).
+SAID, SURELY, DONE = 0.75, 0.85, 0.7
 
 
 class Spoken(NamedTuple):
@@ -349,7 +350,9 @@ def look(constraint: str, kind: str, turn: Spoken, voice: Voice) -> Found:
             return found
     if STYLE.search(plain(f"{kind} {text}")):
         return Found(None, voice("语气和风格超出本评判者的能力", "tone and style are beyond this judge"))
-    return Found(None, voice("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text))
+    return _by_reading(text, turn, voice) or Found(
+        None, voice("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text)
+    )
 
 
 def _conditional(condition: re.Match[str], kind: str, turn: Spoken, voice: Voice) -> Found:
@@ -403,6 +406,14 @@ def _by_saying(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
     if is_denied and found.label == "unknown" and not shared(said, turn.answer):
         return Found("fully", voice("回答没有说到“{said}”", "the answer says nothing of “{said}”", said=said))
     return None
+
+
+def _by_reading(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
+    """The constraint itself read beside the answer: a clear yes is taken, a no is not, since deeds rarely deny."""
+    (read,) = turn.reading.evidence([Claim(constraint)])
+    if read.odds.supported < DONE or read.best is None:
+        return None
+    return Found("fully", voice("回答这样做了：{quote}", "the answer does so: {quote}", quote=read.best.text))
 
 
 def _is_denied(match: re.Match[str]) -> bool:
