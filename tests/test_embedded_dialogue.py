@@ -303,12 +303,10 @@ def test_what_is_not_to_be_said() -> None:
 
 
 def test_conditions() -> None:
-    """Not called for: met and marked so. Not clear: open, unless it was done anyway."""
+    """Whether a condition holds is not read: met where it was done anyway, otherwise open."""
     rule = "用户说“开始”时，使用“出发”一词 | 内容约束"
-    assert label_of(replied("你好", "请说。", rule)) == "vacuous"
-    assert label_of(replied("开始", "好的。", rule)) == "no"
-    assert label_of(replied("你好", "出发！", rule)) == "fully"
-    assert label_of(replied("谢谢", "好的。", "第一次对话时，使用“您好”", turn=2)) == "vacuous"
+    assert label_of(replied("开始", "出发！", rule)) == "fully"
+    assert label_of(replied("你好", "请说。", rule)) == "open"
     vague = 'If the user is sad, uses the word "sorry"'
     assert label_of(replied("I lost my cat", "Oh no.", vague)) == "open"
     assert label_of(replied("I lost my cat", "I am sorry.", vague)) == "fully"

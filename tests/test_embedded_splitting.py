@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from feeding import FIXTURES, seed
-from steelyard.judges.embedded.clauses import clauses, shadow
 from steelyard.judges.embedded.splitting import split, unmarked
 from steelyard.protocols.atoms import Split, uncovered
 from steelyard.records import RagSample
+from steelyard.text.clauses import clauses, shadow
 
 
 def texts(answer: str, question: str = "") -> list[str]:

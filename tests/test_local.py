@@ -33,6 +33,7 @@ from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
 from steelyard.judges.models import DEFAULT, Shelf
+from steelyard.judges.models.shelf import ModelRecord
 from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn, Unjudged
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceData, ComplianceReply, ComplianceVerdict, Unsure
 

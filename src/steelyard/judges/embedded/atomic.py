@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.figures import difference_of, stated
 from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of
 from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import PromptLanguage, Voice
@@ -18,6 +17,7 @@ from steelyard.judges.embedded.support import Reading, Support
 from steelyard.records import Numbered, Source, Tolerance
 from steelyard.tasks import AtomicData, AtomicReply, AtomVerdict, Difference, GradedAtomVerdict, SplitData, SplitReply
 from steelyard.text import normalise
+from steelyard.text.figures import difference_of, stated
 from steelyard.text.moments import Day
 from steelyard.text.tolerance import ruling
 

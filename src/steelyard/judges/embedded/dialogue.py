@@ -2,8 +2,8 @@
 
 A criterion is read beside the lines of the system prompt. It is valid with the line that it rests on; invalid only
 where the prompt has another value or quotation in its place, says the opposite, or has nothing of the kind. Whether an
-answer follows it is decided by quoted words, by what is said or left unsaid, or by reading. What code can count has been
-decided before (`protocols/rules.py`); tone and style are left open.
+answer follows it is decided by quoted words, by what is said or left unsaid, or by reading. What code can count has
+been decided before (`protocols/rules.py`); tone and style are left open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import words
-from steelyard.judges.embedded.figures import clash, missing
 from steelyard.judges.embedded.kinds import plain
 from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import PromptLanguage, Voice
@@ -28,6 +27,7 @@ from steelyard.tasks import (
     ValidityVerdict,
 )
 from steelyard.text import HAN, LETTER_OR_DIGIT, in_simplified, normalise, sentences
+from steelyard.text.figures import clash, missing
 
 # --- reading a criterion ---------------------------------------------------------------------------
 
@@ -77,13 +77,9 @@ SAYS = re.compile(
 )
 STATEMENT = re.compile(r"\bthat\b|[:：]")
 CONDITION = re.compile(
-    r"(?:如果|若|假如|当|一旦|每当|遇到|在)(?P<if_zh>[^，,]{2,40}?)(?:的?时候?|的?情况下|的话|后)?[，,](?P<then_zh>.{2,200})"
-    r"|(?P<when_zh>[^，,]{3,40}?)(?:时候?|的?情况下|的话)[，,]?(?P<do_zh>[^间代刻而].{1,200})"
-    r"|(?:if|when|whenever|once) (?P<if_en>[^,]{3,80}), ?(?P<then_en>.{3,200})"
-    r"|(?P<do_en>.{4,100}?) (?:if|when|whenever|once) (?P<when_en>.{3,100})"
+    r"(?:如果|若|假如|当|一旦|每当|遇到|在)[^，,]{2,40}?[，,](.{2,200})|[^，,]{3,40}?(?:时候?|的?情况下|的话)[，,]?([^间代刻而].{1,200})"
+    r"|(?:if|when|whenever|once) [^,]{3,80}, ?(.{3,200})|(.{4,100}?) (?:if|when|whenever|once) .{3,100}"
 )
-AT_FIRST = re.compile(r"第一次|首次|首轮|初次|(?:第一|首)[轮句]|\bfirst (?:turn|message|reply|contact|time)\b")
-BY_WORDS = re.compile(f"{TO_ZH}(?:说|输入|发送|提到|问){MARK}|{TO_EN} (?:says?|types?|sends?|enters?|mentions?) {MARK}")
 # Words that the answer is to have.
 HAS_WORDS = re.compile(
     rf"{FRAME_ZH}{NOT_ZH}(?:说出?|包含|含有|自称|写上?|注明|附上|加上|以|用|使用|称呼?){TO_ZH}(?:为|作)?{MARK}(?:一词|字样|来?称呼{TO_ZH})?"
@@ -190,8 +186,6 @@ NEGATION = re.compile(
 CLAUSES = re.compile(r"[，,；;]|但|\bbut\b")
 CONDITIONAL = re.compile(r"^\s*(?:[如若当]|一旦|(?:if|when|unless)\b)|(?:时|的话)$")
 VALUE = re.compile(r"\d+|[二两三四五六七八九十百千]")
-# Long numbers without a unit: telephone numbers, room numbers.
-CODE = re.compile(r"(?<![\d-])\d{3,40}(?:-\d{2,40}){0,4}(?![\d-])")
 
 
 class Basis(NamedTuple):
@@ -276,10 +270,7 @@ def _other_value(part: str, line: str, texts: Sequence[str]) -> tuple[str, str] 
     if found := clash(part, line, around):
         return found.claimed, found.stated
     lacking, there = _lacking(quotations(part), around), quotations(line)
-    if lacking and there:
-        return lacking[0], there[0]
-    codes, there = [code for code in CODE.findall(part) if all(code not in text for text in texts)], CODE.findall(line)
-    return (codes[0], there[0]) if codes and there else None
+    return (lacking[0], there[0]) if lacking and there else None
 
 
 def _opposite(part: str, near: Sequence[str]) -> str | None:
@@ -302,10 +293,8 @@ SAID, SURELY, DONE = 0.75, 0.85, 0.7
 
 
 class Spoken(NamedTuple):
-    """The turn that is judged, and what reads it."""
+    """The answer that is judged, and what reads it."""
 
-    number: int
-    prompt: str
     answer: str
     reading: Reading
 
@@ -315,21 +304,20 @@ class Found(NamedTuple):
 
     complies: Literal["fully", "partly", "no"] | None
     reason: str
-    triggered: bool = True
 
 
 def compliance(data: ComplianceData, language: PromptLanguage, reader: Reader | None = None) -> ComplianceReply:
     """What shows is decided; what takes an ear for tone is left open, with the reason."""
-    turn = Spoken(data.turn, data.prompt, data.answer, Reading([data.answer], Voice(language), reader))
+    turn = Spoken(data.answer, Reading([data.answer], Voice(language), reader))
     labels, unsure = [], []
     for item in data.criteria:
         voice = Voice(language, item.text, sources=(data.answer,))
         demanded, kind = content_of(item.text)
-        complies, reason, triggered = _together([look(part, kind, turn, voice) for part in constraints_of(demanded)])
+        complies, reason = _together([look(part, kind, turn, voice) for part in constraints_of(demanded)])
         if complies is None:
             unsure.append(Unsure(items="criteria", id=item.id, reason=reason))
         else:
-            labels.append(ComplianceVerdict(id=item.id, reason=reason, triggered=triggered, complies=complies))
+            labels.append(ComplianceVerdict(id=item.id, reason=reason, complies=complies))
     return ComplianceReply(criteria=labels, unsure=unsure)
 
 
@@ -345,7 +333,11 @@ def look(constraint: str, kind: str, turn: Spoken, voice: Voice) -> Found:
     text = constraint.strip().rstrip(".。")
     if len(text) <= LONGEST_CONSTRAINT:
         if condition := CONDITION.fullmatch(plain(text)):
-            return _conditional(condition, kind, turn, voice)
+            then = next(filter(None, condition.groups()))
+            if (done := look(then, kind, turn, voice)).complies == "fully":
+                return done
+            told = "看不出本轮是否需要这样做：{text}", "cannot tell whether this turn calls for it: {text}"
+            return Found(None, voice(*told, text=text))
         if found := _by_words(text, turn, voice) or _by_saying(text, turn, voice):
             return found
     if STYLE.search(plain(f"{kind} {text}")):
@@ -353,24 +345,6 @@ def look(constraint: str, kind: str, turn: Spoken, voice: Voice) -> Found:
     return _by_reading(text, turn, voice) or Found(
         None, voice("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text)
     )
-
-
-def _conditional(condition: re.Match[str], kind: str, turn: Spoken, voice: Voice) -> Found:
-    named = {name.partition("_")[0]: part for name, part in condition.groupdict().items() if part}
-    when, then = named.get("if") or named["when"], named.get("then") or named["do"]
-    done, is_called_for = look(then, kind, turn, voice), _called_for(when, turn)
-    if is_called_for is False and done.complies != "fully":
-        return Found("fully", voice("本轮没有出现“{when}”", "“{when}” does not arise in this turn", when=when), False)
-    if done.complies == "fully" or is_called_for:
-        return done
-    return Found(None, voice("看不出本轮是否属于“{when}”", "cannot tell whether “{when}” applies", when=when))
-
-
-def _called_for(when: str, turn: Spoken) -> bool | None:
-    """Whether a condition holds where that is exact: the first turn, words that the user said; otherwise None."""
-    if AT_FIRST.search(when):
-        return False if turn.number > 1 else None
-    return not _lacking(quotations(when), [turn.prompt]) if BY_WORDS.fullmatch(QUOTE.sub(MARK, when)) else None
 
 
 def _by_words(constraint: str, turn: Spoken, voice: Voice) -> Found | None:

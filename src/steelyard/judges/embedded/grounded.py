@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from steelyard.judges.embedded.excerpts import words
-from steelyard.judges.embedded.figures import stated
 from steelyard.judges.embedded.kinds import is_commonplace, is_fallback
 from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import PromptLanguage, Voice
@@ -15,6 +14,7 @@ from steelyard.judges.embedded.statements import Checked, Statement, statements
 from steelyard.judges.embedded.support import Claim, Reading
 from steelyard.tasks import CheckVerdict, GroundedData, GroundedReply, SentenceSource, Unsure
 from steelyard.text import sentences
+from steelyard.text.figures import stated
 
 # A conclusion that the background supports less than this is not its own.
 FOREIGN = 0.4

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from steelyard.judges.embedded.clauses import states
 from steelyard.text import HAN, LETTER_OR_DIGIT, fold, in_simplified, sentences
+from steelyard.text.clauses import states
 
 Kind = Literal["claim", "advice", "opinion", "hedge", "greeting", "meta", "question"]
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import cut, words
-from steelyard.judges.embedded.figures import missing
 from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
 from steelyard.judges.embedded.network import network
 from steelyard.judges.embedded.reasons import Voice
+from steelyard.text.figures import missing
 
 Level = Literal[1, 2, 3]
 

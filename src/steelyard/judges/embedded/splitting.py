@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.clauses import Link, clauses, states
 from steelyard.judges.embedded.kinds import GENERIC, is_fallback, is_yes, kind_of
 from steelyard.tasks import SplitAtom
 from steelyard.text import (
@@ -26,6 +25,7 @@ from steelyard.text import (
     sentences,
     word_pieces,
 )
+from steelyard.text.clauses import Link, clauses, states
 
 # A question or a courtesy this short holds no statement; longer ones are kept, so that nothing is passed over.
 SHORTEST_STATEMENT = 7

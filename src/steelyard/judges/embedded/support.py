@@ -16,10 +16,10 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
-from steelyard.judges.embedded.figures import Clash, Values, mended
 from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
 from steelyard.judges.embedded.reasons import Voice
 from steelyard.text import contains_quote, language_of, normalise
+from steelyard.text.figures import Clash, Values, mended
 
 Label = Literal["supported", "contradicted", "unknown"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judges.embedded.figures import Clash, Values, clash, difference_of, mended, missing, stated
 from steelyard.text import fold
+from steelyard.text.figures import Clash, Values, clash, difference_of, mended, missing, stated
 from steelyard.text.moments import Day
 from steelyard.text.values import figures
 
