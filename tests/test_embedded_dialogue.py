@@ -286,10 +286,11 @@ def test_what_does_not_show_stays_open(criterion: str, answer: str) -> None:
     ],
 )
 def test_what_is_to_be_said_is_read_in_the_answer(criterion: str, says: str, says_otherwise: str) -> None:
-    """The network's yes is enough where no figure is missing; another figure in its place, or a sure no, is a no."""
+    """The network's yes is enough where no figure is missing; a missing figure, another one in its place, or a sure no
+    is a no."""
     assert label_of(replied("请问？", says, criterion, AGREES)) == "fully"
     assert label_of(replied("请问？", says_otherwise, criterion, OPPOSES)) == "no"
-    assert label_of(replied("请问？", "我不清楚。" if "塔" in says else "Hm.", criterion, SILENT)) == "open"
+    assert label_of(replied("请问？", "我不清楚。" if "塔" in says else "Hm.", criterion, SILENT)) == "no"
 
 
 def test_what_is_not_to_be_said() -> None:

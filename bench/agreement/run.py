@@ -72,10 +72,9 @@ class Bench:
         return found
 
     def _head(self) -> Result:
-        describe = getattr(self.judge, "describe", None) or getattr(self.bare, "describe", None)
         return {
             "judge": self.bare.name,
-            "described": describe() if describe else {},
+            "described": self.bare.describe(),
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
             "versions": {"python": platform.python_version(), **_versions()},

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from steelyard.text import HAN, converted
 
-Link = Literal["", "cause", "effect"]
+Link = Literal["", "because", "effect"]
 
 CLOSERS = dict(zip('（(“‘「『《【[〈"', '）)”’」』》】]〉"', strict=True))
 
@@ -69,7 +69,7 @@ JOINS = re.compile(
     r"(?:(?P<effect>因此|所以|因而|于是)|但是|但(?![凡丁])|不过|然而|可是|而且|并且|而(?![且已后非]))[，,]?\s*|(?:此外"
     r"|另外|同时|其次|首先|最后|总之|事实上|其实)[，,]\s*"
 )
-SUBORDINATE = re.compile(r"(?P<cause>因为|由于|既然|鉴于)|虽然|尽管")
+SUBORDINATE = re.compile(r"(?P<because>因为|由于|既然|鉴于)|虽然|尽管")
 # What the clauses after it hang on: a condition, a time, a place, a source.
 SCOPE = re.compile(
     r"(?:如果|如(?=[您你需有要遇])|若|要是|假如|只要|只有|除非|除了?|一旦|当(?![地年选前代然])|无论|不管|即使|每[当逢]"
@@ -162,7 +162,7 @@ def _clause(text: str, *, is_part: bool) -> Clause:
     body = _body(text)
     subordinate = SUBORDINATE.match(shadow(body))
     if is_part and subordinate and not COMMA.search(body):
-        return Clause(body[subordinate.end() :], "cause" if subordinate["cause"] else "")
+        return Clause(body[subordinate.end() :], "because" if subordinate["because"] else "")
     return Clause(body, "effect" if joins and joins["effect"] else "")
 
 
@@ -204,7 +204,7 @@ DENIED_CAUSE = re.compile(r"\b(?:not|only|just|mainly|partly|simply)\b|n['’]t\
 def _english(sentence: str) -> Iterator[Clause]:
     because = BECAUSE_FIRST.match(sentence)
     if because and STANDS_EN.match(because[1]) and STANDS_EN.match(sentence, because.end()):
-        yield Clause(because[1].strip(), "cause")
+        yield Clause(because[1].strip(), "because")
         yield Clause(sentence[because.end() :].strip(), "effect")
         return
     lead = LEAD_EN.match(sentence)
@@ -222,6 +222,6 @@ def _english(sentence: str) -> Iterator[Clause]:
         at = joint.end()
         if is_said and not is_bound and not is_denied and STANDS_EN.match(sentence, at):
             yield Clause(sentence[start : joint.start()].strip(), link)
-            link = "cause" if word == "because" else "effect" if word == "so" else ""
+            link = "because" if word == "because" else "effect" if word == "so" else ""
             start, is_said = at, False
     yield Clause(sentence[start:].strip(), link)

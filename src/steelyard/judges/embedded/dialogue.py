@@ -62,7 +62,7 @@ FRAMING = frozenset(
 # Whom an answer speaks to, and words that may stand around a demand without adding to it.
 TO_ZH = r"(?:使用者|[用客住]户|[顾旅游]客|客人|对方|玩家|学[生员]|读者|他|她)?"
 TO_EN = r"(?:(?:the|its|his|her) )?(?:user|customer|guest|student|reader|player|visitor|patient|child|them|him)s?"
-FRAME_ZH = r"(?:回答|回复|答案|输出|助手|内容|[中里在]|应该?|必须|需要?|[要请都先再]|始终|主动|明确|清楚|礼貌|地){0,6}"
+FRAME_ZH = r"(?:回答|回复|答案|输出|助手|内容|开头|结尾|末尾|[中里在]|应该?|必须|需要?|[要请都先再]|始终|主动|明确|清楚|礼貌|地){0,6}"
 FRAME_EN = (
     r"(?:(?:the|its|each|every|answer|assistant|reply|response|it|must|should|always|then|also|clearly|politely) ){0,6}"
 )
@@ -75,6 +75,7 @@ SAYS = re.compile(
     rf"|suggests?|advises?|admits?|promises?|(?:tells?|informs?|reminds?|warns?|advises?) {TO_EN})"
     r"(?: that| to| of| about|:)? (?P<en>.{3,300})"
 )
+BOUND = re.compile(r"超过|[多少]于|最[多少]|至[多少]|以内|\b(?:than|at most|at least|up to|within)\b")
 STATEMENT = re.compile(r"\bthat\b|[:：]")
 CONDITION = re.compile(
     r"(?:如果|若|假如|当|一旦|每当|遇到|在)[^，,]{2,40}?[，,](.{2,200})|[^，,]{3,40}?(?:时候?|的?情况下|的话)[，,]?([^间代刻而].{1,200})"
@@ -371,10 +372,14 @@ def _by_saying(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
         # Who is not to say something and says otherwise has not said it.
         told = voice("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=quote)
         return Found("fully" if is_denied else "no", told)
+    lacking = missing(said, spoken)
+    if lacking and not is_denied and not BOUND.search(said):
+        told = voice("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0].text)
+        return Found("no", told)
     is_said = found.odds.supported >= SURELY or (found.label == "supported" and shared(said, *spoken) >= SAID)
     # A thing that is not to be spoken of may be named in declining to; a statement is made or not.
     is_plain = not is_denied or (STATEMENT.search(constraint) and found.odds.supported >= SURELY)
-    if is_said and is_plain and not missing(said, spoken):
+    if is_said and is_plain and not lacking:
         told = voice("回答这样说：{quote}", "the answer says so: {quote}", quote=quote)
         return Found("no" if is_denied else "fully", told)
     if is_denied and found.label == "unknown" and not shared(said, turn.answer):

@@ -115,9 +115,9 @@ class Monolingual:
         once = list(dict.fromkeys(cut))
         # Half of a character cannot be encoded.
         plain = [in_simplified(text.encode(errors="replace").decode()) for text in once]
-        encoded = self._open()[0].encode_batch(plain, add_special_tokens=False) if plain else ()
-        found = dict(zip(once, encoded, strict=True))
-        return [found[text].ids for text in cut]
+        encode = self._open()[0].encode
+        found = {text: encode(read, add_special_tokens=False).ids for text, read in zip(once, plain, strict=True)}
+        return [found[text] for text in cut]
 
     def laid_out(self, parts: Sequence[list[int]], context: list[int], claim: list[int]) -> Row:
         tokenizer = self._open()[0]

@@ -129,7 +129,7 @@ def _take(sentence: str, prefix: str, atoms: _Atoms, previous: int | None) -> in
         before = found[at - 1][0] if at else previous
         if link == "effect":
             atoms.link(before, number)
-        elif link == "cause":
+        elif link == "because":
             # 因为甲，乙 and 乙，因为甲.
             atoms.link(number, found[at + 1][0] if at == 0 and len(found) > 1 else before)
     return found[-1][0]
