@@ -2,11 +2,12 @@
 #
 #   make demo      judge the bundled examples with all four protocols and the embedded judge: no key, no network
 #   make test      linters, type checker and tests
-#   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, with the real packages
+#   make integrations  the evaluators for LangChain, LlamaIndex, DSPy and Haystack, and Ray, with the real packages
 #   make chaos     workers killed and the database crashed, for a long time
 #   make fuzz      the generated tests with many more cases, other ones each time
 #   make bench     how fast: Steelyard, a bare loop and ten peers, each in its own environment (bench/README.md)
 #   make examples  record examples/replies.jsonl anew, after the examples, their labels or a protocol changed
+#   make lock      choose the newest versions for development anew (packaging/dev.lock)
 #   make docs      the documentation site, into site/
 #   make coverage  how much of the core its own tests reach; fails below the floor in pyproject.toml
 #   make release-check  build sdist and wheel, look into them, install and use them, write the SBOM (RELEASING.md)
@@ -26,13 +27,14 @@ PARALLEL := -n auto --dist worksteal
 FRAMEWORKS := .venv-integrations
 SITE := .venv-docs
 RELEASE := .venv-release
+LOCK := packaging/dev.lock
 TAG ?=
 CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_file.py tests/test_rules.py tests/test_scoring.py tests/test_stats*.py \
 	tests/test_transcripts_*.py tests/test_vocabulary.py
 PIP := python -m pip install --quiet --quiet --disable-pip-version-check
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
-.PHONY: help demo test integrations chaos fuzz bench examples docs coverage release-check clean
+.PHONY: help demo test integrations chaos fuzz bench examples lock docs coverage release-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -78,6 +80,11 @@ bench: $(VENV)/.installed-dev
 examples: $(VENV)/.installed
 	$(BIN)/python examples/make_replies.py
 
+# Names, versions and hashes for every Python that is supported; no address, so any registry will do.
+lock: $(RELEASE)/.installed
+	$(RELEASE)/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --upgrade --quiet \
+		--generate-hashes --no-annotate --no-header --output-file $(LOCK)
+
 # The theme prints advertisements of its successor otherwise.
 docs: $(SITE)/.installed
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
@@ -109,9 +116,9 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 	@touch $@
 
 # Dependency groups need pip 25.1.
-$(VENV)/.installed-dev: $(BIN)/python pyproject.toml
-	$(BIN)/$(PIP) --upgrade "pip>=25.1"
-	$(BIN)/$(PIP) --editable . --group dev
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml $(LOCK)
+	$(BIN)/$(PIP) --require-hashes --requirement $(LOCK)
+	$(BIN)/$(PIP) --no-deps --editable .
 	@touch $@ $(VENV)/.installed
 
 $(FRAMEWORKS)/.installed: $(BIN)/python pyproject.toml

@@ -12,7 +12,7 @@ from environments import BARE, CLIENTS, install, version_of
 from figures import FIGURES, Sizes
 from harness import Lab
 from results import RESULTS, Results
-from table import markdown
+from table import markdown, with_other_sections
 
 SMALL = Sizes(samples=50, peer_samples=10, big=2_000, repeats=1)
 MILLION = 1_000_000
@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _written(page: str, file: Path | None) -> int:
     if file:
-        file.write_text(page, "utf-8")
+        before = file.read_text("utf-8") if file.exists() else ""
+        file.write_text(with_other_sections(page, before), "utf-8")
     print(page)
     return 0
 

@@ -141,6 +141,20 @@ def markdown(*runs: dict[str, Any]) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
+def with_other_sections(page: str, before: str) -> str:
+    """The page with the sections that people wrote into the one before, each behind the section that it followed."""
+    made = {title for title, _, _ in SHOWN.values()}
+    sections = page.rstrip("\n").split("\n## ")
+    behind = ""
+    for section in before.rstrip("\n").split("\n## ")[1:]:
+        title = section.partition("\n")[0]
+        if title not in made:
+            titles = [one.partition("\n")[0] for one in sections]
+            sections.insert(titles.index(behind) + 1 if behind in titles else len(sections), section)
+        behind = title
+    return "\n## ".join(section.rstrip("\n") + "\n" for section in sections)
+
+
 def rows_of(figure: str, runs: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a figure, each with the number of its run. A later run replaces all that an earlier one says of a
     client, except for the most requests in flight, where the most of all counts."""

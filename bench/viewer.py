@@ -2,6 +2,7 @@
 
     python bench/viewer.py              # 100 samples against 100,000
     python bench/viewer.py --large 5000 # to see that everything runs
+    python bench/viewer.py --postgres   # a store in PostgreSQL against one in SQLite, both with 100,000 samples
 
 Results go to bench/results, for `run.py --page`.
 
@@ -18,18 +19,19 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from environments import PROJECT
 from results import RESULTS, Results
 from table import markdown
 
 from steelyard.records import Atom, Evidence, RagSample, Verdict
 from steelyard.settings import Settings, SettingsFile
-from steelyard.store import Store
+from steelyard.store import Store, StoreLocation
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
 
@@ -46,6 +48,7 @@ PAGES = {
 SLOWEST = 0.5
 """No page may take more seconds than this once a run is indexed."""
 MOST_OVER_SMALL = 5.0
+MOST_OVER_SQLITE = 1.5
 LABELS = ("correct", "wrong", "undetermined")
 QUERIES: dict[str, dict[str, str]] = {
     "table of samples, worst first": {},
@@ -89,8 +92,8 @@ def judged(number: int) -> tuple[int, RagSample, Verdict]:
     return number, sample, verdict
 
 
-def fill(path: Path, count: int) -> None:
-    with Store.open(path) as store:
+def fill(location: StoreLocation, count: int) -> None:
+    with Store.open(location) as store:
         store.create_run(RUN, "atomic", "embedded", "2026-03-02T00:00:00+00:00", MANIFEST)
         for start in range(0, count, BATCH):
             store.add_verdicts(RUN, [judged(n) for n in range(start, min(count, start + BATCH))])
@@ -98,10 +101,10 @@ def fill(path: Path, count: int) -> None:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[str]:
+def serving(location: StoreLocation) -> Iterator[str]:
     ready = threading.Event()
     server = Server(
-        Viewer(Settings(SettingsFile(), {}, "steelyard.toml"), path), listen("127.0.0.1", 0), lambda _: ready.set()
+        Viewer(Settings(SettingsFile(), {}, "steelyard.toml"), location), listen("127.0.0.1", 0), lambda _: ready.set()
     )
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -130,8 +133,8 @@ def weight(address: str, path: str) -> int:
     return len(page) + sum(len(urlopen(address + part).read()) for part in loaded)
 
 
-def times(a: str, b: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The time to the first byte with many samples over that with few, the two in turn."""
+def looked_at(a: str, b: str, given: argparse.Namespace) -> Iterator[tuple[str, float, float]]:
+    """What is looked at, the time to the first byte of the second viewer, and that over the first one's, in turn."""
     table = PAGES["table of samples"]
     for address in (a, b):  # index, report and groups are made before the clock starts
         urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
@@ -141,10 +144,22 @@ def times(a: str, b: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]
     looks |= {name: f"{table}?{urlencode(asked)}" for name, asked in QUERIES.items()}
     for name, page in looks.items():
         pairs = [(first_byte(a + page), first_byte(b + page)) for _ in range(given.rounds)]
-        over = statistics.median(y / x for x, y in pairs)
-        seconds = statistics.median(y for _, y in pairs)
+        yield name, statistics.median(y for _, y in pairs), statistics.median(y / x for x, y in pairs)
+
+
+def times(a: str, b: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """With many samples over that with few."""
+    for name, seconds, over in looked_at(a, b, given):
         print(f"{name:50} {1000 * seconds:7.0f} ms {over:6.1f} x {_remark(seconds, over)}", file=sys.stderr, flush=True)
         yield {"what": name, "samples": given.large, "small": given.small, "over_small": over}
+
+
+def times_on_postgres(sqlite: str, postgres: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """With a store in PostgreSQL over that with one in SQLite."""
+    for name, seconds, over in looked_at(sqlite, postgres, given):
+        slow = "too slow" if over > MOST_OVER_SQLITE else ""
+        print(f"{name:50} {1000 * seconds:7.0f} ms {over:6.2f} x {slow}", file=sys.stderr, flush=True)
+        yield {"what": name, "samples": given.large, "milliseconds": 1000 * seconds, "over_sqlite": over}
 
 
 def _remark(seconds: float, over: float) -> str:
@@ -163,8 +178,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    parser.add_argument("--postgres", action="store_true", help="PostgreSQL against SQLite instead of many against few")
     given = parser.parse_args(arguments)
     results = Results(given.results)
+    if given.postgres:
+        compare_databases(results, given)
+        return
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small.db", Path(folder) / "large.db"
         fill(small, given.small)
@@ -173,6 +192,18 @@ def main(arguments: list[str] | None = None) -> None:
             results.add("viewer", times(a, b, given))
             results.add("pages", weights(b))
     print(markdown(results.data))
+
+
+def compare_databases(results: Results, given: argparse.Namespace) -> None:
+    sys.path.append(str(PROJECT / "tests"))
+    from postgres_server import PostgresServer
+
+    with tempfile.TemporaryDirectory() as folder, closing(PostgresServer()) as server:
+        file, url = Path(folder) / "large.db", server.schema("viewer")
+        for location in (file, url):
+            fill(location, given.large)
+        with serving(file) as a, serving(url) as b:
+            results.add("viewer on PostgreSQL", times_on_postgres(a, b, given))
 
 
 if __name__ == "__main__":

@@ -90,8 +90,8 @@ def check_metadata(wheel: Path, tag: str) -> str:
     if not version or metadata["Version"] != version[1] or (tag and tag != f"v{version[1]}"):
         found = f"wheel {metadata['Version']}, source {version and version[1]}, tag {tag or 'none'}"
         sys.exit(f"the versions differ: {found}")
-    if any("OWNER" in url for url in metadata.get_all("Project-URL", [])):
-        message = "project.urls still name OWNER (RELEASING.md, 1)"
+    if any(".example" in url for url in metadata.get_all("Project-URL", [])):
+        message = "project.urls lead nowhere yet (RELEASING.md, 1)"
         if tag:
             sys.exit(message)
         print(f"note: {message}")

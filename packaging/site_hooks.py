@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from cli_reference import cli_reference
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -39,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the project's own pages and what is generated."""
     for name in PROJECT:
         files.append(File.generated(config, f"project/{name}", abs_src_path=str(ROOT / name)))
+    files.append(File.generated(config, "reference/cli.md", content=cli_reference()))
     names = "\n".join(f"\n::: steelyard.{name}\n" for name in steelyard.__all__)
     files.append(File.generated(config, "reference/api.md", content=API + names))
     schema = json.dumps(Verdict.model_json_schema(), ensure_ascii=False, indent=2)

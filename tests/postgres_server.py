@@ -23,7 +23,7 @@ import psycopg
 OWNER = "postgres"
 PASSWORD = "p@ss/w#rd"
 """Of the role `member`, who must say it."""
-# Quick rather than safe: nothing here outlives the tests. `fsync` is on again where a test kills the server.
+# Quick rather than safe: nothing here outlives the tests. A server that is killed loses nothing, as the system lives.
 SETTINGS = ("fsync=off", "full_page_writes=off", "max_connections=60", "shared_buffers=64MB", "wal_level=minimal",
             "max_wal_senders=0", "log_min_messages=fatal", "timezone=UTC")  # fmt: skip
 

@@ -57,6 +57,14 @@ def only(given: Mapping[str, Any], *allowed: str) -> None:
     check(given.keys() <= set(allowed), f"unknown fields: {sorted(given.keys() - set(allowed))}")
 
 
+OWN_FIELDS = {
+    "qwen": "enable_thinking",
+    "openrouter": "provider",
+    "minimax": "reasoning_split",
+    "hunyuan": "enable_enhancement",
+}
+
+
 class Form:
     """One wire form: what a request must look like, and how an answer does."""
 
@@ -90,8 +98,7 @@ class ChatForm(Form):
 
     def examine(self, request: Request) -> None:
         body = request.body
-        own = {"qwen": "enable_thinking", "openrouter": "provider"}.get(self.provider, "messages")
-        only(body, "messages", "model", "temperature", "response_format", own)
+        only(body, "messages", "model", "temperature", "response_format", OWN_FIELDS.get(self.provider, "messages"))
         check(body["model"] == self.model, "model")
         check([message["role"] for message in body["messages"]][:2] == ["system", "user"], "roles")
         check(all(message.keys() == {"role", "content"} for message in body["messages"]), "messages")
@@ -106,6 +113,13 @@ class ChatForm(Form):
             check("json" in json.dumps(body["messages"]).lower(), "the word JSON in the messages")
         if self.provider == "qwen" and not self.refused:
             check(body["enable_thinking"] is False, "enable_thinking must be set to false for non-streaming calls")
+        if self.provider == "minimax":
+            check(body["reasoning_split"] is True, "thoughts apart")
+            check(0 < body["temperature"] <= 1, "temperature is out of range (0, 1]")
+        if self.provider == "hunyuan":
+            roles = [message["role"] for message in body["messages"][1:]]
+            check(roles == ["user", "assistant"] * (len(roles) // 2) + ["user"], "user 和 assistant 角色需交替出现")
+            check(body["enable_enhancement"] is False, "a judge that searches the web")
         if self.provider == "openrouter":
             check(body["provider"] == {"require_parameters": True}, "provider")
 
@@ -123,9 +137,14 @@ class ChatForm(Form):
             usage |= {"cached_tokens": CACHED}
         else:
             usage |= {"prompt_tokens_details": {"cached_tokens": CACHED}}
-        message = {"role": "assistant", "content": told.text, "reasoning_content": "thinking about it"}
+        content: Any = told.text
+        if self.provider == "mistral":
+            thought = {"type": "thinking", "thinking": [{"type": "text", "text": "thinking about it"}]}
+            content = [thought, {"type": "text", "text": told.text}]
+        message = {"role": "assistant", "content": content, "reasoning_content": "thinking about it"}
         choice = {"index": 0, "message": message, "finish_reason": told.ending or "stop", **told.extra}
-        return {"id": "1", "object": "chat.completion", "model": self.model, "choices": [choice], "usage": usage}
+        own = {"base_resp": {"status_code": 0, "status_msg": ""}} if self.provider == "minimax" else {}
+        return {"id": "1", "object": "chat.completion", "model": self.model, "choices": [choice], "usage": usage, **own}
 
 
 class MessagesForm(Form):

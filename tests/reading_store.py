@@ -50,6 +50,7 @@ def filled(path: Path) -> dict[str, str]:
             (rag("long", answer=MEGABYTE, references=(MEGABYTE,)), atomic("long", ["wrong"])),
         ]
         runs["hostile"] = add_run(store, "20990101-000000-host", "judge<b>", hostile, {"options": {}, "note": ATTACK})
+        store.add_to_set(ATTACK[:100], runs["hostile"], [ODD_ID, "long"], time="2026-03-02", note=ATTACK)
         judged_markdown = [(rag("md", answer=MARKDOWN), atomic("md", ["wrong"], text="Plain fact number "))]
         runs["markdown"] = add_run(store, "20990101-000000-mark", "some:judge", judged_markdown, {})
         runs["secret"] = add_run(store, "20990101-000000-scrt", "some:judge", [(rag("s1"), secret("s1"))], {})

@@ -176,6 +176,18 @@ def test_the_page_shows_every_figure(tmp_path: Path) -> None:
     assert "| steelyard run | 20 |" in page.read_text("utf-8")
 
 
+def test_sections_that_people_wrote_stay_on_the_page() -> None:
+    """A new page has the figures anew and keeps, in its place, what no figure makes."""
+    from table import with_other_sections
+
+    before = "# Benchmarks\n\n## CPU per call\n\nold\n\n## By hand\n\nkept\n\n## Faults\n\nold\n\n## Last\n\nkept too\n"
+    page = "# Benchmarks\n\n## CPU per call\n\nnew\n\n## Faults\n\nnew\n"
+    written = with_other_sections(page, before)
+    assert written == before.replace("old", "new")
+    assert with_other_sections(page, written) == written
+    assert with_other_sections(page, "") == page
+
+
 def test_results_are_written_row_by_row(tmp_path: Path) -> None:
     """A run that is stopped halfway leaves the rows it has, with the load before them."""
     from results import Results

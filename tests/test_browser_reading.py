@@ -89,6 +89,11 @@ def pages(site: Site) -> list[str]:
         f"{site.address}/prompts/atomic.judge.zh",
         site.at("hostile"),
         site.at("hostile", "/samples"),
+        f"{site.address}/sets",
+        f"{site.address}/sets/1",
+        f"{site.address}/runs/new/set-1-1",
+        site.at("hostile", "/samples/long/history"),
+        site.at("atomic", "/samples/car-seat/try"),
     ]
 
 
@@ -442,6 +447,16 @@ def test_markdown_is_rendered_and_does_nothing(browser: Browser, site: Site) -> 
         page.emulate_media(media="print")
         expect(page.locator(".masthead")).to_be_hidden()
         expect(answer).to_be_visible()
+        page.emulate_media(media="screen")
+        named(page, site, "Ana")
+        page.goto(site.at("markdown", "/label?lang=en&n=0"))
+        answer = page.locator(".answer .md")
+        expect(answer.locator("td")).to_have_text(["b"])
+        expect(answer.locator("li mark")).to_have_text(["Plain fact", "number 1"])
+        assert answer.locator("a, img, svg, script, iframe, form").count() == 0
+        pair = f"a={site.runs['markdown']}&b={site.runs['markdown']}&id=md"
+        page.goto(f"{site.address}/compare/sample?{pair}")
+        expect(page.locator(".side .md td")).to_have_text(["b", "b"])
         assert page.evaluate("window.hacked") is None
         assert all(url.startswith(site.address) for url in opened.requests)
         assert opened.noises == []

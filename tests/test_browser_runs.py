@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,9 @@ from playwright.sync_api import Browser, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
 from command import RAG, fact_server, facts
+from steelyard.records import RagSample, Usage
+from steelyard.store.postgres import PostgresStore
+from steelyard.store.work_table import Quota
 from viewer import fill, settings, viewing
 
 
@@ -121,6 +126,41 @@ def test_numbers_of_a_run_at_work(browser: Browser, tmp_path: Path) -> None:
             assert opened.noises == []
 
 
+@pytest.mark.parametrize(
+    ("language", "viewport", "scheme", "gone"),
+    [("en", DESKTOP, "light", "gone"), ("zh-Hans", DESKTOP, "dark", "已退出"), ("en", PHONE, "dark", "gone")],
+)
+def test_workers_of_a_run_at_work(
+    browser: Browser, postgres_url: str, language: str, viewport: dict[str, int], scheme: str, gone: str
+) -> None:
+    """The page of a run names its workers, how fast they are and which rows they hold, and follows them."""
+    samples = [
+        (n, RagSample(id=f"s{n}", question="When?", answer="At ten.", references=("At ten.",))) for n in range(170)
+    ]
+    with PostgresStore.at(postgres_url) as store:
+        store.create_run("run-1", "atomic", "mine", "2026-03-02T00:00:00+00:00", {"options": {}, "data": []})
+        quota = store.queue_run("run-1", samples, Quota(silence=60))
+        with store.together_with("run-1"):
+            for number, worker in enumerate(("node-a-11", "node-b-12"), 11):
+                store.join("run-1", worker, worker[:6], number)
+                store.take_range("run-1", worker)
+                store.beat("run-1", worker, 7, quota)
+            how = {"color_scheme": scheme, "viewport": viewport}
+            with viewing(postgres_url) as served, tab(browser, f"{served}/runs/run-1?lang={language}", **how) as opened:
+                panel = opened.page.locator("#progress")
+                expect(panel.locator("[data-workers] tbody tr")).to_have_count(2)
+                row = panel.locator("tr", has_text="node-b-12")
+                expect(row).to_contain_text("51–100")
+                store.take_range("run-1", "node-b-12")
+                store.drop_claims([("key", Usage(calls=3, prompt_tokens=10))], "node-b-12", 1)
+                expect(row).to_contain_text("51–100, 101–150")
+                expect(row.locator("td").nth(4)).to_have_text("3")
+                store.give_back("run-1", "node-a-11")
+                expect(panel.locator("tr", has_text="node-a-11")).to_contain_text(gone)
+                expect(panel.locator("[data-figure=passed]")).to_have_text("0 / 170")
+                assert (opened.violations(), opened.noises, max(0, opened.overflow)) == ([], [], 0)
+
+
 def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -> None:
     """One clear line says what is wrong with it; no run is made."""
     wrong = tmp_path / "wrong.jsonl"
@@ -132,6 +172,50 @@ def test_a_wrong_file_is_named(browser: Browser, address: str, tmp_path: Path) -
         expect(opened.page.get_by_role("alert")).to_contain_text("wrong.jsonl:1")
         opened.page.goto(f"{address}/runs")
         expect(opened.page.locator("tbody tr")).to_have_count(4)
+
+
+@pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])
+def test_odd_columns_are_mapped(
+    browser: Browser, tmp_path: Path, language: str, viewport: dict[str, int], scheme: str
+) -> None:
+    """A CSV whose columns nobody recognises: seen, told by line and field, mapped by hand, estimated, started once."""
+    odd = tmp_path / "odd.csv"
+    lines = [json.loads(line) for line in facts(tmp_path / "facts.jsonl", 3).read_text(encoding="utf-8").splitlines()]
+    with odd.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["asked by user", "bot said", "sources"])
+        table.writerows([line["question"], line["answer"], json.dumps(line["references"])] for line in lines)
+    with fact_server() as server:
+        config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with (
+            viewing(tmp_path / "store.db", config=config) as served,
+            tab(browser, f"{served}/runs?lang={language}", viewport=viewport, color_scheme=scheme) as opened,
+        ):
+            page = opened.page
+            page.locator("#file").set_input_files(odd)
+            page.locator("#judge").select_option("mine")
+            page.locator("#name").fill("odd columns")
+            page.locator("button[formaction]").click()
+            expect(page.locator(".first-rows tbody tr")).to_have_count(3)
+            expect(page.locator(".unreadable li").first).to_contain_text("odd.csv:2")
+            for field, column in (("question", "asked by user"), ("answer", "bot said"), ("references", "sources")):
+                page.locator(f"#column-{field}").select_option(column)
+            page.locator("#max_tokens").fill("100000")
+            checked = page.url
+            page.locator("button[formaction]").click()
+            expect(page.locator(".takes dd").first).to_have_text("3")
+            expect(page.locator(".takes > div")).to_have_count(5)
+            expect(page.locator("#name")).to_have_value("odd columns")
+            expect(page.locator("#max_tokens")).to_have_value("100000")
+            assert server.requests == []
+            assert opened.overflow <= 0
+            assert opened.violations() == []
+            page.locator(".start-row button.main").click()
+            expect(page.locator("tbody tr .state.complete")).to_be_visible(timeout=20_000)
+            expect(page.locator("tbody tr th a")).to_have_text("odd columns")
+            assert opened.noises == []
+            page.goto(checked)
+            expect(page.get_by_role("alert")).to_be_visible()
 
 
 def test_without_script(browser: Browser, tmp_path: Path) -> None:

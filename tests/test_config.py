@@ -247,7 +247,7 @@ def test_an_unknown_judge_lists_the_known_ones(tmp_path: Path) -> None:
         ('model = "m"\nbody = {stream = true}', "judges.mine.body"),
         (
             'model = "m"\nkind = "opanai"',
-            "judges.mine.kind: there is no kind 'opanai'; known: embedded, local, openai",
+            "judges.mine.kind: there is no kind 'opanai'; known: embedded, local, verifier, openai",
         ),
         ('base_url = "https://llm.example/v1"', "needs a model"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +276,20 @@ async def test_a_reply_that_quotes_the_key_is_kept_without_it() -> None:
         assert isinstance(found, Reply)
         assert "***" in found.raw
         assert secrets_in(found.model_dump_json()) == []
+
+
+async def test_a_key_in_escaped_letters_is_masked() -> None:
+    """JSON may write any letter as its number: then the body does not hold the key, and the texts in it do."""
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+    with Loopback() as server:
+        said = Say({"atoms": [{"id": 1, "text": KEY}]}).completion("m", nonce(ASK))
+        server.reply_for = lambda request: Raw(json.dumps(said).replace(KEY, escaped).encode())
+        judge = ChatJudge(endpoint(server), Prompts.shipped(), key=SecretStr(KEY))
+        reply = await judge.answer(ASK)
+        await judge.aclose()
+    assert isinstance(reply, Reply)
+    assert "***" in reply.raw
+    assert secrets_in(reply.model_dump_json()) == []
 
 
 async def test_a_proxys_password_is_not_told() -> None:

@@ -423,14 +423,14 @@ class TestSources:
     def test_hub_address(self) -> None:
         """OWNER/REPO/FILE becomes the address the hub serves it from; the base is the user's, if named."""
         base = {"STEELYARD_HUB": "https://hub.example/"}
-        assert hub_address("a/b/c d.gguf", "x", base) == "https://hub.example/a/b/resolve/main/c%20d.gguf"
-        assert hub_address("a/b/sub/c.gguf", "x", {"HF_ENDPOINT": "https://m.example"}).endswith("/main/sub/c.gguf")
+        assert hub_address("a/b/c d.gguf", base) == "https://hub.example/a/b/resolve/main/c%20d.gguf"
+        assert hub_address("a/b/sub/c.gguf", {"HF_ENDPOINT": "https://m.example"}).endswith("/main/sub/c.gguf")
 
     @pytest.mark.parametrize("place", ["", "a", "a/b", "a/b/", "a/../c"])
     def test_half_a_place_is_refused(self, place: str) -> None:
         """What is not OWNER/REPO/FILE is not guessed at."""
         with pytest.raises(ConfigError):
-            hub_address(place, "x", {})
+            hub_address(place, {})
 
     def test_are_told_apart(self, tiny: KnownModel) -> None:
         """A path, an address, the hub and the packages are each recognised; without --from the catalogue decides."""

@@ -20,10 +20,11 @@ from postgres_server import PASSWORD, PostgresServer
 from steelyard.engine.journal import JournalledJudge
 from steelyard.errors import RunInUse, StoreError
 from steelyard.judges.base import Judge
-from steelyard.records import Ask, Reply, Usage
-from steelyard.store import Store, StoredReply, as_location, files_of, postgres_schema, shown_location
+from steelyard.records import Ask, RagSample, Reply, Usage
+from steelyard.store import Store, StoredReply, as_location, files_of, postgres, postgres_schema, shown_location
 from steelyard.store.postgres import PostgresStore
 from steelyard.store.postgres_schema import MIGRATIONS
+from steelyard.store.work_table import Quota
 from steelyard.tasks import SplitData, SplitReply
 
 WHEN = "2026-03-02T10:00:00+00:00"
@@ -121,6 +122,24 @@ def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], env=process_environment(), capture_output=True, text=True)
     assert "pip install 'steelyard[postgres]'" in done.stdout
+
+
+def test_a_machine_that_lost_its_power_locks_nothing_for_long(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server never hears that it is gone, and it was in the middle of a transaction: the others wait a moment, not
+    until the server's own patience with silent connections ends, which are hours."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)
+    with PostgresStore.at(postgres_url) as lost, lost.another() as other:
+        begin(lost, "run-1")
+        lost.queue_run("run-1", [(0, RagSample(id="s", question="q", answer="a"))], Quota())
+        for store, worker in ((lost, "a"), (other, "b")):
+            store.join("run-1", worker, "host", 1)
+        assert lost._db is not None
+        lost._db.execute("BEGIN")
+        lost._db.execute("INSERT INTO claims (key, worker) VALUES ('k', 'a')")
+        assert other.replies_or_claims(["k"], "b") == [True]
+        assert lost.replies_or_claims(["k"], "a") == [False]
 
 
 # --- tables -----------------------------------------------------------------------------------------------

@@ -209,6 +209,7 @@ async def test_without_probabilities_none_are_asked_for(name: str) -> None:
         ("ollama", lambda body: body["options"]["num_predict"]),
         ("anthropic", lambda body: body["max_tokens"]),
         ("qwen", lambda body: body["max_tokens"]),
+        ("mistral", lambda body: body["max_tokens"]),
     ],
 )
 def test_parameters_have_one_name_and_find_their_place(name: str, place: Any) -> None:
@@ -218,6 +219,71 @@ def test_parameters_have_one_name_and_find_their_place(name: str, place: Any) ->
     body = dialect_of(endpoint).settings(ASK, Terms(provider.structured[0]))
     assert place(body) == 77
     assert body["x"] == {"y": 1}
+
+
+def test_parameters_that_a_provider_spells_otherwise() -> None:
+    """Mistral refuses `seed`, which it calls `random_seed`; MiniMax a temperature of 0."""
+    mistral = Endpoint(provider="mistral", base_url="http://host", model="m", body={"seed": 7})
+    body = dialect_of(mistral).settings(ASK, Terms("text"))
+    assert body == {"model": "m", "temperature": 0, "random_seed": 7}
+    minimax = Endpoint(provider="minimax", base_url="http://host", model="m")
+    assert dialect_of(minimax).settings(ASK, Terms("text")) == {
+        "model": "m", "temperature": 0.01, "reasoning_split": True,
+    }  # fmt: skip
+
+
+def minimax_error(code: int, said: str) -> Raw:
+    """An error in an HTTP 200, beside a completion that is none."""
+    return Raw(json.dumps({"choices": None, "base_resp": {"status_code": code, "status_msg": said}}).encode())
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "advice"),
+    [(2049, "invalid api key", "refused the key"), (1008, "insufficient balance", "no balance")],
+)
+async def test_minimax_says_beside_a_success_that_it_is_none(code: int, said: str, advice: str) -> None:
+    """`base_resp` with a status of its own in an HTTP 200 is read as the error that it is."""
+    with ProviderStub("minimax", GOOD) as server:
+        server.script(minimax_error(code, said))
+        with pytest.raises(JudgeError, match=advice) as caught:
+            await answered(made(server))
+    assert f"{said} [{code}]" in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "mode"),
+    [(1002, "rate limit", "json_object"), (2013, "invalid params, response_format", "text")],
+)
+async def test_minimax_is_asked_again_after_an_error_in_a_success(code: int, said: str, mode: str) -> None:
+    """A rate limit is waited for; a parameter that it does not take is left out."""
+    with ProviderStub("minimax", GOOD) as server:
+        server.script(minimax_error(code, said))
+        judge = made(server)
+        assert isinstance(await answered(judge), Reply)
+    assert (judge.structured, len(server.requests)) == (mode, 2)
+
+
+async def test_minimax_moderates_one_text() -> None:
+    """That fails only its sample."""
+    with ProviderStub("minimax", GOOD) as server:
+        server.script(minimax_error(1026, "input new_sensitive"))
+        found = await answered(made(server))
+    assert isinstance(found, Unjudged)
+    assert (found.reason, "input new_sensitive" in found.detail) == ("refused", True)
+
+
+async def test_groq_fails_to_write_json() -> None:
+    """A model that cannot keep to the schema gets a 400 of its own; it is asked for plain JSON then."""
+    with ProviderStub("groq", GOOD) as server:
+        failed = {
+            "message": "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for more details.",
+            "type": "invalid_request_error", "code": "json_validate_failed", "failed_generation": "{",
+        }  # fmt: skip
+        server.script(Status(400, body=json.dumps({"error": failed})))
+        judge = made(server)
+        assert isinstance(await answered(judge), Reply)
+    assert judge.structured == "json_object"
 
 
 def test_native_parameters_are_merged() -> None:
@@ -460,6 +526,8 @@ def test_rate_headers_of_each_provider() -> None:
     spent = {"anthropic-ratelimit-input-tokens-remaining": "0", "anthropic-ratelimit-input-tokens-reset": soon}
     assert 25 < room_in(spent) <= 30
     assert room_in(spent | {"anthropic-ratelimit-input-tokens-remaining": "1000"}) == 0
+    assert room_in({"ratelimitbysize-remaining": "0", "ratelimitbysize-reset": "34"}) == 34  # Mistral
+    assert room_in({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2m59.56s"}) == 179.56  # Groq
     for odd in ("T", "2026-99-99T00:00:00Z", "nan", "-5", "inf", ""):
         assert room_in({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": odd}) == 0
 
@@ -495,6 +563,8 @@ async def test_nothing_left_at_anthropic_holds_calls_back() -> None:
         ("azure", "content_filter", "refused"),
         ("glm", "sensitive", "refused"),
         ("glm", "network_error", "server_error"),
+        ("hunyuan", "sensitive", "refused"),
+        ("mistral", "model_length", "truncated"),
         ("deepseek", "insufficient_system_resource", "server_error"),
         ("openrouter", "error", "server_error"),
     ],

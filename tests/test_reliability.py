@@ -14,11 +14,11 @@ from html_page import read_page
 from steelyard.errors import ConfigError
 from steelyard.judges.jury import thresholds_for
 from steelyard.people.calibration import calibrate
-from steelyard.people.calibration.html import render
 from steelyard.people.calibration.page import blocks
 from steelyard.people.calibration.reliability import Point, sure_from, thresholds
 from steelyard.people.label_targets import slots_of
 from steelyard.records import Criterion, Sentence, Verdict
+from steelyard.reports.html.document import html_document
 from steelyard.reports.markdown import document
 from steelyard.store.labels import write_labels
 from steelyard.text.wording import LANGUAGES
@@ -132,11 +132,11 @@ def test_pages(language: Any) -> None:
     found = calibrate(hostile, labels_of(hostile, truth, sorted(truth)), language=language)
     (curve,) = found.reliability
     text = document(blocks(found))
-    page = read_page(render(found))
+    page = read_page(html_document(blocks(found), found.language))
     for each in curve.bins:
         assert f"{each.low:.1f}–{each.high:.1f}" in text
         assert f"{each.low:.1f}–{each.high:.1f}" in page.text
-    source = render(found)
+    source = html_document(blocks(found), found.language)
     assert source.count("<svg") == 1
     assert source.count("<circle") == len(curve.bins)
     assert "<b>j</b>" not in source

@@ -33,7 +33,6 @@ def all_charts(title: str = "t") -> dict[str, str]:
         "histogram": charts.histogram(BINS, 0.5, "ratio", title, "d", title),
         "stacked": charts.stacked([ChartPart(title, 3, "good", "✓"), ChartPart("b", 1, "bad", "✗")], title),
         "lines": charts.lines([title, "2"], [Series(title, [HALF, NOTHING])], "ratio", title, "d", title),
-        "spark": charts.sparkline([0.1, None, 0.9], "ratio", title),
         "share": charts.share_bar(0.5),
     }
 
@@ -46,7 +45,7 @@ def test_well_formed_without_inline_style(name: str) -> None:
         assert not [key for key in element.attrib if key == "style" or key.startswith("on")]
 
 
-@pytest.mark.parametrize("name", ["beam", "histogram", "stacked", "lines", "spark"])
+@pytest.mark.parametrize("name", ["beam", "histogram", "stacked", "lines"])
 def test_pictures_have_a_text(name: str) -> None:
     """What says something by itself is an image with a name, a title and a description."""
     root = read(all_charts("Accuracy")[name])

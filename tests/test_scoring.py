@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from steelyard.protocols.counts import (
     ROWS,
     AtomCounts,
-    atom_counts_by_level,
     atomic_scores,
     dialogue_scores,
     grounded_scores,
@@ -140,12 +139,6 @@ def test_only_undetermined_atoms() -> None:
     """What could never be determined has no accuracy, and a coverage of 0."""
     scores = atomic_scores(atoms("undetermined", "undetermined"), 1)
     assert scores == {"accuracy": None, "accuracy_strict": 0, "coverage": 0, "fallback": 1}
-
-
-def test_counts_by_level_name_all_three() -> None:
-    """Each relevance level is counted, also one without atoms."""
-    counts = atom_counts_by_level(atoms("correct", "wrong", "correct", levels=(1, 1, 3)))
-    assert counts == {1: AtomCounts(1, 1), 2: AtomCounts(), 3: AtomCounts(1)}
 
 
 @given(st.lists(st.sampled_from(["correct", "wrong", "undetermined", "exempt", "unjudged"])))

@@ -65,6 +65,8 @@ class Team:
         with Store.open(path) as store:
             store.edit_run(self.shop, project="shop")
             store.edit_run(self.bank, project="bank")
+            # Of the other project first: whoever guesses numbers finds the set of the shop.
+            self.set = store.add_to_set("regression", self.shop, ["car-seat"], time="2026-03-01").id
             for name, roles in PEOPLE.items():
                 store.add_user(name, password=cheap, created="2026-03-01")
                 for project, role in roles.items():
@@ -125,11 +127,16 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def address(route: str, run: str) -> str:
-    """An address of this kind."""
+    """An address of this kind; the first set is the shop's, and no other one is there."""
+    route = route.replace("{set}", "9" if run in NOWHERE else "1").replace(
+        "{upload}", "x" if run in NOWHERE else "set-1-1"
+    )
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
     return filled.replace("{prompt}", "atomic.judge").replace("{path:path}", "viewer.css")
 
 
+# What stands for no run.
+NOWHERE = ("", "none-such")
 RULED = [(verb, route, action) for verb, route, action in every_route() if action is not None]
 # They end when nobody listens any more.
 STREAMS = ("/events",)
@@ -233,7 +240,14 @@ def test_another_project_is_not_there(team: Team) -> None:
         with team.store() as store:
             number = store.run(team.shop).number
         for verb, route, _ in RULED:
-            if "{run}" in route:
+            if "{set}" in route:
+                answer = client.request(verb, address(route, team.shop))
+                assert answer.status_code in (404, 405, 415, 422), (verb, route, answer.status_code)
+                assert "regression" not in answer.text
+            elif "{upload}" in route:
+                answer = client.request(verb, address(route, team.shop))
+                assert answer.status_code == 404, (verb, route)
+            elif "{run}" in route:
                 for name in (team.shop, str(number), team.shop[:-1]):
                     answer = client.request(verb, address(route, name))
                     assert answer.status_code in (404, 405, 415, 422), (verb, route, answer.status_code)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -17,8 +18,8 @@ from steelyard.people.calibration import calibrate
 from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
-from steelyard.protocols import BUILT_IN, get_protocol, vocabulary
-from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
+from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
 from steelyard.records import Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.html import render as render_html
@@ -51,33 +52,55 @@ OWN = {
     "records.py": "the typed items that result lines and stores hold",
     "tasks.py": "the asks and replies of given protocols",
     "trust/audit/data": "texts of attacks",
+    "text/suspicion.py": "patterns of texts that imitate a judge's reply",
 }
 # Words that are labels somewhere and mean something else in these modules.
 HOMONYMS = {
-    "partial": ("cli/", "engine/progress.py", "engine/runs.py", "reports/build.py", "web/"),  # the status of a verdict
-    "missing": ("judges/parsing.py", "prompts/"),  # what a reply lacks
+    "partial": ("cli/", "engine/", "reports/build.py", "text/wording/", "web/"),  # the status of a verdict
+    "missing": ("judges/parsing.py", "prompts/", "cli/rubric.py"),  # what a reply lacks; a word of an example
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
-    "dialogue": ("trust/audit/suite.py", "samples/", "web/api/about.py", "cli/importing.py"),  # a shape of samples
-    "invalid": ("judges/tidy.py", "web/errors.py"),  # a word for no; the code of an error
-    "valid": ("judges/tidy.py",),
+    # A shape of samples, which a rubric names too.
+    "dialogue": (
+        *("cli/importing.py", "cli/rubric.py", "samples/"),
+        *("store/listing/model.py", "trust/audit/suite.py", "web/api/about.py"),
+    ),
+    "invalid": ("judges/tidy.py", "judges/refusals.py", "web/errors.py"),  # a word for no; the code of an error
+    "valid": ("judges/tidy.py", "judges/refusals.py"),
     "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
     "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
-    "check": ("cli/judges.py", "trust/gating/page.py"),  # a command; a row of a gate
-    "criterion": ("trust/audit/",),  # where in a dialogue an attack is put
+    "check": ("cli/judges.py", "text/wording/", "trust/gating/", "web/"),  # a command; a row of a gate; a box to tick
+    "criterion": ("text/wording/", "trust/audit/"),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
     "retrieval": ("samples/importers/",),  # a kind of span
-    "wrong": ("trust/audit/suite.py",),  # a side of the samples of the audit
+    "pairwise": ("cli/compare.py",),  # an option
+    "wrong": ("trust/audit/suite.py", "web/"),  # a side of the samples of the audit; why one could not sign in
     "atom": ("judges/tidy.py",),  # what a judge may call the text that it judges
-    # A place in a sample; what one is called in the wording; a name that documents have in files.
-    "passage": ("trust/audit/suite.py", "reports/html/", "reports/sample.py", "samples/", "web/labelling.py"),
+    # A place in a sample; what one is called in the wording; a name that documents have in files; a placeholder.
+    "passage": (
+        "reports/",
+        "samples/",
+        "text/wording/",
+        "trust/audit/",
+        "web/labelling.py",
+        "web/templates/label.html",
+    ),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
-    "used": ("store/reply_table.py", "store/rescue/"),  # a table of the store
-    "stated": ("reports/files.py",),  # totals that a transcript claims: a field of result lines
-    "point": ("text/",),  # a group of a pattern
+    "used": ("store/",),  # a table of the store
+    "stated": ("reports/files.py", "reports/sample.py"),  # totals that a transcript claims; the value of a passage
+    "point": ("text/", "web/static/"),  # a group of a pattern; a dot of a chart
     "not_found": ("web/errors.py",),  # the code of an error
-    "sentence": ("judges/tidy.py", "reports/html/", "web/labelling.py"),  # the same; a place in the answer
+    "found": ("judges/refusals.py", "web/templates/samples.html"),  # a word of an error; a variable
+    "sentence": ("judges/tidy.py", "reports/html/", "web/"),  # the same; a place in the answer; a heading
+    "part": ("cli/rubric.py", "judges/models/", "reports/html/", "trust/audit/", "web/"),  # of a file, of a page
+    "answers": ("cli/rubric.py", "integrations/pytest_plugin.py"),  # the name of a file
+    "preference": ("text/wording/", "web/templates/compare.html"),  # a link to runs of pairs
+    "benign_extension": ("text/wording/",),  # a flag of result lines
+    # The help of --protocol must not load the protocols; a test below compares it with them.
+    "atomic": ("cli/common.py",),
+    "scorecard": ("cli/common.py",),
 }
 NUMBERS = {"0", "1"}
+ENGLISH = {"dialogue", "retrieval", "grounded", "pairwise"}
 
 
 def names() -> set[str]:
@@ -88,26 +111,102 @@ def names() -> set[str]:
             aspects = (*kind.aspects, *((kind.parts,) if kind.parts else ()))
             found |= {kind.name, *(aspect.name for aspect in aspects)}
             found |= {label for aspect in aspects for label in aspect.names}
-    return found
+    return found - NUMBERS
 
 
-def literals(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
+def in_code(text: str, wanted: set[str]) -> Iterator[str]:
+    """The names that a longer text uses as names: next to a sign of code (`atom:wrong`, `label = 'wrong'`, `.wrong`).
+    One that is no English word counts wherever it stands; "a wrong answer" is prose."""
+    for name in sorted(wanted):
+        ordinary = "_" not in name and (name not in BUILT_IN or name in ENGLISH)
+        before, after = (r"[./:=#\"'`\[{|]", r"[/:=#|]\S|[\"'`\]}]|\.\w") if ordinary else ("", "")
+        word = rf"(?<![A-Za-z0-9_-]){name}(?![A-Za-z0-9_-])"
+        if re.search(rf"(?<={before}){word}|{word}(?={after})" if ordinary else word, text):
+            yield name
+
+
+def in_python(text: str, wanted: set[str]) -> Iterator[tuple[int, str]]:
+    """Names in literals, whole or part of them, in f-strings and SQL, and in imports; docstrings are prose."""
+    tree = ast.parse(text)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("steelyard.protocols."):
+            yield from ((node.lineno, name) for name in wanted & set(str(node.module).split(".")))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            found = [node.value] if node.value in wanted else in_code(node.value, wanted)
+            yield from ((node.lineno, name) for name in found)
+
+
+def in_toml(text: str, wanted: set[str]) -> Iterator[tuple[int, str]]:
+    """Keys and tables. Values are prose."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if key := re.match(r"\s*\[?\[?([\w.\"-]+)\]?\]?\s*(?:=|$)", line):
+            yield from ((number, name) for name in wanted & set(re.split(r"[.\"]", key[1])))
+
+
+STRING = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'|`([^`]*)`")
+
+
+def in_page(text: str, wanted: set[str]) -> Iterator[tuple[int, str]]:
+    """Strings of templates and scripts: attributes such as class, keys, paths, and what is compared in expressions."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for quoted in STRING.finditer(line):
+            words = next(part for part in quoted.groups() if part is not None)
+            found = {name for word in words.split() for name in (word, *in_code(word, wanted)) if name in wanted}
+            yield from ((number, name) for name in sorted(found))
+
+
+def in_style(text: str, wanted: set[str]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, name) for name in re.findall(r"[.#]([A-Za-z][\w-]*)", line) if name in wanted)
+
+
+READERS: dict[str, Callable[[str, set[str]], Iterator[tuple[int, str]]]] = {
+    ".py": in_python,
+    ".toml": in_toml,
+    ".html": in_page,
+    ".js": in_page,
+    ".css": in_style,
+}
 
 
 def test_no_other_module_names_a_protocol_a_kind_or_a_label() -> None:
-    """Whoever wants to know reads the vocabulary."""
-    wanted = names() - NUMBERS
+    """Whoever wants to know reads the vocabulary: Python, templates, scripts, styles and the words of reports."""
+    wanted = names()
+    files = {path: str(path.relative_to(SOURCE)) for path in sorted(SOURCE.rglob("*")) if path.suffix in READERS}
     found = [
-        f"{path.relative_to(SOURCE)}:{line} {text!r}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if not str(path.relative_to(SOURCE)).startswith(tuple(OWN))
-        for line, text in literals(path)
-        if text in wanted and not str(path.relative_to(SOURCE)).startswith(HOMONYMS.get(text, ("-",)))
+        f"{place}:{line} {name}"
+        for path, place in files.items()
+        if not place.startswith(tuple(OWN))
+        for line, name in READERS[path.suffix](path.read_text("utf-8"), wanted)
+        if not place.startswith(HOMONYMS.get(name, ("-",)))
     ]
     assert found == []
+
+
+def test_help_names_every_protocol() -> None:
+    """What `-p` takes stands in the help as it is in the package."""
+    from steelyard.cli.common import ProtocolName, ProtocolNames
+
+    for option in (ProtocolName, ProtocolNames):
+        (told,) = (info.help for info in get_args(option)[1:])
+        assert told.startswith(", ".join((*BUILT_IN, f"{RUBRIC}:FILE, or")))
+
+
+def test_that_search_finds_names_in_longer_texts() -> None:
+    """A comparison, key, path or class is a name; a word of prose is not."""
+    wanted = {"wrong", "atomic", "key_point"}
+    said = "raise E('a wrong answer: bad')\nx = f'{kind}:wrong'\ny = 'use atomic, or'\nz = \"WHERE label = 'wrong'\"\n"
+    assert sorted(line for line, _ in in_python(said, wanted)) == [2, 3, 4]
+    assert list(in_toml('[flag]\nkey_point = "a wrong point"\nlabel.wrong = ""', wanted)) == [
+        (2, "key_point"),
+        (3, "wrong"),
+    ]
+    assert list(in_page('<p class="chip wrong">wrong</p>\n{% if a == "wrong" %}', wanted)) == [
+        (1, "wrong"),
+        (2, "wrong"),
+    ]
+    assert list(in_style(".wrong { color: red; }", wanted)) == [(1, "wrong")]
 
 
 # --- a protocol that nobody knows ------------------------------------------------------------------
@@ -299,3 +398,15 @@ def test_runs_outlive_their_protocol(run: Run) -> None:
     assert "drift" in render_markdown(report)
     assert sample_markdown(gone[0][1], gone[0][0], "en")
     assert HumanLabel(sample="x", kind="hue", label="amber").kind == "hue"
+
+
+def test_looking_up_a_kind_makes_nothing() -> None:
+    """It is done for every item of every verdict: the same kind is found each time, declared or not, the first of a
+    name before later ones."""
+    first, second = Kind("hue", (Aspect("hue", (Label("warm", "good"), Label("warm", "bad"))),)), Kind("hue", ())
+    words = Vocabulary("test", kinds=(first, second))
+    assert words.kind_named("hue") is first
+    assert words.kind_named("other") is words.kind_named("other")
+    assert words.kind_named("other").aspects[0].name == "other"
+    assert first.aspects[0].label("warm").tone == "good"
+    assert first.aspects[0].label("cold").name == "cold"

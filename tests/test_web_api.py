@@ -179,6 +179,33 @@ def test_a_judge_that_cannot_be_used(tmp_path: Path) -> None:
     assert "502" in document["paths"]["/evaluate"]["post"]["responses"]
 
 
+def test_a_judge_without_its_key(tmp_path: Path) -> None:
+    """Page and API alike name the variable and make no run; the checked upload waits with all that was entered."""
+    config = configured(mine={"kind": "deepseek", "model": "m", "key_env": "MINE_KEY"})
+    form = {"protocol": "atomic", "judge": "mine", "name": "first try"}
+    with (
+        viewing(tmp_path / "store.db", config=config) as address,
+        httpx.Client(base_url=address, timeout=30, follow_redirects=True) as client,
+    ):
+        body = {"protocol": "atomic", "judge": "mine", "samples": lines_of(RAG)[:1]}
+        answers = [client.post("/api/v1/runs", json=body)]
+        for path in ("/api/v1/runs", "/runs"):
+            with Path(RAG).open("rb") as file:
+                sent = {name: value for name, value in form.items() if name != "name"}
+                answers.append(client.post(path, data=sent, files={"file": ("rag.jsonl", file)}))
+        with Path(RAG).open("rb") as file:
+            checked = client.post("/runs/new", data=form, files={"file": ("rag.jsonl", file)})
+        assert checked.status_code == 200
+        answers.append(client.post(checked.url.path, data={**form, "max_tokens": "many"}))
+        answers.append(client.post(checked.url.path, data={**form, "column.answer": "answer"}))
+        assert client.get("/api/v1/runs").json()["runs"] == []
+    assert [answer.status_code for answer in answers] == [422] * 5
+    assert "max_tokens" in answers.pop(3).text
+    assert all("MINE_KEY" in answer.text for answer in (*answers, checked))
+    assert 'value="first try"' in answers[-1].text
+    assert "<option selected>answer</option>" in answers[-1].text
+
+
 def test_every_status_is_in_the_document(api: httpx.Client) -> None:
     """Each operation names what it may answer; what makes a judge may fail to."""
     statuses = {str(status) for status in (*CODES, *(status for _, status, _ in KINDS))}

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
+import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from bisect import bisect_left as bisect
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from command import Steelyard, fact_server, facts, judge_facts, point_to, process_environment
-from endpoint import Loopback, Request, Say
+from cut_network import CutNetwork
+from endpoint import Request, Say
 from postgres_server import PostgresServer
-from steelyard.records import Usage
+from promises import CALL_TOKENS, check_promises, slowly, until
 from steelyard.store.postgres import PostgresStore
 from steelyard.store.work_table import Quota, _part
 
 SAMPLES = 300
 SILENCE = "4"
-# What the endpoint takes for each call.
-CALL_TOKENS = 120
-
-
-def slowly(request: Request) -> Say:
-    return Say(judge_facts(request), latency=0.15)
 
 
 def detached(steelyard: Steelyard, url: str, count: int, *more: object) -> str:
@@ -78,42 +75,6 @@ def workers(url: str, run: str, count: int) -> Iterator[Workers]:
             process.communicate()
 
 
-def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    ends = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < ends, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def asked(server: Loopback) -> Counter[tuple[str, str]]:
-    """How often each fact was asked about, by task."""
-    found: Counter[tuple[str, str]] = Counter()
-    for request in list(server.requests):
-        fact = re.search(r"Fact (\d+) holds", request.user)
-        assert fact
-        found[request.task, fact[1]] += 1
-    return found
-
-
-def check_promises(store: PostgresStore, server: Loopback, run: str, count: int, in_flight_at_kills: int) -> None:
-    """Nothing lost or doubled; nothing whose reply was kept is asked again; what was in flight at a kill at most once
-    more; one bill."""
-    row = store.run(run)
-    assert row.state == "complete", row.manifest.get("stopped")
-    assert [verdict.id for _, verdict in store.verdicts(run)] == [f"fact-{n}" for n in range(1, count + 1)]
-    assert store.judged(run) == {"judged": count}
-    calls = asked(server)
-    assert len(calls) == 2 * count
-    again = sum(calls.values()) - len(calls)
-    assert again <= in_flight_at_kills
-    paid = store.paid(run)
-    replies = sum(store.spent_by_judge(run).values(), start=Usage())
-    assert paid.calls == replies.calls == 2 * count
-    assert paid.prompt_tokens + paid.completion_tokens == CALL_TOKENS * paid.calls
-    # What the endpoint was asked and the store has no reply to was in flight when a worker was killed.
-    assert sum(calls.values()) - paid.calls == again
-
-
 def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url: str) -> None:
     """Two of three workers are killed with calls in flight; the others take over what they held."""
     with fact_server() as server, PostgresStore.at(postgres_url) as store:
@@ -137,16 +98,18 @@ def test_workers_that_are_killed_lose_nothing(steelyard: Steelyard, postgres_url
 
 @pytest.mark.chaos
 def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
-    """20,000 samples, a random one of four workers killed ten times, the database crashed and started again midway."""
+    """20,000 samples, a random one of four workers killed ten times; midway the database crashes and starts again, and
+    later the network to it is cut for half a minute."""
     count, kills, in_flight = 20_000, 10, 0
     own, chance = PostgresServer(), random.Random()
     try:
         url = own.schema("team")
-        with fact_server() as server:
+        with fact_server() as server, CutNetwork(own.port) as network:
             server.reply_for = slowly
-            point_to(server)
+            # Calls of a machine that is busy with something else take longer than those of a test.
+            point_to(server, timeout=120)
             run = detached(steelyard, url, count)
-            with PostgresStore.at(url) as store, workers(url, run, 4) as working:
+            with PostgresStore.at(url) as store, workers(network.through(url), run, 4) as working:
                 for kill in range(1, kills + 1):
                     until(lambda kill=kill: sum(store.judged(run).values()) > count * kill // (kills + 2), 1800)
                     alive = [process for process in working.processes if process.poll() is None]
@@ -159,6 +122,10 @@ def test_kills_and_a_restart_for_a_long_time(steelyard: Steelyard) -> None:
                         own.stop(signal.SIGQUIT)
                         time.sleep(5)
                         own.start()
+                    if kill == kills * 8 // 10:
+                        network.cut()
+                        time.sleep(30)
+                        network.mend()
                 for process in working.processes:
                     process.wait(1800)
                 check_promises(store, server, run, count, in_flight)
@@ -184,6 +151,44 @@ def test_a_database_that_restarts_ends_no_run(steelyard: Steelyard) -> None:
                 check_promises(store, server, run, SAMPLES, 0)
     finally:
         own.close()
+
+
+def test_a_network_that_is_cut_ends_no_run(
+    steelyard: Steelyard, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """For longer than a worker may be silent nothing passes between workers and database. None takes the others for
+    gone, and nothing is asked twice. A run of one process keeps its run, though the server holds its old session."""
+    alone = postgres_server.schema(f"alone_{secrets.token_hex(6)}")
+    with (
+        fact_server() as server,
+        fact_server() as other,
+        CutNetwork(postgres_server.port) as network,
+        PostgresStore.at(postgres_url) as store,
+        PostgresStore.at(alone) as second,
+    ):
+        server.reply_for = other.reply_for = slowly
+        point_to(other)
+        words = ("run", facts(Path("facts.jsonl"), SAMPLES), "-p", "atomic", "-j", "mine", "--progress", "quiet")
+        command = [sys.executable, "-m", "steelyard", *map(str, words), "--store", network.through(alone)]
+        single = subprocess.Popen(
+            command, env={**process_environment(), "MY_KEY": "k"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        try:
+            until(lambda: bool(second.runs()))
+            point_to(server)
+            run = detached(steelyard, postgres_url, SAMPLES)
+            with workers(network.through(postgres_url), run, 2) as working:
+                until(lambda: sum(store.judged(run).values()) > SAMPLES // 5 and bool(other.requests))
+                network.cut()
+                time.sleep(1.5 * float(SILENCE))
+                network.mend()
+                assert [code for code, _ in working.wait()] == [0, 0]
+            _, said = single.communicate(timeout=60)
+        finally:
+            single.kill()
+        check_promises(store, server, run, SAMPLES, 0)
+        assert single.returncode == 0, said
+        assert (second.run("last").state, len(other.requests)) == ("complete", 2 * SAMPLES)
 
 
 def test_a_worker_leaves_politely(steelyard: Steelyard, postgres_url: str) -> None:
@@ -238,22 +243,81 @@ def test_a_budget_holds_over_all_workers(steelyard: Steelyard, postgres_url: str
         assert store.paid(run).calls == len(server.requests)
 
 
-def test_a_rate_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
-    """Forty calls a second at most, in every second, and nearly as many as that."""
-    times: list[float] = []
+class Arrivals:
+    """When an endpoint was asked, and when it stood still itself: on a busy machine it then finds many at once."""
 
-    def timed(request: Request) -> Say:
-        times.append(time.monotonic())
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self._held_up: list[tuple[float, float]] = []
+        self._watching: asyncio.Task[None] | None = None
+
+    def reply_for(self, request: Request) -> Say:
+        self.times.append(time.monotonic())
+        self._watching = self._watching or asyncio.get_running_loop().create_task(self._watch())
         return slowly(request)
 
-    with fact_server() as server, PostgresStore.at(postgres_url) as store:
-        server.reply_for = timed
-        point_to(server)
-        run = detached(steelyard, postgres_url, 100, "--rpm", 40 * 60)
-        with workers(postgres_url, run, 2) as working:
+    def most_in_a_second(self) -> float:
+        """Calls a second, at most; a second in which the endpoint stood still counts for as much longer."""
+        found = 0.0
+        for place, begin in enumerate(self.times):
+            still = sum(ended - began for began, ended in self._held_up if begin <= ended < begin + 1)
+            found = max(found, (bisect(self.times, begin + 1) - place) / (1 + still))
+        return found
+
+    async def _watch(self) -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.005)
+            if (ended := time.monotonic()) - began > 0.02:
+                self._held_up.append((began, ended))
+
+
+def judged_at_a_rate(steelyard: Steelyard, url: str, rate: int, samples: int, count: int) -> Arrivals:
+    """What the endpoint saw of so many workers, of which all but one join a little later."""
+    arrivals = Arrivals()
+    with fact_server() as server, PostgresStore.at(url) as store:
+        server.reply_for = arrivals.reply_for
+        point_to(server, timeout=60)
+        run = detached(steelyard, url, samples, "--rpm", rate * 60)
+        with workers(url, run, 1) as working:
+            until(lambda: bool(arrivals.times))
+            for _ in range(count - 1):
+                working.start()
             working.wait()
-        assert store.judged(run) == {"judged": 100}
-    assert max(sum(begin <= at < begin + 1 for at in times) for begin in times) <= 44
+        assert store.judged(run) == {"judged": samples}
+    return arrivals
+
+
+def test_a_rate_holds_over_all_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Forty calls a second at most, in every second, whoever joins midway."""
+    assert judged_at_a_rate(steelyard, postgres_url, 40, 100, 2).most_in_a_second() <= 42
+
+
+@pytest.mark.chaos
+def test_a_rate_is_held_and_used(steelyard: Steelyard, postgres_url: str) -> None:
+    """A hundred calls a second over four workers: never above 105 in any second, 95 on average once all work."""
+    arrivals = judged_at_a_rate(steelyard, postgres_url, 100, 3000, 4)
+    assert arrivals.most_in_a_second() <= 105
+    # They share the rate from the moment the last has joined; at the end some have nothing left to ask.
+    times = arrivals.times
+    steady = [at for at in times if times[0] + 15 <= at <= times[-1] - 5]
+    assert len(steady) / (steady[-1] - steady[0]) >= 95
+
+
+@pytest.mark.chaos
+def test_a_budget_holds_over_four_workers(steelyard: Steelyard, postgres_url: str) -> None:
+    """Of 6,000 calls four workers may make 4,000: they make no more than those and what is in flight, nor far fewer."""
+    most = 4000 * CALL_TOKENS
+    with fact_server() as server, PostgresStore.at(postgres_url) as store:
+        server.reply_for = slowly
+        point_to(server, timeout=60)
+        run = detached(steelyard, postgres_url, 3000, "--max-tokens", most, "--concurrency", 64)
+        with workers(postgres_url, run, 4) as working:
+            working.wait()
+        row = store.run(run)
+        assert (row.state, row.manifest["stopped"]) == ("stopped", f"--max-tokens {most} reached")
+        assert 3900 <= len(server.requests) <= 4000 + 64
+        assert store.paid(run).calls == len(server.requests)
 
 
 @pytest.mark.parametrize("spent", [{}, {"a": (10.0, 30.0), "b": (5.0, 20.0)}, {"a": (90.0, 90.0), "b": (0.0, 9.0)}])
@@ -341,3 +405,29 @@ def test_a_quota_knows_whether_it_divides_anything() -> None:
     """Only then do workers wait for the others to make room."""
     assert not Quota(max_cost=1.0).is_limited
     assert Quota(concurrency=3).is_limited
+
+
+def test_ray_that_is_not_installed(steelyard: Steelyard, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said what to install, before a run is made."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "steelyard.integrations.ray", raising=False)
+    file = facts(Path("facts.jsonl"), 1)
+    told = steelyard("run", file, "-p", "atomic", "-j", "embedded", "--engine", "ray", "--store", postgres_url)
+    assert (told.code, "pip install 'steelyard[ray]'" in told.err) == (2, True)
+    with PostgresStore.at(postgres_url) as store:
+        assert store.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--engine", "ray"], "--engine ray needs a store in PostgreSQL"),
+        (["--address", "127.0.0.1:6379"], "add --engine ray"),
+        (["--engine", "ray", "--detach"], "--detach judges nothing here"),
+        (["--engine", "ray", "--record", "replies.jsonl"], "--record needs one process"),
+    ],
+)
+def test_flags_that_do_not_go_with_ray(steelyard: Steelyard, flags: list[str], told: str) -> None:
+    """They are refused before anything is connected."""
+    done = steelyard("run", facts(Path("facts.jsonl"), 1), "-p", "atomic", "-j", "embedded", *flags)
+    assert (done.code, told in done.err) == (2, True), done.err

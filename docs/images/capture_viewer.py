@@ -22,6 +22,11 @@ from viewer import viewing
 
 FOLDER = Path("docs/images")
 SIZE = {"width": 1180, "height": 800}
+ODD = """asked by user,bot said,sources
+When does the library open?,At nine.,The library opens at nine on working days.
+Is the pool heated?,"Yes, to 27 degrees.",The pool is heated to 27 °C from May on.
+May I bring a dog?,Dogs are welcome everywhere.,Dogs are welcome in the garden and not in the house.
+"""
 SHOTS = {"viewer-run.png": "", "viewer-sample.png": "/samples/library-friday"}
 
 
@@ -56,6 +61,26 @@ def main() -> None:
             page.goto(f"{address}/trends?lang=en")
             page.locator(".news li").first.wait_for()
             page.screenshot(path=FOLDER / "viewer-trends.png")
+            with Store.open(runs_of_a_project) as kept:
+                rows = kept.runs()
+                sample = next(kept.verdicts(rows[0].id))[0].id
+            page.goto(f"{address}/runs/{rows[0].id}/samples/{sample}/history")
+            page.screenshot(path=FOLDER / "viewer-history.png")
+            page.goto(f"{address}/compare?a={rows[-1].id}&b={rows[0].id}")
+            page.locator(".outcome, table").first.wait_for()
+            page.screenshot(path=FOLDER / "viewer-compare.png")
+            page.goto(f"{address}/runs")
+            page.locator("details.new summary").click()
+            page.locator("#file").set_input_files(
+                {"name": "export.csv", "mimeType": "text/csv", "buffer": ODD.encode("utf-8")}
+            )
+            page.locator("button[formaction]").click()
+            page.locator("#column-question").select_option("asked by user")
+            page.locator("#column-answer").select_option("bot said")
+            page.locator("#column-references").select_option("sources")
+            page.locator("button[formaction]").click()
+            page.locator(".takes").first.wait_for()
+            page.screenshot(path=FOLDER / "viewer-start.png")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ SteelyardError
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
+│   └── AbsentFile        the server has no such file
 ├── CommentError          a code host did not take a comment: says what it answered
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
+│   ├── UnknownSet        there is no set of that name, or several, or no such version of it
 │   ├── RunInUse          another process is at work on the run
 │   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
@@ -183,6 +185,12 @@ class UnknownRun(StoreError):
     exit_code = 2
 
 
+class UnknownSet(StoreError):
+    """A name that means no set of samples in the store, or more than one; or a version that it does not have."""
+
+    exit_code = 2
+
+
 class RunInUse(StoreError):
     """Somebody else is at work on the run; two at once would pay twice."""
 
@@ -193,6 +201,10 @@ class ServerAway(StoreError):
 
 class PullError(SteelyardError):
     """A model could not be fetched. What has arrived stays, and the next pull goes on from there."""
+
+
+class AbsentFile(PullError):
+    """The server has no such file; another place may have it."""
 
 
 class CommentError(SteelyardError):

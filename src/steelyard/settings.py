@@ -99,7 +99,7 @@ class Settings:
     def __init__(
         self, file: SettingsFile, environment: Mapping[str, str], source: str, surface: Surface = Surface.flags
     ) -> None:
-        self.environment, self.source, self.surface = environment, source, surface
+        self.file, self.environment, self.source, self.surface = file, environment, source, surface
         self.run, self.judges, self.options, self.prices = file.run, file.judges, file.options, file.prices
         self.templates, self.experiments = file.templates, file.experiments
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 
 # Before they are imported: neither calls home, nor sends traces, from a test.
 os.environ |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "LANGSMITH_TRACING": "false"}
+
+# The helpers of the other tests: their folder is found only where its own fixtures are.
+sys.path.append(str(Path(__file__).parent.parent))
 
 from steelyard.integrations.scorer import AnswerScorer
 

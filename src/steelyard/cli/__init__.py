@@ -36,6 +36,7 @@ from steelyard.cli import (
     run,
     runs,
     serve,
+    sets,
     view,
     worker,
 )
@@ -71,6 +72,7 @@ view.register(app)
 serve.register(app)
 mcp.register(app)
 app.add_typer(runs.app, name="runs")
+app.add_typer(sets.app, name="sets")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(rubric.app, name="rubric")

@@ -11,28 +11,14 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from steelyard.cli.common import (
-    ConfigOption,
-    LangOption,
     MapOption,
-    ProgressStyle,
-    StoreOption,
     check_out,
     console,
     pairs,
 )
+from steelyard.cli.flags import PromptsOption, SessionFlags, with_session_flags
 from steelyard.cli.gate import FAILED, UNDECIDED, OnlySignificantOption
-from steelyard.cli.run import (
-    ConcurrencyOption,
-    MaxCost,
-    MaxTime,
-    MaxTokens,
-    ProgressOption,
-    PromptsOption,
-    Rpm,
-    Tpm,
-    chosen_options,
-    print_estimate,
-)
+from steelyard.cli.run import chosen_options, print_estimate
 
 if TYPE_CHECKING:
     from steelyard.cli.session import Session
@@ -46,9 +32,13 @@ def register(app: typer.Typer) -> None:
     app.command("audit")(audit)
 
 
+@with_session_flags
 def audit(
     judge: Annotated[
-        str, typer.Argument(metavar="JUDGE", help="embedded, local, PROVIDER:MODEL, or a judge of steelyard.toml.")
+        str,
+        typer.Argument(
+            metavar="JUDGE", help="embedded, local, verifier:NAME, PROVIDER:MODEL, or a judge of steelyard.toml."
+        ),
     ],
     protocol: Annotated[
         list[str] | None,
@@ -80,33 +70,24 @@ def audit(
     only_significant: OnlySignificantOption = False,
     prompts: PromptsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
-    concurrency: ConcurrencyOption = None,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_time: MaxTime = None,
-    progress: ProgressOption = ProgressStyle.auto,
-    lang: LangOption = None,
-    config: ConfigOption = None,
-    store: StoreOption = None,
+    *,
+    flags: SessionFlags,
 ) -> None:
     """Measure a judge before you trust it: prompt injection, stability of its labels, errors it misses.
 
     Example:  steelyard audit openai:gpt-4o-mini -p atomic --html card.html -o card.json
     """
     from steelyard.cli.session import Session
-    from steelyard.engine.runner import Budget
     from steelyard.errors import ConfigError, Surface
     from steelyard.protocols import get_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
     from steelyard.trust.audit import auditor_for, check_comparable, data_hash, read_card, samples_for, scope_of
 
-    settings = Settings.load(config)
+    settings = Settings.load(flags.config)
     scope = scope_of(protocol or (), [name.strip() for name in only.split(",")] if only else (), repeats)
     if data is not None and not protocol:
-        raise ConfigError("--data needs --protocol: atomic, grounded, scorecard for answers, or dialogue")
+        raise ConfigError(f"--data needs --protocol: one or more of {', '.join(scope.protocols)}")
     if data is None and not built_in:
         raise ConfigError("--no-built-in leaves nothing to audit; name your own samples with --data")
     for path in (out, html, markdown):
@@ -115,17 +96,7 @@ def audit(
     others = [(str(path), read_card(path)) for path in compare or ()]
     mine = samples_for(data, scope, samples, pairs(map, "--map"), Surface.flags) if data is not None else []
     known = settings.prompts.with_files(prompts or [])
-    session = Session(
-        settings,
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        budget=Budget(max_cost, max_tokens, max_time),
-        progress=progress,
-        lang=lang,
-        out=None,
-        store=store,
-    )
+    session = Session(settings, flags)
     made = session.judge(judge, known)
     options = {name: chosen_options(get_protocol(name), settings, {}) for name in scope.protocols}
     audited = partial(
@@ -140,7 +111,7 @@ def audit(
     if dry_run:
         _dry_run(audited(), made, known)
         return
-    with Store.open(settings.store_location(store)) as opened:
+    with Store.open(settings.store_location(flags.store)) as opened:
         work = audited(store=opened)
         for name, other in others:
             # Before anything is asked: what cannot be compared is said at once.

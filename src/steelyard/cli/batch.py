@@ -21,7 +21,7 @@ from steelyard.cli.common import (
     note,
     pairs,
 )
-from steelyard.cli.run import FenceOption, JudgeOption, OptionOption, RunArgument, TemplateOption
+from steelyard.cli.flags import FenceOption, JudgeOption, OptionOption, RunArgument, TemplateOption
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -75,9 +75,9 @@ def calibrate(
     )
     emit(measured, list(blocks(measured)), as_json=as_json, markdown=markdown)
     if html is not None:
-        from steelyard.people.calibration.html import render
+        from steelyard.reports.html.document import html_document
 
-        html.write_text(render(measured), encoding="utf-8")
+        html.write_text(html_document(blocks(measured), measured.language), encoding="utf-8")
     if write_thresholds is not None:
         from steelyard.people.calibration.reliability import thresholds
 

@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
 from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, language, note
-from steelyard.cli.run import ConcurrencyOption, JudgeOption, MaxCost, ProgressOption
+from steelyard.cli.flags import ConcurrencyOption, JudgeOption, MaxCost, ProgressOption, SessionFlags
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,20 +70,10 @@ def compare(
                 "which `steelyard report last --as json` writes in any form"
             )
         from steelyard.cli.session import Session
-        from steelyard.engine.runner import Budget
         from steelyard.settings import Settings
 
-        session = Session(
-            Settings.load(config),
-            concurrency=concurrency,
-            rpm=None,
-            tpm=None,
-            budget=Budget(max_cost),
-            progress=progress,
-            lang=lang,
-            out=None,
-            store=store,
-        )
+        flags = SessionFlags(concurrency, max_cost=max_cost, progress=progress, lang=lang, config=config, store=store)
+        session = Session(Settings.load(config), flags)
         _prefer(session, runs, judge, aspects, dry_run=dry_run)
         return
     if judge or aspects or dry_run:

@@ -11,7 +11,7 @@ import typer
 
 from steelyard.cli.calibrate import JsonOption, MarkdownOption, emit
 from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreOption, check_out, language
-from steelyard.cli.run import ConcurrencyOption, MaxCost, ProgressOption, Rpm, Tpm
+from steelyard.cli.flags import ConcurrencyOption, MaxCost, ProgressOption, Rpm, SessionFlags, Tpm
 from steelyard.errors import JudgeError
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def experiment(
     Example:  steelyard experiment faq --html faq.html
     """
     from steelyard.cli.session import GAPS, INTERRUPTED, Session
-    from steelyard.engine.runner import Budget
     from steelyard.settings import Settings
     from steelyard.store import Store
     from steelyard.trust.experiments import blocks, plan, tabulate
@@ -61,16 +60,9 @@ def experiment(
     with Store.open(settings.store_location(store)) as opened:
         spent = 0.0
         for at, one in enumerate(wanted, start=1):
+            left = None if max_cost is None else max(0.0, max_cost - spent)
             session = Session(
-                settings,
-                concurrency=concurrency,
-                rpm=rpm,
-                tpm=tpm,
-                budget=Budget(None if max_cost is None else max(0.0, max_cost - spent)),
-                progress=progress,
-                lang=lang,
-                out=None,
-                store=store,
+                settings, SessionFlags(concurrency, rpm, tpm, left, None, None, progress, lang, config, store)
             )
             print(f"{at}/{len(wanted)} {one.title}", file=sys.stderr)
             cell, cost, stopped = _cell(session, opened, one, dry_run=dry_run or bool(stopped), stopped=stopped)

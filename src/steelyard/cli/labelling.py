@@ -49,7 +49,8 @@ def sample(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only labels of this kind, e.g. atom; may be repeated.")
+        list[str] | None,
+        typer.Option("--kind", help="Only labels of this kind (`kind` of the sheet); may be repeated."),
     ] = None,
     annotator: Annotated[str, typer.Option("--annotator", help="Who will label; two people get the same draw.")] = "",
     policy: Annotated[str, typer.Option("--policy", help="Version of the labelling policy they follow.")] = "1",

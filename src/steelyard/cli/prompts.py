@@ -27,7 +27,8 @@ def list_(config: ConfigOption = None) -> None:
 
 @app.command("print")
 def print_(
-    name: Annotated[str, typer.Argument(help="Task and language, e.g. atomic.split.zh.")], config: ConfigOption = None
+    name: Annotated[str, typer.Argument(help="Task and language, as `prompts list` shows them.")],
+    config: ConfigOption = None,
 ) -> None:
     """Print one prompt as a file that can be edited and used with --prompts.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steelyard.cli.common import ConfigOption, EncodingOption, FormatOption, MapOption, StoreOption, check_files, pairs
-from steelyard.cli.run import JudgeOption
+from steelyard.cli.flags import JudgeOption
 
 if TYPE_CHECKING:
     from steelyard.judges.base import Judge

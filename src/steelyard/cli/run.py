@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import date as Date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,18 +18,41 @@ from steelyard.cli.common import (
     FromOption,
     LangOption,
     MapOption,
-    ProgressStyle,
     ProtocolNames,
-    SamplesArgument,
     StoreOption,
     check_files,
     check_out,
-    complete_judge,
     console,
     language,
     note,
     out_of,
     pairs,
+)
+from steelyard.cli.flags import (
+    AddressOption,
+    DetachOption,
+    EngineOption,
+    EscalateOption,
+    FenceOption,
+    JudgeOption,
+    LinesOption,
+    MetaOption,
+    NameOption,
+    NotesOption,
+    OptionOption,
+    OutOption,
+    ProcessesOption,
+    ProjectOption,
+    PromptsOption,
+    RepeatsOption,
+    RunArgument,
+    SessionFlags,
+    SilenceOption,
+    SureOption,
+    TagOption,
+    TemplateOption,
+    VerifyOption,
+    with_session_flags,
 )
 from steelyard.errors import ConfigError, Surface
 
@@ -45,89 +69,14 @@ if TYPE_CHECKING:
     from steelyard.settings import Settings
     from steelyard.store import RunIdentity, Store
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, number, or last.")]
-JudgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        help="embedded, local, PROVIDER:MODEL, recorded:FILE, one of steelyard.toml, A+B (panel), or 'A>B' (routed).",
-        autocompletion=complete_judge,
+SetOption = Annotated[
+    str | None, typer.Option("--set", metavar="NAME[@VERSION]", help="Judge a set of samples instead of files.")
+]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...", help="Samples: files, folders, globs, s3://… and other URLs; - is standard input."
     ),
-]
-OutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE|FOLDER/|URL",
-        help="Write one result line per sample here (JSONL), or verdicts and items as Parquet to a folder or URL.",
-    ),
-]
-LinesOption = Annotated[Path | None, typer.Option("--out", "-o", help="Write one result line per sample here (JSONL).")]
-ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", "-c", min=1, help="Maximum concurrent calls. Default: adaptive.")
-]
-Rpm = Annotated[float | None, typer.Option("--rpm", min=0.1, help="Maximum requests per minute.")]
-Tpm = Annotated[float | None, typer.Option("--tpm", min=1, help="Maximum prompt tokens per minute (estimated).")]
-ProgressOption = Annotated[ProgressStyle, typer.Option(help="How to show progress, on standard error.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop after this many US dollars.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")]
-MaxTime = Annotated[float | None, typer.Option("--max-time", min=0, help="Stop after this many seconds.")]
-RepeatsOption = Annotated[
-    int | None, typer.Option("--repeats", min=1, help="Ask each judge N times; majority vote per label.")
-]
-EscalateOption = Annotated[
-    str | None, typer.Option("--escalate", metavar="JUDGE", help="Who decides where a vote is split.")
-]
-VerifyOption = Annotated[
-    str | None,
-    typer.Option("--verify", metavar="JUDGE", help="Judge that re-checks negative labels, or itself."),
-]
-SureOption = Annotated[
-    str | None,
-    typer.Option(
-        "--sure",
-        metavar="NUMBER|FILE",
-        help="For FIRST>THEN: the confidence from which the first judge is believed (default 0.9), "
-        "or a file of calibrate --write-thresholds.",
-    ),
-]
-OptionOption = Annotated[
-    list[str] | None, typer.Option("--option", "-O", metavar="NAME=VALUE", help="Any option of the protocol.")
-]
-PromptsOption = Annotated[
-    list[Path] | None, typer.Option("--prompts", help="Your own prompt file or folder, over the shipped ones.")
-]
-
-
-TemplateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        metavar="FILE",
-        help="Your own judge prompt: sent as it is, one call a sample, its reply read as a transcript.",
-    ),
-]
-NameOption = Annotated[str | None, typer.Option("--name", help="What to call the run.")]
-NotesOption = Annotated[str | None, typer.Option("--notes", help="What to note about the run.")]
-TagOption = Annotated[list[str] | None, typer.Option("--tag", help="A tag of the run; may be given several times.")]
-MetaOption = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
-]
-DetachOption = Annotated[
-    bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
-]
-ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Judge with so many workers on this machine (PostgreSQL).")
-]
-SilenceOption = Annotated[
-    float,
-    typer.Option("--silence", min=1, help="After so many seconds without a sign a worker's samples go to others."),
-]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
-FenceOption = Annotated[
-    bool, typer.Option("--fence", help="With --template: put each text between tags with a code of its own.")
 ]
 
 
@@ -138,9 +87,10 @@ def register(app: typer.Typer) -> None:
     app.command("rescore")(rescore)
 
 
+@with_session_flags
 def run(
-    files: SamplesArgument,
     protocol: ProtocolNames,
+    files: FilesArgument = None,
     judge: JudgeOption = None,
     repeats: RepeatsOption = None,
     escalate: EscalateOption = None,
@@ -176,47 +126,45 @@ def run(
     template: TemplateOption = None,
     fence: FenceOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost; send nothing.")] = False,
+    set: SetOption = None,
     record: Annotated[Path | None, typer.Option(help="Also append each reply to this file, for recorded:FILE.")] = None,
-    concurrency: ConcurrencyOption = None,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_time: MaxTime = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore stored replies and ask again, with today's date.")
     ] = False,
     detach: DetachOption = False,
     processes: ProcessesOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     silence: SilenceOption = 15.0,
     name: NameOption = None,
     notes: NotesOption = None,
     tag: TagOption = None,
     meta: MetaOption = None,
     project: ProjectOption = None,
-    progress: ProgressOption = ProgressStyle.auto,
-    lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
     format: FormatOption = None,
-    config: ConfigOption = None,
-    store: StoreOption = None,
+    *,
+    flags: SessionFlags,
 ) -> None:
-    """Judge a file of samples and report.
+    """Judge samples of files, or of a set, and report.
 
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
-    from steelyard.cli.worker import for_workers, judge_with_processes, queue
+    from steelyard.cli.worker import for_workers, judge_with_processes, judge_with_ray, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
-    from steelyard.engine.runner import Budget
+    from steelyard.engine.sets import StoredSet
     from steelyard.engine.templates import check_judge
     from steelyard.protocols import shared_out
     from steelyard.settings import Settings
     from steelyard.store import Store
 
-    settings = Settings.load(config)
+    settings = Settings.load(flags.config)
     chosen = chosen_protocols(settings, protocol, template, fence)
+    files = files or []
+    if bool(files) == bool(set):
+        raise ConfigError("name files of samples, or a set with --set")
     check_files(files, importer)
     if "-" in files and len(chosen) > 1:
         raise ConfigError("standard input can be read only once; several protocols need a file")
@@ -232,44 +180,50 @@ def run(
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
     options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
+    if set and (map or importer):
+        raise ConfigError("--map and --from are for files; a set has its fields already")
     data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
-    for one in chosen:
-        data.check(one)
+    if not set:
+        for one in chosen:
+            data.check(one)
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
     known_prompts = settings.prompts.with_texts(texts).with_files(prompts or [])
-    session = Session(
-        settings,
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        budget=Budget(max_cost, max_tokens, max_time),
-        progress=progress,
-        lang=lang,
-        out=out,
-        store=store,
-    )
-    flags: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
-    together = {name: value for name, value in flags.items() if value is not None}
+    session = Session(settings, flags, out)
+    voting: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
+    together = {name: value for name, value in voting.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
     for one in chosen:
         check_judge(one, made)
     if dry_run:
-        for one, own in zip(chosen, options, strict=True):
-            if len(chosen) > 1:
-                print(f"{one.name} (alone)")
-            print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
+        with _held(settings, flags.store, set, project) as held:
+            data = held or data
+            for one, own in zip(chosen, options, strict=True):
+                if len(chosen) > 1:
+                    print(f"{one.name} (alone)")
+                print_estimate(made, data.rows(one), one, own, known_prompts, data.total)
         return
-    if detach and (processes or out or record):
-        raise ConfigError("--detach judges nothing here; leave out --processes, --out and --record")
-    if processes and record:
-        raise ConfigError("--record needs one process; leave out --processes")
-    if not detach:
+    if detach and (processes or engine or out or record):
+        raise ConfigError("--detach judges nothing here; leave out --processes, --engine, --out and --record")
+    if (processes or engine) and record:
+        raise ConfigError("--record needs one process; leave out --processes and --engine")
+    if address and not engine:
+        raise ConfigError("--address is that of a Ray cluster; add --engine ray")
+    if not (detach or engine):
         # Workers have keys of their own.
         runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
-    with Store.open(settings.store_location(store)) as opened:
-        if detach or processes:
-            for_workers(opened, "--detach" if detach else "--processes")
+    by_workers = "--detach" if detach else "--engine ray" if engine else "--processes" if processes else None
+    location = settings.store_location(flags.store)
+    with Store.open(location) as opened, ExitStack() as held:
+        if set:
+            data = Input([], given=StoredSet.named(opened, set, identity.project or None))
+        if by_workers:
+            for_workers(opened, by_workers)
+        if engine:
+            # Before any run is made, too.
+            from steelyard.integrations.ray import WorkOrder, connected
+
+            cluster = held.enter_context(connected(address))
         settled = session.run_settings(fresh=fresh, record=record)
         spec = settings.choose(judge).name
         for one in chosen:
@@ -282,16 +236,35 @@ def run(
                 own = with_earlier_date(opened, one, settings, given, own, made, data)
             begun = runs.start(opened, one, own, made, spec, known_prompts, data, settled, together, identity, group)
             started.append(begun)
-        if detach or processes:
-            queue(session, opened, started, silence)
-        if processes:
-            shared = for_workers(opened, "--processes")
-            location = settings.store_location(store)
-            for begun in started:
-                judge_with_processes(shared, location, begun.row.id, processes, config, prompts or [])
-            session.report(*started)
-        elif not detach:
+        if not by_workers:
             session.finish(*started)
+            return
+        queue(session, opened, started, silence)
+        if detach:
+            return
+        shared = for_workers(opened, by_workers)
+        for begun in started:
+            if engine:
+                own_prompts = settings.prompts.with_files(prompts or [])
+                order = WorkOrder.of(settings, own_prompts, str(location), begun.row.id)
+                judge_with_ray(shared, cluster, order, processes, flags.progress)
+            else:
+                judge_with_processes(shared, location, begun.row.id, processes or 1, flags.config, prompts or [])
+        session.report(*started)
+
+
+@contextmanager
+def _held(settings: Settings, store: str | None, named: str | None, project: str | None) -> Iterator[Input | None]:
+    """The samples of a set, while they are looked at; None where no set is named."""
+    from steelyard.engine.inputs import Input
+    from steelyard.engine.sets import StoredSet
+    from steelyard.store import Store
+
+    if not named:
+        yield None
+        return
+    with Store.open(settings.store_location(store), create=False) as opened:
+        yield Input([], given=StoredSet.named(opened, named, project))
 
 
 RESUME = """Resume a run that was stopped or killed; stored replies are not asked for again.
@@ -307,42 +280,24 @@ Example:  steelyard retry last
 def _continuation(help: str, *, retrying: bool) -> Callable[..., None]:
     """`resume` and `retry` take the same flags and differ in which samples they look at."""
 
+    @with_session_flags
     def command(
         name: RunArgument = "last",
         judge: JudgeOption = None,
         out: OutOption = None,
         prompts: PromptsOption = None,
-        concurrency: ConcurrencyOption = None,
-        rpm: Rpm = None,
-        tpm: Tpm = None,
-        max_cost: MaxCost = None,
-        max_tokens: MaxTokens = None,
-        max_time: MaxTime = None,
-        progress: ProgressOption = ProgressStyle.auto,
-        lang: LangOption = None,
-        config: ConfigOption = None,
-        store: StoreOption = None,
+        *,
+        flags: SessionFlags,
     ) -> None:
         from steelyard.cli.session import Session
         from steelyard.engine import runs
-        from steelyard.engine.runner import Budget
         from steelyard.protocols import get_protocol
         from steelyard.settings import Settings
         from steelyard.store import Store
 
-        settings = Settings.load(config)
-        session = Session(
-            settings,
-            concurrency=concurrency,
-            rpm=rpm,
-            tpm=tpm,
-            budget=Budget(max_cost, max_tokens, max_time),
-            progress=progress,
-            lang=lang,
-            out=out,
-            store=store,
-        )
-        with Store.open(settings.store_location(store), create=False) as opened:
+        settings = Settings.load(flags.config)
+        session = Session(settings, flags, out)
+        with Store.open(settings.store_location(flags.store), create=False) as opened:
             row = opened.run(name)
             # Runs that were started together go on together; each has its own gaps, and is asked again by itself.
             rows = [row] if retrying else runs.open_runs(opened, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,6 @@ from steelyard.cli.common import ConfigOption, StoreOption, console, pairs
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from steelyard.store import RunRow
 
 app = typer.Typer(
@@ -124,12 +122,9 @@ def watch(
 
     Example:  steelyard runs watch last
     """
-    import time
-
     from rich.live import Live
 
-    from steelyard.cli.worker import for_workers
-    from steelyard.engine.workers import run_shown
+    from steelyard.cli.worker import followed, for_workers, watched
     from steelyard.settings import Settings
     from steelyard.store import Store
 
@@ -137,28 +132,13 @@ def watch(
         shared = for_workers(opened, "runs watch")
         run = shared.run(name).id
         with Live(console=console(), auto_refresh=False, transient=not once) as live:
-            while True:
-                shown = run_shown(shared, run)
+            for shown in followed(shared, run):
                 if as_json:
                     print(json.dumps(shown, ensure_ascii=False), flush=True)
                 else:
-                    live.update(_watched(shown), refresh=True)
-                if once or shown["state"] != "running":
+                    live.update(watched(shown), refresh=True)
+                if once:
                     break
-                time.sleep(1)
-
-
-def _watched(shown: dict[str, Any]) -> Table:
-    from rich.table import Table
-
-    title = f"{shown['run']} · {shown['state']} · {shown['judged']}/{shown['rows']} rows"
-    table = Table("worker", title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("state", "judged", "a second", "in flight", "ranges", "calls"):
-        table.add_column(column, justify="left" if column == "state" else "right")
-    for worker in shown["workers"]:
-        keys = ("worker", "state", "judged", "per_second", "in_flight", "ranges", "calls")
-        table.add_row(*(str(worker[key]) for key in keys))
-    return table
 
 
 @app.command("show")
@@ -237,7 +217,7 @@ def rescue(
     if found.lost_replies:
         print(f"{found.lost_replies} replies that these runs used are lost", file=sys.stderr)
     if found.orphans:
-        print(f"{found.orphans} rows are of runs that are lost; they are left out", file=sys.stderr)
+        print(f"{found.orphans} rows are of runs or sets that are lost; they are left out", file=sys.stderr)
     if not (found.runs or found.replies):
         print("nothing could be rescued", file=sys.stderr)
         raise typer.Exit(3)

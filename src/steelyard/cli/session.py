@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import typer
 
-from steelyard.cli.common import Lang, ProgressStyle, console, language, out_of
+from steelyard.cli.common import console, language, out_of
+from steelyard.cli.flags import SessionFlags
 from steelyard.engine.datasets import names_folder, write_dataset
 from steelyard.engine.progress import ProgressLine
 from steelyard.engine.runner import Budget, Tally, run_to_end
@@ -39,26 +40,15 @@ INTERRUPTED = 130
 class Session:
     """One invocation that judges: what the user allowed, and how they want to hear about it."""
 
-    def __init__(
-        self,
-        config: Settings,
-        *,
-        concurrency: int | None,
-        rpm: float | None,
-        tpm: float | None,
-        budget: Budget,
-        progress: ProgressStyle,
-        lang: Lang | None,
-        out: str | None,
-        store: str | None,
-    ) -> None:
-        self.config, self.budget, self.progress, self.out, self.store = config, budget, progress, out, store
-        self.language = language(lang) or config.run.language
+    def __init__(self, config: Settings, flags: SessionFlags, out: str | None = None) -> None:
+        self.config, self.progress, self.out, self.store = config, flags.progress, out, flags.store
+        self.budget = Budget(flags.max_cost, flags.max_tokens, flags.max_time)
+        self.language = language(flags.lang) or config.run.language
         defaults = config.run
         self.limits = Limits(
-            concurrency=concurrency or defaults.concurrency,
-            requests_per_minute=rpm or defaults.requests_per_minute,
-            tokens_per_minute=tpm or defaults.tokens_per_minute,
+            concurrency=flags.concurrency or defaults.concurrency,
+            requests_per_minute=flags.rpm or defaults.requests_per_minute,
+            tokens_per_minute=flags.tpm or defaults.tokens_per_minute,
         )
         self.limiter = self.limits.limiter()
 

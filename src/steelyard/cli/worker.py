@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steelyard.cli.common import ConfigOption, ProgressStyle, StoreOption
+from steelyard.cli.common import ConfigOption, ProgressStyle, StoreOption, console, note
 from steelyard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from steelyard.cli.session import Session
     from steelyard.engine.runs import Run
+    from steelyard.integrations.ray import RayCluster, WorkOrder
     from steelyard.prompts import Prompts
     from steelyard.settings import Settings
     from steelyard.store import Store, StoreLocation
@@ -81,6 +85,32 @@ def for_workers(store: Store, what: str) -> PostgresStore:
     return store
 
 
+def followed(store: PostgresStore, run: str) -> Iterator[dict[str, Any]]:
+    """How far a run is, once a second, until it runs no more."""
+    from steelyard.engine.workers import run_shown
+
+    while True:
+        shown = run_shown(store, run)
+        yield shown
+        if shown["state"] != "running":
+            return
+        time.sleep(1)
+
+
+def watched(shown: dict[str, Any]) -> Table:
+    """How far a run is and who is at work on it, as a table."""
+    from rich.table import Table
+
+    title = f"{shown['run']} · {shown['state']} · {shown['judged']}/{shown['rows']} rows"
+    table = Table("worker", title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("state", "judged", "a second", "in flight", "calls", "holds rows"):
+        table.add_column(column, justify="left" if column in ("state", "holds rows") else "right")
+    for worker in shown["workers"]:
+        keys = ("worker", "state", "judged", "per_second", "in_flight", "calls", "holds")
+        table.add_row(*(str(worker[key]) for key in keys))
+    return table
+
+
 def _join(
     settings: Settings, prompts: Prompts, store: PostgresStore, name: str, location: str | None, style: ProgressStyle
 ) -> bool:
@@ -111,7 +141,7 @@ def queue(session: Session, store: Store, started: Sequence[Run], silence: float
     """Put the samples of new runs where workers find them."""
     from steelyard.store.work_table import Quota
 
-    shared, limits, budget = for_workers(store, "--detach or --processes"), session.limits, session.budget
+    shared, limits, budget = for_workers(store, "a run for workers"), session.limits, session.budget
     quota = Quota(
         concurrency=limits.concurrency,
         requests_per_minute=limits.requests_per_minute,
@@ -166,3 +196,36 @@ def judge_with_processes(
     finally:
         for process in working:
             process.kill()
+
+
+def judge_with_ray(
+    store: PostgresStore, cluster: RayCluster, order: WorkOrder, actors: int | None, style: ProgressStyle
+) -> None:
+    """Let actors judge, and follow the run in the store. Ctrl-C lets them leave; a second one ends them at once."""
+    from rich.live import Live
+
+    room = cluster.cpus
+    count = actors or max(1, room)
+    if count > room:
+        note(f"the cluster has {room} CPUs for {count} actors; the others begin when there is room")
+    interrupted = False
+    with cluster.actors(order, count) as group:
+        try:
+            with Live(console=console(stderr=True), auto_refresh=False, transient=True) as live:
+                for shown in followed(store, order.run):
+                    if style is ProgressStyle.json:
+                        print(json.dumps(shown, ensure_ascii=False), file=sys.stderr, flush=True)
+                    elif style is not ProgressStyle.quiet:
+                        live.update(watched(shown), refresh=True)
+                    if group.are_done():
+                        break
+        except KeyboardInterrupt:
+            interrupted = True
+            print("\nfinishing what is in flight; press Ctrl-C again to stop now", file=sys.stderr)
+        group.leave()
+        failures = list(dict.fromkeys(group.failures))
+    if failures and not interrupted and store.run(order.run).state == "running":
+        again = f"go on with: steelyard worker --run {order.run}"
+        raise ConfigError(f"no worker is left ({'; '.join(failures)}); {again}")
+    for failure in failures:
+        note(f"a worker failed: {failure}")

@@ -12,6 +12,7 @@ from typing import Any
 from steelyard.engine.manifest import described_data, file_sha256
 from steelyard.engine.pairs import PairedRuns
 from steelyard.engine.runner import Row
+from steelyard.engine.sets import StoredSet
 from steelyard.errors import InputError, NoReadableRow, StoreError, Surface
 from steelyard.protocols import Protocol
 from steelyard.records import Sample
@@ -40,6 +41,8 @@ class Input:
     """The tool that wrote the files; None: told from their shape."""
 
     def rows(self, protocol: Protocol, *, quietly: bool = False) -> Iterator[Row]:
+        if isinstance(self.given, StoredSet):
+            return enumerate(self.given.rows(protocol))
         if self.given is not None:
             return enumerate(self.given)
         samples = read_samples(
@@ -74,6 +77,8 @@ class Input:
         made = {"samples": count, "sha256": digest.hexdigest()}
         if isinstance(self.given, PairedRuns):
             return [{"path": f"runs {' + '.join(self.given.ids)}", "runs": self.given.ids, **made}]
+        if isinstance(self.given, StoredSet):
+            return [{"path": f"set {self.given}", "set": self.given.described, **made}]
         return [{"path": IN_MEMORY, **made}]
 
     @property
@@ -110,6 +115,11 @@ def input_of(row: RunRow, store: Store) -> Input:
             if paired.described != [data]:
                 raise StoreError(f"the runs that run {row.id} compares have changed since; start a new run")
             return paired
+        if "set" in data:
+            chosen = Input([], given=StoredSet.recorded(store, data, row.id))
+            if chosen.described != [data]:
+                raise StoreError(f"{data['path']} is another set since run {row.id}; start a new run")
+            return chosen
         path = Path(data["path"])
         if data["path"] == "-":
             raise StoreError(f"run {row.id} read its samples from standard input; run the same command again instead")

@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from steelyard.engine.inputs import Input
 from steelyard.engine.journal import Desk
@@ -30,8 +32,8 @@ from steelyard.errors import ConfigError, ServerAway, StoreError
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Pace
 from steelyard.prompts import Prompts
-from steelyard.records import Sample, Usage, Verdict
-from steelyard.store import RunRow, StoredReply
+from steelyard.records import Record, Sample, Usage, Verdict
+from steelyard.store import RunRow, Store, StoredReply
 
 if TYPE_CHECKING:
     from steelyard.store.postgres import PostgresStore
@@ -68,10 +70,9 @@ class SharedDesk(Desk):
         super().__init__(store)
         self._shared, self._worker = store, worker
         self._paying, self._payments = threading.Lock(), 0
-        self.may_take_over = False
 
     def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
-        return self._shared.replies_or_claims(keys, self._worker, over=self.may_take_over)
+        return self._shared.replies_or_claims(keys, self._worker)
 
     def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
         with self._paying:
@@ -125,7 +126,6 @@ class Leased(AsyncIterator[Row]):
         self._waiting: deque[tuple[int, Sample]] = deque()
         self._left: dict[int, set[int]] = {}
         self._turn = asyncio.Lock()
-        self.may_take_over = False
         self.is_over = False
 
     async def __anext__(self) -> Row:
@@ -139,7 +139,7 @@ class Leased(AsyncIterator[Row]):
             return self._waiting.popleft()
 
     def _take(self) -> bool:
-        taken = self._store.take_range(self._run, self._worker, over=self.may_take_over)
+        taken = self._store.take_range(self._run, self._worker)
         if taken is None:
             if not self._left:
                 self.is_over = not self._store.open_ranges(self._run)
@@ -188,7 +188,7 @@ class Worker:
         self.tally = self.run.tally
         self._budget = Budget(quota.max_cost, quota.max_tokens, quota.max_seconds)
         self._shares = (0, 0)
-        self._steady_since = time.monotonic()
+        self._pace: Pace | None = None
         self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
 
     def leave(self, reason: str = LEFT) -> None:
@@ -255,7 +255,6 @@ class Worker:
         heard = time.monotonic()
         while True:
             await asyncio.sleep(BEAT)
-            began = time.monotonic()
             try:
                 await self._beat(beats)
             except StoreError as error:
@@ -263,9 +262,6 @@ class Worker:
                     self.leave(str(error))
                     return
                 continue
-            if time.monotonic() - began > self.quota.silence / 2 or began - heard > 2 * BEAT:
-                # The server was away, for the others too: they get time to be heard again.
-                self._steady_since = time.monotonic()
             heard = time.monotonic()
 
     async def _beat(self, beats: PostgresStore) -> None:
@@ -273,8 +269,6 @@ class Worker:
         # In a thread of its own: all others may be waiting for the server.
         beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
         share = await asyncio.get_running_loop().run_in_executor(self._beating, beat)
-        steady = time.monotonic() - self._steady_since > self.quota.silence
-        self.source.may_take_over = self._desk.may_take_over = steady
         if (share.place, share.workers) != self._shares:
             self._shares = share.place, share.workers
             self._divide(share)
@@ -291,34 +285,74 @@ class Worker:
             whole, rest = divmod(quota.concurrency, n)
             self._limiter.resize(whole + (share.place < rest))
         requests, tokens = (rate / n if rate else None for rate in (quota.requests_per_minute, quota.tokens_per_minute))
-        if requests or tokens:
-            self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
+        if self._pace is None and (requests or tokens):
+            self._pace = self._limiter.pace = Pace(requests, tokens, BURST_SECONDS)
+        elif self._pace:
+            self._pace.change(requests, tokens)
+
+
+class WorkerShown(Record):
+    """A worker as people see it."""
+
+    worker: str
+    state: Literal["at work", "gone"]
+    silent: int = Field(description="seconds since it was last heard of")
+    judged: int
+    per_second: float = Field(description="samples a second, since it joined")
+    in_flight: int
+    ranges: int = Field(description="ranges of samples that it holds")
+    holds: str = Field(description="the rows of these ranges, counted from 1")
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+def workers_shown(store: Store, run: str) -> tuple[WorkerShown, ...]:
+    """Who is or was at work on a run; nobody where a store has no workers."""
+    if not store.is_remote:
+        return ()
+    from steelyard.store.postgres import PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    return tuple(
+        WorkerShown(
+            worker=worker.id,
+            state="gone" if worker.is_gone else "at work",
+            silent=round(worker.silent),
+            judged=worker.judged,
+            per_second=round(worker.judged / worker.seconds, 1) if worker.seconds > 0 else 0.0,
+            in_flight=0 if worker.is_gone else worker.in_flight,
+            ranges=worker.ranges,
+            holds=worker.holds,
+            calls=worker.spent.calls,
+            prompt_tokens=worker.spent.prompt_tokens,
+            completion_tokens=worker.spent.completion_tokens,
+            cost=worker.spent.cost,
+        )
+        for worker in store.workers(run)
+    )
+
+
+def rows_queued(store: Store, run: str) -> int | None:
+    """How many rows a run for workers has; None for another run."""
+    if not store.is_remote:
+        return None
+    from steelyard.store.postgres import PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    quota = store.quota(run)
+    return quota.rows if quota else None
 
 
 def run_shown(store: PostgresStore, run: str) -> dict[str, Any]:
     """How far a run is and who is at work on it, for `runs watch`."""
-    row, quota = store.run(run), store.quota(run)
-    workers = [
-        {
-            "worker": worker.id,
-            "state": "gone" if worker.is_gone else "at work",
-            "silent": round(worker.silent, 1),
-            "judged": worker.judged,
-            "per_second": round(worker.judged / worker.seconds, 1) if worker.seconds > 0 else 0.0,
-            "in_flight": 0 if worker.is_gone else worker.in_flight,
-            "ranges": worker.ranges,
-            "calls": worker.spent.calls,
-            "tokens": worker.spent.prompt_tokens + worker.spent.completion_tokens,
-            "cost": worker.spent.cost,
-        }
-        for worker in store.workers(run)
-    ]
-    judged = sum(store.judged(run).values())
+    judged, rows = sum(store.judged(run).values()), rows_queued(store, run)
     return {
         "run": run,
-        "state": row.state,
+        "state": store.run(run).state,
         "judged": judged,
-        "rows": quota.rows if quota else judged,
+        "rows": judged if rows is None else rows,
         "open_ranges": store.open_ranges(run),
-        "workers": workers,
+        "workers": [worker.model_dump() for worker in workers_shown(store, run)],
     }

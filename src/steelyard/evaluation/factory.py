@@ -3,6 +3,7 @@
     mine                 a [judges.mine] table of steelyard.toml
     embedded             the judge in the box: rules and a small model, offline
     local[:MODEL|FILE]   a language model in this process, offline
+    verifier:NAME|FOLDER an encoder that says what passages support, offline
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY
     PROVIDER:MODEL       a provider of judges/providers.toml: deepseek, qwen, anthropic, gemini, ...
     recorded:FILE|RUN    replies of an earlier run
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
     from steelyard.store import StoreLocation
 
 GROUP = "steelyard.judges"
+OFFLINE = ("embedded", "local", "verifier")
 DEFAULT_REGION = "us-east-1"
 
 
 def built_in() -> list[str]:
     """Kinds of judges that come with the package."""
-    return ["embedded", "local", *(f"{name}:MODEL" for name in providers()), "recorded:FILE"]
+    return ["embedded", "local", "verifier:NAME", *(f"{name}:MODEL" for name in providers()), "recorded:FILE"]
 
 
 def is_provider(name: str) -> bool:
@@ -158,7 +160,7 @@ class JudgeFactory:
             return self._from_table(kind, {"kind": kind, "model": rest or None}, temperature)
         if kind == "recorded":
             return self._recorded(rest)
-        if kind in ("embedded", "local"):
+        if kind in OFFLINE:
             return self._offline(kind, {"model": rest} if rest else {}, name)
         if maker := _installed(kind):
             return _made(name, maker, rest)
@@ -173,7 +175,7 @@ class JudgeFactory:
             file = str(table.get("file", ""))
             beside = self._settings.folder / file
             return self._recorded(str(beside) if beside.is_file() else file)
-        if kind in ("embedded", "local"):
+        if kind in OFFLINE:
             return self._offline(kind, table, where)
         provider = providers().get(str(kind))
         if provider is None:
@@ -243,13 +245,17 @@ class JudgeFactory:
             raise ConfigError(f"{where}.{invalid_field(error)}") from error
 
     def _offline(self, kind: str, table: dict[str, Any], named: str) -> Judge:
-        """The two judges that need neither a key nor the network."""
+        """The judges that need neither a key nor the network."""
         if kind == "embedded":
             from steelyard.judges.embedded import EmbeddedJudge
 
             if table:
                 raise ConfigError(f"{named}: embedded is one judge and takes no model and no settings")
             return as_judge(EmbeddedJudge())
+        if kind == "verifier":
+            from steelyard.judges.verifiers import make_verifier
+
+            return _made(named, make_verifier, environment=self._settings.environment, **table)
         from steelyard.judges.local import make_local
 
         return _made(named, make_local, environment=self._settings.environment, **table)

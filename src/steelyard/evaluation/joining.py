@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from steelyard.engine.runs import check_ready
 from steelyard.engine.workers import Worker
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
@@ -41,4 +42,5 @@ def join_run(
     limiter = limits.limiter()
     factory = JudgeFactory(settings, known, limiter, location)
     judge = factory.judge(row.manifest.get("judge_spec") or None, row.manifest.get("together", {}))
+    check_ready(judge)
     return Joined(Worker(store, row, judge, known, limiter, limits.samples_at_once), judge, limiter)

@@ -19,6 +19,7 @@ LIMIT_HEADERS = [
         (f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset")
         for kind in ("requests", "tokens", "input-tokens", "output-tokens")
     ),
+    ("ratelimitbysize-remaining", "ratelimitbysize-reset"),
 ]
 GO_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h)")
 DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

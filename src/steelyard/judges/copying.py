@@ -103,12 +103,18 @@ def _is_free(field: dict[str, Any]) -> bool:
 
 def shown_texts(*parts: Any) -> Iterator[str]:
     """Every text in what a judge was shown."""
+    texts: list[str] = []
+    _gather(parts, texts)
+    yield from texts
+
+
+def _gather(parts: Iterable[Any], texts: list[str]) -> None:
     for part in parts:
         if isinstance(part, str):
-            yield part
-        elif isinstance(part, BaseModel):
-            yield from shown_texts(part.model_dump(mode="json"))
-        elif isinstance(part, dict):
-            yield from shown_texts(*part.values())
+            texts.append(part)
         elif isinstance(part, list | tuple):
-            yield from shown_texts(*part)
+            _gather(part, texts)
+        elif isinstance(part, BaseModel):
+            _gather((value for _, value in part), texts)
+        elif isinstance(part, dict):
+            _gather(part.values(), texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Self
@@ -184,11 +185,17 @@ class Pace:
     """At most so many requests and tokens in any minute, spread evenly: what was not used for `seconds` is lost."""
 
     def __init__(self, requests: float | None, tokens: float | None, seconds: float = 1.0) -> None:
-        self._requests, self._tokens = _Bucket.of(requests, seconds), _Bucket.of(tokens, seconds)
+        self._requests, self._tokens = _Turns.of(requests, seconds), _Turns.of(tokens, seconds)
 
     @property
     def limited(self) -> bool:
         return bool(self._requests or self._tokens)
+
+    def change(self, requests: float | None, tokens: float | None) -> None:
+        """Other rates from now on, for those who wait already, too."""
+        for turns, rate in ((self._requests, requests), (self._tokens, tokens)):
+            if turns and rate:
+                turns.change(rate)
 
     async def wait(self, characters: int) -> None:
         if self._requests:
@@ -197,23 +204,30 @@ class Pace:
             await self._tokens.take(characters / CHARS_PER_TOKEN)
 
 
-class _Bucket:
-    """A leaky bucket that holds some seconds' worth, drained so that no minute exceeds the limit."""
+class _Turns:
+    """Turns at an even pace, in the order they are asked for; up to `seconds` that were not used are caught up."""
 
     def __init__(self, per_minute: float, seconds: float) -> None:
-        from aiolimiter import AsyncLimiter
-
-        self.capacity = max(1.0, per_minute / 60 * seconds)
-        drained = max(per_minute - self.capacity, per_minute / 2)
-        self._limiter = AsyncLimiter(self.capacity, 60 * self.capacity / drained)
+        self._seconds, self._paid_until = seconds, -math.inf
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.change(per_minute)
 
     @classmethod
     def of(cls, per_minute: float | None, seconds: float) -> Self | None:
         return cls(per_minute, seconds) if per_minute else None
 
+    def change(self, per_minute: float) -> None:
+        # No minute has more than it may, with the first turn and with what is caught up.
+        ahead = min(per_minute / 2, 1 + per_minute / 60 * self._seconds)
+        self._each = 60 / (per_minute - ahead)
+
     async def take(self, amount: float) -> None:
-        # More than the bucket holds is taken in bucketfuls.
-        while amount > 0:
-            part = min(amount, self.capacity)
-            await self._limiter.acquire(part)
-            amount -= part
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # A lock belongs to one loop, while a judge may be used in several runs.
+            self._loop, self._first, self._paid_until = loop, asyncio.Lock(), -math.inf
+        async with self._first:
+            now = loop.time()
+            paid_until = max(now, self._paid_until) + amount * self._each
+            await asyncio.sleep(max(0.0, paid_until - now - self._seconds - self._each))
+            self._paid_until = paid_until

@@ -37,6 +37,7 @@ KEY_LIKE = re.compile(
     r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]{24,}|\d{16,})"
     r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9]{9})\d*+(?:[A-Za-z]++\d++){2}"
 )
+PLAIN_RUN = re.compile("[A-Za-z0-9]+")
 # A short secret may be a common word: it is masked only where it stands by itself, and in a judge's reply only if it is
 # the key or has a secret's name.
 LONG = 8
@@ -75,15 +76,21 @@ class Mask:
     def reply(self, text: str) -> str:
         return _without(text, self._certain)
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether `reply` might change a text that is part of this one; false says that it certainly would not."""
+        return any(secret.part in text for secret in self._certain)
+
 
 class _Spellings:
     """A secret, with each of its signs as it is or as URLs, JSON and HTML write it."""
 
     def __init__(self, secret: str) -> None:
         self._pattern = re.compile(_spelled(secret))
+        # Letters and digits are spelled in one way: a text without this part of the secret does not hold it.
+        self.part = max(PLAIN_RUN.findall(secret), key=len, default="")
 
     def masked(self, text: str) -> str:
-        return self._pattern.sub(MASK, text)
+        return self._pattern.sub(MASK, text) if self.part in text else text
 
 
 def _spelled(secret: str) -> str:

@@ -41,6 +41,7 @@ QUOTATION_MARK = re.compile(r"[\"'“”‘’]")
 DEEPEST_REPAIR = 20
 MOST_PROBLEMS = 6
 THINK = re.compile(r"<(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
+CONTAINERS = (dict, list)
 # What may follow a reply that ends the text.
 AFTER = " \t\r\n`]"
 UNTHINK = re.compile(r"</(?:\w+:)?think(?:ing)?>", re.IGNORECASE)
@@ -124,6 +125,8 @@ def without_thoughts(said: str, code: str) -> str:
     if opening := THINK.match(text):
         closing = UNTHINK.search(text)
         text = text[closing.end() if closing else opening.end() :].strip()
+    if "</" not in text:
+        return text
     begins = max((at.start() for at in OPENING.finditer(text) if at[1] == code), default=-1)
     closings = [closing.end() for closing in UNTHINK.finditer(text) if closing.end() <= begins]
     return text[closings[-1] :].strip() if closings else text
@@ -189,7 +192,7 @@ def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_o
     if not found:
         return []
     end = found[-1][2]
-    if any(name.search(text, end) for name in _quoted_keys(model)):
+    if end < len(text) and any(name.search(text, end) for name in _quoted_keys(model)):
         raise _Repeated("more of a reply after its end")
     if is_open and text[end:].strip(AFTER):
         return []
@@ -201,18 +204,21 @@ def _found(text: str, model: type[ReplyData], code: str, copies: Copies, *, is_o
 
 def _has_strays(value: dict[str, Any], model: type[ReplyData]) -> bool:
     """Whether keys of the reply lie below a key that is none: there the judge's own end up after a quotation."""
-    known = _field_names(model)
+    known, fields = _field_names(model), model.model_fields
 
     def strays(part: Any) -> bool:
+        # Plain loops: most of a reply are leaves, and a generator for each level costs more than the looking.
         if isinstance(part, list):
-            return any(strays(inner) for inner in part)
-        if not isinstance(part, dict):
+            for inner in part:  # noqa: SIM110
+                if isinstance(inner, CONTAINERS) and strays(inner):
+                    return True
             return False
-        return any(
-            strays(inner) if key in known else not known.isdisjoint(_keys(inner))
-            for key, inner in part.items()
-            if key not in model.model_fields or key in known
-        )
+        for key, inner in part.items():
+            if not isinstance(inner, CONTAINERS):
+                continue
+            if strays(inner) if key in known else key not in fields and not known.isdisjoint(_keys(inner)):
+                return True
+        return False
 
     return strays(value)
 

@@ -81,13 +81,18 @@ def parse_json(content: bytes | str) -> Any:
     Bytes that are no text, NaN and numbers of a thousand digits spoil themselves, not the reply they stand in.
     """
     if isinstance(content, bytes):
-        if has_too_many_parts(content):
-            raise ValueError("too many parts")
-        content = content.decode(json.detect_encoding(content), "replace")
+        content = decoded(content)
     try:
-        return json.loads(content.removeprefix("\ufeff"), parse_int=_integer, parse_constant=lambda _: None)
+        return _DECODER.decode(content.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def decoded(content: bytes) -> str:
+    """The text of a JSON body; raises `ValueError` where parsing it would cost far too much."""
+    if has_too_many_parts(content):
+        raise ValueError("too many parts")
+    return content.decode(json.detect_encoding(content), "replace")
 
 
 def has_too_many_parts(content: bytes) -> bool:
@@ -99,6 +104,9 @@ def _integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= LONGEST_NUMBER else None
 
 
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=lambda _: None)
+
+
 def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any:
     """The same JSON with every text, names too, made valid and passed through `text`."""
     if isinstance(value, str):
@@ -108,6 +116,15 @@ def cleaned(value: Any, text: Callable[[str], str], depth: int = DEEPEST) -> Any
     if isinstance(value, list):
         return [cleaned(part, text, depth - 1) for part in value] if depth else None
     return value
+
+
+def is_shallow(value: Any, depth: int = DEEPEST) -> bool:
+    """Whether nothing lies deeper than `cleaned` keeps."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    return depth > 0 and all(is_shallow(part, depth - 1) for part in value)
 
 
 def valid(text: str) -> str:
@@ -138,10 +155,23 @@ def token_count(value: Any) -> int:
     return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
 
 
+def is_error(payload: Mapping[str, Any]) -> bool:
+    """Whether a success is none: some gateways wrap an error in a 200, and MiniMax puts its own status beside."""
+    return bool(_own_status(payload).get("status_code")) or ("error" in payload and "choices" not in payload)
+
+
+def _own_status(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = payload.get("base_resp")
+    return status if isinstance(status, dict) else {}
+
+
 def error_code(payload: Mapping[str, Any]) -> int:
     """The status that an error in a success stands for."""
-    error = payload["error"]
+    error = payload.get("error")
     code = error.get("code") if isinstance(error, dict) else None
+    own = _own_status(payload).get("status_code")
+    if isinstance(own, int) and 2000 <= own < 3000:
+        return 400  # the request's fault
     return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
@@ -159,6 +189,10 @@ def reported_error(payload: Mapping[str, Any] | None, error_type: str = "") -> R
     typed = (error_type.partition(":")[0],) if error_type else ()
     if payload is None:
         return ReportedError("", typed)
+    own = _own_status(payload)
+    if own.get("status_code"):
+        codes = (*typed, str(own["status_code"]))
+        return ReportedError(_with_code(str(own.get("status_msg") or "no reason given"), codes), codes)
     error = payload.get("error")
     if not isinstance(error, dict):
         said = error or payload.get("message") or payload.get("detail") or payload

@@ -45,6 +45,7 @@ class Provider(Record):
     signing: str = ""
     structured: tuple[Mode, ...] = ("json_schema", "json_object", "text")
     body: Mapping[str, Any] = Field(default_factory=dict)
+    spelling: Mapping[str, str] = Field(default_factory=dict)
     errors: Mapping[Meaning, tuple[str, ...]] = Field(default_factory=dict)
     hints: Mapping[Meaning, str] = Field(default_factory=dict)
     example: str

@@ -21,7 +21,7 @@ WORDS: Sequence[tuple[Meaning, re.Pattern[str]]] = (
     (
         "balance",
         re.compile(
-            r"insufficient[_ ](?:quota|balance|credits)|余额不足|欠费|exceeded your current quota"
+            r"insufficient[_ ](?:quota|balance|credits)|余额不足|余量已用尽|欠费|exceeded your current quota"
             r"|(?:credit )?balance is (?:too low|insufficient)|overdue balance|good standing",
             re.IGNORECASE,
         ),

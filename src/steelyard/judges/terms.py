@@ -48,7 +48,7 @@ def other_terms(terms: Terms, refusal: Declined, dialect: Dialect, *, proven: bo
         return None
     sent = dialect.parameters(terms).keys() - dialect.required
     for optional in (*OPTIONAL, *endpoint.row.body.keys() - endpoint.body.keys()):
-        for name in {optional, dialect.spelling.get(optional, optional)}:
+        for name in {optional, dialect.names.get(optional, optional)}:
             if optional in sent and re.search(rf"(?<![A-Za-z_]){name}(?![A-Za-z_])", refusal.message):
                 return terms._replace(without=terms.without | {optional})
     is_format = is_routing or bool(FORMAT.search(refusal.message))

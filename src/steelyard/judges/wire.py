@@ -26,8 +26,11 @@ from steelyard.judges.payload import (
     AnswerBody,
     BrokenBody,
     cleaned,
+    decoded,
     error_code,
     has_too_many_parts,
+    is_error,
+    is_shallow,
     one_line,
     parse_json,
     read_body,
@@ -45,7 +48,8 @@ ONE_WRITE = 2**20
 # Server errors that another try cannot mend: the method or the protocol version is not implemented.
 PERMANENT_5XX = frozenset({501, 505})
 OVERLOAD = frozenset({429, 503, 529})
-TRANSIENT_4XX = frozenset({408, 409, 425, 429})
+# 498: Groq has no room in its flex tier.
+TRANSIENT_4XX = frozenset({408, 409, 425, 429, 498})
 # Where nothing accepts a connection, no sample is at fault: a call is tried at least so often, more where there was
 # somebody before, and then the run stops instead of failing sample after sample.
 NEVER_CONNECTED_TRIES, DISCONNECTED_TRIES = 5, 10
@@ -279,13 +283,13 @@ class Wire:
         if 200 <= status < 300:
             if not body.is_whole:
                 return Declined(status, f"the answer is longer than {MOST_BYTES // 2**20} MB")
-            if has_too_many_parts(body.content):
+            if payload is None and has_too_many_parts(body.content):
                 return Declined(status, f"the answer has more than {MOST_PARTS:,} parts, which no completion has")
             if payload is None:
                 return Failed("server_error", f"the endpoint did not send JSON: {self._hidden(readable(body.content))}")
-            if "error" not in payload or "choices" in payload:
+            if not is_error(payload):
                 return Answered(payload)
-            status = error_code(payload)  # some gateways wrap an error in a 200
+            status = error_code(payload)
         if 300 <= status < 400:
             return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('Location', 'elsewhere'))}"))
         error = reported_error(payload, headers.get("x-amzn-ErrorType", ""))
@@ -298,10 +302,16 @@ class Wire:
 
     def _payload(self, body: AnswerBody) -> dict[str, Any] | None:
         try:
-            payload = parse_json(body.content) if body.is_whole else None
+            text = decoded(body.content) if body.is_whole else "null"
+            payload = parse_json(text)
         except ValueError:
             return None
-        return self.cleaned(payload) if isinstance(payload, dict) else None
+        if not isinstance(payload, dict):
+            return None
+        # Without an escape every letter stands for itself: no text of it is invalid, and a look at the whole tells
+        # whether one may hold a secret.
+        is_clean = "\\u" not in text and not self._mask.may_be_in(text) and is_shallow(payload)
+        return payload if is_clean else self.cleaned(payload)
 
     def _told(self, error: Exception) -> str:
         return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {in_words(error)}")

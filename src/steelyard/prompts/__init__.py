@@ -241,7 +241,12 @@ def _pieces(template: str) -> tuple[str, ...]:
 def nonce(ask: Ask) -> str:
     """The code of this ask, for its fences and for the reply to it: repeatable, yet an author of judged text cannot
     have written it, because it depends on every character of that text."""
-    return hashlib.sha256(b"fence" + ask.key.encode()).hexdigest()[:12]
+    return _code(ask.key)
+
+
+@lru_cache(maxsize=4096)
+def _code(key: str) -> str:
+    return hashlib.sha256(b"fence" + key.encode()).hexdigest()[:12]
 
 
 def _fields(data: Data) -> Iterable[tuple[str, object]]:

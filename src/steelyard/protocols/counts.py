@@ -45,11 +45,6 @@ class AtomCounts(NamedTuple):
         return ratio(decided, decided + self.n_undetermined)
 
 
-def atom_counts_by_level(atoms: Sequence[Atom]) -> dict[int, AtomCounts]:
-    """The counts of each relevance level, all three always present."""
-    return {level: AtomCounts.of(a for a in atoms if a.level == level) for level in (1, 2, 3)}
-
-
 def atomic_scores(items: Iterable[AnyItem], fallback: Number) -> dict[str, Number]:
     counts = AtomCounts.of(item for item in items if isinstance(item, Atom))
     return {

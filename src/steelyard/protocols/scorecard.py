@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from pydantic import field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from steelyard.protocols import Protocol
 from steelyard.protocols.atomic import NOT_GIVEN
@@ -76,6 +76,7 @@ from steelyard.text.wording import say
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
 SCORES = (*METRICS, "faithfulness_soft")
+WEIGHT: dict[str, JsonValue] = {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}
 CLAIMS = ("supported", "partial", "unsupported")
 
 
@@ -85,7 +86,9 @@ class ScorecardOptions(Options):
     strict: bool = False
     tolerance: Tolerance = Tolerance()
     derive_key_points: bool = True
-    weights: Mapping[str, float] = {}
+    weights: Mapping[str, float] = Field(
+        default={}, json_schema_extra={"properties": dict.fromkeys(METRICS, WEIGHT), "additionalProperties": False}
+    )
     date: str = ""
     place: str = ""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from steelyard.records import AnyItem, Language, Part, Verdict
@@ -113,7 +114,11 @@ class Aspect:
         text = str(name)
         if text == UNJUDGED:
             return OPEN
-        return next((label for label in self.labels if label.name == text), Label(text, sign=" "))
+        return self._by_name.get(text) or Label(text, sign=" ")
+
+    @cached_property
+    def _by_name(self) -> dict[str, Label]:
+        return {label.name: label for label in reversed(self.labels)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -277,7 +282,11 @@ class Vocabulary:
 
     def kind_named(self, name: str) -> Kind:
         """A kind by name; one that is not declared has the label in `label`."""
-        return next((kind for kind in self.kinds if kind.name == name), _undeclared(name))
+        return self._kinds_by_name.get(name) or _undeclared(name)
+
+    @cached_property
+    def _kinds_by_name(self) -> dict[str, Kind]:
+        return {kind.name: kind for kind in reversed(self.kinds)}
 
     def kind_of(self, item: AnyItem | Mapping[str, Any]) -> Kind:
         return self.kind_named(item["kind"] if isinstance(item, Mapping) else item.kind)
@@ -416,19 +425,26 @@ class Vocabulary:
         return self.metric(metric).about.said(language)
 
 
+@lru_cache(maxsize=256)
 def _undeclared(name: str) -> Kind:
     return Kind(name, (Aspect(name),))
 
 
 def turn_of(item: AnyItem) -> int | None:
     """The turn of a dialogue that an item belongs to."""
-    return getattr(item, "turn", None)
+    turn: int | None = _held(item, "turn")
+    return turn
 
 
 def name_of(item: AnyItem) -> str:
     """The name of an item that is one of a fixed set, such as a check."""
-    return getattr(item, "name", "")
+    return _held(item, "name") or ""
 
 
 def parts_of(item: AnyItem) -> tuple[Part, ...]:
-    return getattr(item, "parts", ())
+    return _held(item, "parts") or ()
+
+
+def _held(item: AnyItem, name: str) -> Any:
+    # For each name that a record lacks, `getattr` has pydantic word an error that nobody reads.
+    return item.__dict__.get(name) if item.__pydantic_extra__ is None else getattr(item, name, None)

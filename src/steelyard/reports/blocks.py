@@ -19,9 +19,20 @@ NOT_APPLICABLE = "–"
 
 
 @dataclass(frozen=True)
+class Curve:
+    """How often a judge is right (upright) where it is so sure (along), and the same in words. It is drawn where a page
+    can draw; a table below it has the numbers."""
+
+    points: tuple[tuple[float, Estimate], ...]
+    told: str
+    axes: tuple[str, str]
+
+
+@dataclass(frozen=True)
 class Heading:
     text: str
     level: int = 2
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True)

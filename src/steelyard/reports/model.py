@@ -167,7 +167,7 @@ class LowSample(Record):
     """One of the samples with the lowest main score."""
 
     id: str
-    metric: str = Field(description="the score that ranks it; in the scorecard, its weakest")
+    metric: str = Field(description="the score that ranks it: of several main ones, its weakest")
     main_score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]

@@ -21,6 +21,8 @@ class VotesTally:
         self._shares: dict[str, list[float]] = {}
 
     def add(self, verdict: Verdict) -> None:
+        if all(item.confidence is None for item in verdict.items):
+            return
         for item in facts(verdict, self._words):
             if item.confidence is None or item.confidence_kind != "votes":
                 continue
@@ -46,6 +48,9 @@ class RoutingTally:
         self._opinions: dict[str, Counter[bool]] = {}
 
     def add(self, verdict: Verdict) -> None:
+        told = (one for item in verdict.items for one in (item, *parts_of(item)))
+        if not any(one.judge or one.second_opinion for one in told):
+            return
         for item in facts(verdict, self._words):
             parts, of = parts_of(item), self._words.kind_of(item).parts
             for part in parts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 from steelyard.errors import InputError, Surface
 from steelyard.records import Sample
@@ -52,17 +52,20 @@ class ScoredSample(NamedTuple):
     scores: tuple[ImportedScore, ...] = ()
 
 
+class ReadSettings(TypedDict, total=False):
+    """What the reading of files can be told by name."""
+
+    fields: Mapping[str, str] | None
+    encoding: str
+    format: str | None
+    importer: str | None
+    on_note: OnNote
+    surface: Surface
+    needs_question: bool
+
+
 def read_samples(
-    sources: Sequence[str | os.PathLike[str]],
-    kind: Kind,
-    *,
-    fields: Mapping[str, str] | None = None,
-    encoding: str = "utf-8",
-    format: str | None = None,
-    importer: str | None = None,
-    on_note: OnNote = lambda note: None,
-    surface: Surface = Surface.python,
-    needs_question: bool = True,
+    sources: Sequence[str | os.PathLike[str]], kind: Kind, **settings: Unpack[ReadSettings]
 ) -> Iterator[Sample | InputError]:
     """The samples of these files, folders, globs or URLs of object stores (`-` is standard input), one after the other.
 
@@ -72,17 +75,7 @@ def read_samples(
     An object store that cannot be reached, or a folder without a file of samples, raises `InputError`.
     An unknown field, format, importer or encoding is the caller's mistake and raises `ConfigError` at once.
     """
-    found = read_scored(
-        sources,
-        kind,
-        fields=fields,
-        encoding=encoding,
-        format=format,
-        importer=importer,
-        on_note=on_note,
-        surface=surface,
-        needs_question=needs_question,
-    )
+    found = read_scored(sources, kind, **settings)
     return (row if isinstance(row, InputError) else row.sample for row in found)
 
 

@@ -1,4 +1,4 @@
-"""Runs, samples, replies, verdicts and labels by people: in one SQLite file, or in PostgreSQL for a team.
+"""Runs, samples, sets of them, replies, verdicts and labels by people: in SQLite, or in PostgreSQL for a team.
 
 Replies are journalled before they are used, under a key that says exactly what was asked of whom; a run that was killed
 finds them there.
@@ -30,7 +30,7 @@ from steelyard.store.label_table import LABEL_COLUMNS, LabelTable, label_of
 from steelyard.store.reply_table import ReplyTable
 from steelyard.store.rows import SAMPLE, RunIdentity, RunRow, StoredReply, Wording
 from steelyard.store.run_table import identity_of, is_run_name, run_identity
-from steelyard.store.verdict_table import VerdictTable
+from steelyard.store.set_table import SampleSet, SetSample, SetTable, SetVersion
 
 __all__ = [
     "EVERY_PROJECT",
@@ -42,6 +42,9 @@ __all__ = [
     "Role",
     "RunIdentity",
     "RunRow",
+    "SampleSet",
+    "SetSample",
+    "SetVersion",
     "Store",
     "StoreLocation",
     "StoredReply",
@@ -64,7 +67,7 @@ StoreLocation = Path | str
 """The path of an SQLite file, or the URL of a PostgreSQL database."""
 
 
-class Store(VerdictTable, ReplyTable, LabelTable, AccountTable):
+class Store(SetTable, ReplyTable, LabelTable, AccountTable):
     """An open store. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
     @staticmethod

@@ -9,7 +9,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class SqlDialect(NamedTuple):
@@ -25,6 +28,8 @@ class SqlDialect(NamedTuple):
     """Whether `text` holds `?`."""
     samples_by_id: str
     """The table of samples, to be read by their ids."""
+    set_samples_by_id: str
+    """The same of the samples of sets."""
 
 
 class Database(ABC):
@@ -101,6 +106,13 @@ def insert(table: str, columns: str) -> str:
 def marks(values: Sequence[object]) -> str:
     """A `?` for each; for none, what nothing is equal to."""
     return ", ".join("?" * len(values)) or "NULL"
+
+
+def pieces(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The values, so many at a time."""
+    left = iter(values)
+    while piece := list(islice(left, size)):
+        yield piece
 
 
 def dump(value: Any) -> str:

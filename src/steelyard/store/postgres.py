@@ -58,6 +58,14 @@ IN_USE = f"""
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((classid::bigint << 32) | objid::bigint) = {LOCK_KEY})
 """
+# What a machine that lost its power or its network held in a transaction would else stay locked for hours. Within a
+# transaction a store asks one thing after the other; those that wait for something else say so (`UNHURRIED`).
+IDLE_SECONDS = 15
+UNHURRIED = "SET LOCAL idle_in_transaction_session_timeout = 0"
+SESSION = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+END_SESSION = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s::timestamptz"
+)
 TEXT_INDEX = "texts_by_piece"
 
 _idle: list[tuple[int, str, Connection]] = []
@@ -75,12 +83,14 @@ class PostgresStore(Store, WorkTable):
         joined="string_agg(n::text, ',')",
         holds="strpos(text, ?) > 0",
         samples_by_id="samples",
+        set_samples_by_id="set_samples",
     )
 
     def __init__(self, conninfo: str, name: str) -> None:
         self._conninfo, self.name = conninfo, name
         self._turn = threading.RLock()
         self._held: list[tuple[str, bool]] = []
+        self._session: tuple[int, str] | None = None
         self._together = 0
         self._db: Connection | None = None
 
@@ -131,6 +141,7 @@ class PostgresStore(Store, WorkTable):
             db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
+                    db.execute(UNHURRIED)
                     cursor.itersize = STREAMED
                     cursor.execute(_own(sql), _clean(values))
                     yield from cursor
@@ -179,7 +190,7 @@ class PostgresStore(Store, WorkTable):
             while True:
                 try:
                     return work(self._connection())
-                except psycopg.OperationalError as error:
+                except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
                     lost = self._db is None or self._db.closed or isinstance(error, AGAIN)
                     if self._together or not lost or time.monotonic() > deadline:
                         raise
@@ -189,10 +200,14 @@ class PostgresStore(Store, WorkTable):
     def _connection(self) -> Connection:
         if self._db is None or self._db.closed:
             db = _connected(self._conninfo)
+            if self._held and self._session:
+                # Behind a network that was cut, the server may not know yet that the old session is over.
+                db.execute(END_SESSION, self._session)
             for run, shared in self._held:
                 if not _locked(db, run, shared=shared):
                     db.close()
                     raise _in_hands(run)
+            self._session = _session(db) if self._held else None
             self._db = db
         return self._db
 
@@ -227,6 +242,7 @@ class PostgresStore(Store, WorkTable):
                 lambda db: _locked(db, run, shared=shared)
             ):
                 raise _in_hands(run)
+            self._session = self._tried(_session)
         self._held.append((run, shared))
         try:
             yield
@@ -275,6 +291,7 @@ class PostgresStore(Store, WorkTable):
 
 AGAIN = (
     psycopg.errors.AdminShutdown,
+    psycopg.errors.IdleInTransactionSessionTimeout,
     psycopg.errors.CrashShutdown,
     psycopg.errors.CannotConnectNow,
     psycopg.errors.DeadlockDetected,
@@ -291,11 +308,19 @@ def _locked(db: Connection, run: str, *, shared: bool) -> bool:
     return bool(row and row[0])
 
 
+def _session(db: Connection) -> tuple[int, str]:
+    """By what the server knows this connection."""
+    pid, began = db.execute(SESSION).fetchone() or (0, "")
+    return int(pid), str(began)
+
+
 # --- connections: a viewer opens the store for every request, and connecting takes longer than most statements -------
 
 
 def _connected(conninfo: str) -> Connection:
-    return psycopg.connect(conninfo, autocommit=True)
+    db = psycopg.connect(conninfo, autocommit=True)
+    db.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'".encode())
+    return db
 
 
 def _taken(conninfo: str) -> Connection | None:

@@ -251,6 +251,41 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX audit_by_action ON audit (action, time);
     """,
+    # Since when a worker has been heard of without a gap: before that it cannot tell whether others are gone.
+    """
+    ALTER TABLE workers ADD COLUMN steady_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp();
+    """,
+    # Sets of samples. A version is never changed: what it holds is what was added by then and not yet removed.
+    """
+    CREATE TABLE sample_sets (
+        id INTEGER NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        name TEXT COLLATE "C" NOT NULL,
+        PRIMARY KEY (id),
+        UNIQUE (project, name)
+    );
+    CREATE TABLE set_versions (
+        sample_set INTEGER NOT NULL REFERENCES sample_sets(id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        time TEXT NOT NULL,
+        author TEXT COLLATE "C" NOT NULL,
+        note TEXT NOT NULL,
+        samples INTEGER NOT NULL,
+        PRIMARY KEY (sample_set, version)
+    );
+    CREATE TABLE set_samples (
+        sample_set INTEGER NOT NULL REFERENCES sample_sets(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        id TEXT COLLATE "C" NOT NULL,
+        sample TEXT NOT NULL,
+        run TEXT COLLATE "C" NOT NULL,
+        added_in INTEGER NOT NULL,
+        removed_in INTEGER,
+        PRIMARY KEY (sample_set, place)
+    );
+    CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
+    CREATE INDEX set_samples_by_id ON set_samples USING hash (id);
+    """,
 )
 VERSION = "steelyard_version"
 # In one statement: another process may make all of them between two.

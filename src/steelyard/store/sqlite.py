@@ -39,6 +39,7 @@ class SqliteStore(Store):
         holds="instr(text, ?)",
         # Left alone, SQLite prefers to walk through the whole run.
         samples_by_id="samples INDEXED BY samples_by_id",
+        set_samples_by_id="set_samples INDEXED BY set_samples_by_id",
     )
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:

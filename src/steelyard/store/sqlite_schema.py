@@ -253,6 +253,37 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX audit_by_action ON audit (action, time);
     """,
+    # Sets of samples. A version is never changed: what it holds is what was added by then and not yet removed.
+    """
+    CREATE TABLE sample_sets (
+        id INTEGER NOT NULL,
+        project TEXT NOT NULL,
+        name TEXT NOT NULL,
+        PRIMARY KEY (id),
+        UNIQUE (project, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE set_versions (
+        sample_set INTEGER NOT NULL REFERENCES sample_sets(id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        time TEXT NOT NULL,
+        author TEXT NOT NULL,
+        note TEXT NOT NULL,
+        samples INTEGER NOT NULL,
+        PRIMARY KEY (sample_set, version)
+    ) WITHOUT ROWID;
+    CREATE TABLE set_samples (
+        sample_set INTEGER NOT NULL REFERENCES sample_sets(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        run TEXT NOT NULL,
+        added_in INTEGER NOT NULL,
+        removed_in INTEGER,
+        PRIMARY KEY (sample_set, place)
+    ) WITHOUT ROWID;
+    CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
+    CREATE INDEX set_samples_by_id ON set_samples (sample_set, id);
+    """,
 )
 
 

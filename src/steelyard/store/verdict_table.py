@@ -8,11 +8,12 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.records import Sample, Verdict
-from steelyard.store.database import Database, insert, upsert
+from steelyard.store.database import Database, insert, marks, pieces, upsert
 from steelyard.store.rows import SAMPLE
 
 ADD_BAD_ROW = insert("bad_rows", "run file line field problem")
 ADD_VERDICT = upsert("samples", "run seq id sample status verdict", "run seq")
+READ_TOGETHER = 500
 
 
 class VerdictTable(Database):
@@ -104,6 +105,30 @@ class VerdictTable(Database):
             for sample, verdict in self.query(sql, run, sample_id):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
+
+    def history(self, sample_id: str, runs: Sequence[str]) -> dict[str, tuple[Sample, Verdict]]:
+        """The sample of this id in each of these runs that judged it."""
+        found: dict[str, tuple[Sample, Verdict]] = {}
+        for some in pieces(runs, READ_TOGETHER):
+            sql = (
+                f"SELECT run, sample, verdict FROM {self.dialect.samples_by_id} WHERE run IN ({marks(some)}) AND id = ?"
+            )
+            with self.told_errors():
+                for run, sample, verdict in self.query(sql, *some, sample_id):
+                    if verdict is not None:
+                        found[run] = SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
+        return found
+
+    def document(self, run: str, sample_id: str) -> str | None:
+        """A judged sample as it is stored."""
+        sql = f"SELECT sample FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
+        return next((text for (text,) in self.query(sql, run, sample_id)), None)
+
+    def documents_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Ids and documents of the samples at these places of the input, in its order."""
+        for some in pieces(sorted(places), READ_TOGETHER):
+            sql = f"SELECT id, sample FROM samples WHERE run = ? AND seq IN ({marks(some)}) ORDER BY seq"
+            yield from list(self.query(sql, run, *some))
 
 
 def bad_row(run: str, bad: InputError) -> tuple[Any, ...]:

@@ -31,16 +31,29 @@ GONE = (
     "(w.left_at IS NOT NULL OR clock_timestamp() - greatest(w.heard_at, pg_postmaster_start_time()) "
     "> (SELECT silence FROM quotas q WHERE q.run = w.run) * interval '1 second')"
 )
+# Who was cut off from the server finds the others silent, though they were cut off like it: until it has been heard
+# without a gap for as long as they may be silent, it takes nothing over.
+GAP = "greatest(q.silence / 2, 2.5) * interval '1 second'"
+STEADY = f"""
+    EXISTS (SELECT 1 FROM workers me JOIN quotas q ON q.run = me.run WHERE me.id = ?
+    AND me.heard_at > clock_timestamp() - {GAP}
+    AND me.steady_at < clock_timestamp() - q.silence * interval '1 second')
+"""
 TAKE = f"""
     UPDATE leases SET worker = ?, taken = taken + 1 WHERE (run, first) IN (
         SELECT l.run, l.first FROM leases l LEFT JOIN workers w ON w.id = l.worker
-        WHERE l.run = ? AND l.done_at IS NULL AND (l.worker IS NULL OR (? AND {GONE}))
+        WHERE l.run = ? AND l.done_at IS NULL AND (l.worker IS NULL OR ({GONE} AND {STEADY}))
         ORDER BY l.first LIMIT 1 FOR UPDATE OF l SKIP LOCKED
     ) RETURNING first, last
 """
 CLAIM = f"""
     INSERT INTO claims (key, worker) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET worker = excluded.worker
-    WHERE ? AND EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {GONE})
+    WHERE EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {GONE}) AND {STEADY}
+"""
+BEAT = f"""
+    UPDATE workers w SET heard_at = clock_timestamp(), in_flight = ?, steady_at = CASE
+        WHEN w.heard_at > clock_timestamp() - {GAP} THEN w.steady_at ELSE clock_timestamp() END
+    FROM quotas q WHERE q.run = w.run AND w.id = ?
 """
 UNCLAIM = "DELETE FROM claims WHERE key = ? AND worker = ?"
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
@@ -77,6 +90,8 @@ class WorkerRow(NamedTuple):
     judged: int
     in_flight: int
     ranges: int
+    holds: str
+    """The rows of these ranges, counted from 1: `1–50, 151–200`."""
     seconds: float
     spent: Usage
 
@@ -103,6 +118,8 @@ class WorkTable(ReplyTable, Database):
         """Put the samples of a run where workers find them, all or nothing; returns the quota with how many rows."""
         last = -1
         with self.all_or_nothing():
+            # Rows may come from far away, at their own pace.
+            self.write("SET LOCAL idle_in_transaction_session_timeout = 0")
             batch: list[tuple[Any, ...]] = []
             for last, sample in rows:
                 if isinstance(sample, InputError):
@@ -152,9 +169,9 @@ class WorkTable(ReplyTable, Database):
 
     # --- leases ---
 
-    def take_range(self, run: str, worker: str, *, over: bool) -> tuple[int, int] | None:
-        """Take the next range that nobody holds; with `over` also one of a worker that is gone."""
-        return next(self.query(TAKE, worker, run, over), None)
+    def take_range(self, run: str, worker: str) -> tuple[int, int] | None:
+        """Take the next range that nobody holds, or that a worker held that is gone."""
+        return next(self.query(TAKE, worker, run, worker), None)
 
     def samples_of(self, run: str, first: int, last: int) -> list[tuple[int, Sample]]:
         """The samples of a range that have no verdict yet."""
@@ -185,13 +202,13 @@ class WorkTable(ReplyTable, Database):
 
     # --- asks ---
 
-    def replies_or_claims(self, keys: Sequence[str], worker: str, *, over: bool) -> list[StoredReply | bool]:
-        """For each key its reply, or whether this worker is to ask; False: another one is asking. With `over` it also
-        asks what a worker that is gone was asking."""
+    def replies_or_claims(self, keys: Sequence[str], worker: str) -> list[StoredReply | bool]:
+        """For each key its reply, or whether this worker is to ask; False: another one is asking. What a worker was
+        asking that is gone, this one asks."""
         missing = [key for key, found in zip(keys, self.replies(keys), strict=True) if found is None]
         if missing:
             # In one order for all workers, or two of them would wait for each other.
-            self.change((CLAIM, [(key, worker, over) for key in sorted(missing)]))
+            self.change((CLAIM, [(key, worker, worker) for key in sorted(missing)]))
         own = f"SELECT key FROM claims WHERE worker = ? AND key IN ({marks(missing)})"
         claimed = {key for (key,) in self.query(own, worker, *missing)}
         # Once more: whoever asked may have been answered between the two looks.
@@ -240,8 +257,7 @@ class WorkTable(ReplyTable, Database):
         Of what is left of a budget it gets its part, over what it has spent; together the parts never exceed the whole.
         """
         with self.all_or_nothing(f"the budget of {run}"):
-            alive = "UPDATE workers SET heard_at = clock_timestamp(), in_flight = ? WHERE id = ?"
-            self.write(alive, in_flight, worker)
+            self.write(BEAT, in_flight, worker)
             sql = (
                 f"SELECT w.id, {GONE}, w.cap_cost, w.cap_tokens, {SUMS} FROM workers w WHERE w.run = ? "
                 "ORDER BY w.joined_at, w.id"
@@ -272,15 +288,13 @@ class WorkTable(ReplyTable, Database):
         """Who is or was at work on a run, in the order they joined."""
         silent = "extract(epoch FROM clock_timestamp() - w.heard_at)::double precision"
         lasted = "extract(epoch FROM coalesce(w.left_at, w.heard_at) - w.joined_at)::double precision"
-        held = "(SELECT count(*) FROM leases l WHERE l.worker = w.id AND l.done_at IS NULL)"
+        rows = "string_agg((l.first + 1) || '–' || (l.last + 1), ', ' ORDER BY l.first)"
         sql = (
-            f"SELECT w.id, w.host, w.process, {GONE}, {silent}, w.judged, w.in_flight, {held}, {lasted}, {SUMS} "
-            "FROM workers w WHERE w.run = ? ORDER BY w.joined_at, w.id"
+            f"SELECT w.id, w.host, w.process, {GONE}, {silent}, w.judged, w.in_flight, h.n, coalesce(h.rows, ''), "
+            f"{lasted}, {SUMS} FROM workers w, LATERAL (SELECT count(*) AS n, {rows} AS rows FROM leases l "
+            "WHERE l.worker = w.id AND l.done_at IS NULL) h WHERE w.run = ? ORDER BY w.joined_at, w.id"
         )
-        return [
-            WorkerRow(id, host, process, gone, silence, judged, in_flight, ranges, seconds, _usage(spent))
-            for id, host, process, gone, silence, judged, in_flight, ranges, seconds, *spent in self.query(sql, run)
-        ]
+        return [WorkerRow._make((*row[:10], _usage(row[10:]))) for row in self.query(sql, run)]
 
     def claims(self, run: str, process: int) -> int:
         """How many asks a process has sent, or is about to send, that it has not kept a reply to."""

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from steelyard.engine import runs
+from steelyard.engine.estimate import RunEstimate, estimate, standing_in
 from steelyard.engine.inputs import Input
 from steelyard.engine.runner import Budget
+from steelyard.engine.sets import StoredSet
 from steelyard.engine.templates import PromptTemplate, protocol_of_run, templated
+from steelyard.engine.workers import WorkerShown, rows_queued, workers_shown
 from steelyard.errors import ConfigError, RunInUse
 from steelyard.evaluation import dated, factory
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Limits
 from steelyard.judges.models import Shelf
+from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Record
 from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
-from steelyard.store import RunIdentity, RunRow, Store
+from steelyard.store import RunIdentity, RunRow, SampleSet, Store
+from steelyard.store.set_table import AT
 from steelyard.web.jobs import RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
@@ -66,7 +71,8 @@ def judge_names(config: Settings) -> list[str]:
     Nothing that names a file or a model of the caller's choice.
     """
     can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
-    offline = ["embedded", *(["local"] if can_be_local else [])]
+    pulled = VerifierShelf.of_user(config.environment).records() if find_spec("onnxruntime") else ()
+    offline = ["embedded", *(["local"] if can_be_local else []), *(f"verifier:{record.name}" for record in pulled)]
     return list(dict.fromkeys([config.choose(None).name, *factory.judge_names(config), *offline]))
 
 
@@ -98,16 +104,21 @@ def prepared(viewer: Viewer, how: RunRequest) -> tuple[Protocol, Options]:
 
 
 def judge_and_limiter(
-    viewer: Viewer, protocol: Protocol, name: str, together: Mapping[str, Any] | None = None
+    viewer: Viewer,
+    protocol: Protocol,
+    name: str,
+    together: Mapping[str, Any] | None = None,
+    edited: Mapping[str, str] | None = None,
 ) -> tuple[Judge, Limiter, Limits, Prompts]:
-    """The judge with what its calls go through; `together` is how a run said that several judge."""
+    """The judge with what its calls go through; `together` is how a run said that several judge, `edited` the prompts
+    (source → text) that are to be tried."""
     settings = viewer.config.run
     limits = Limits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
-    limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts)
+    limiter, prompts = limits.limiter(), viewer.config.prompts.with_texts(protocol.prompts).with_texts(edited or {})
     made = JudgeFactory(viewer.config, prompts, limiter, viewer.store_location)
     return made.judge(name, together), limiter, limits, prompts
 
@@ -115,17 +126,34 @@ def judge_and_limiter(
 # --- starting and going on -------------------------------------------------------------------------
 
 
+class SetSource(NamedTuple):
+    """A version of a set that a run is made from."""
+
+    found: SampleSet
+    version: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.found.name}{AT}{self.version}"
+
+    def input(self, store: Store) -> Input:
+        return Input([], given=StoredSet(store, self.found, self.version))
+
+
 def start(
     viewer: Viewer,
     how: RunRequest,
-    path: Path,
+    source: Path | SetSource,
     *,
     spending: Spending | None = None,
     encoding: str = "utf-8",
     format: str | None = None,
     choosy: bool = True,
+    is_held: bool = False,
+    group: str | None = None,
 ) -> str:
-    """Begin a run over a file that was kept; its id. If it cannot begin, the file goes.
+    """Begin a run over a file that was kept, or over a set; its id. If it cannot begin, the file goes, unless it is
+    held for another attempt. Runs of one `group` judge the same samples by several protocols.
 
     A `choosy` caller wants no run over a file without a sample; others find its rows among the bad ones.
     """
@@ -135,7 +163,10 @@ def start(
     def making(store: Store) -> tuple[runs.Run, Limiter]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
-        data = Input([str(path)], how.fields, encoding, format, importer=imports(how.importer))
+        if isinstance(source, SetSource):
+            data = source.input(store)
+        else:
+            data = Input([str(source)], how.fields, encoding, format, importer=imports(how.importer))
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
@@ -145,7 +176,7 @@ def start(
         runs.check_ready(judge)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
         identity = how.called.model_copy(update={"project": project})
-        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, identity=identity)
+        run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, None, identity, group)
         if viewer.visit:
             viewer.visit.target = run.row.id
         return _counted(run), limiter
@@ -153,8 +184,32 @@ def start(
     try:
         return viewer.jobs.begin(making)
     except BaseException:
-        forget(viewer.uploads, path)
+        if not is_held and isinstance(source, Path):
+            forget(viewer.uploads, source)
         raise
+
+
+class Expected(Record):
+    """What a run would take, and why its judge cannot begin."""
+
+    estimate: RunEstimate
+    problem: str = ""
+
+
+async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
+    """Gone through with stand-ins: nothing is sent."""
+    protocol, options = prepared(viewer, how)
+    judge, _, _, prompts = judge_and_limiter(viewer, protocol, judge_name(viewer.config, how.judge))
+    problem = ""
+    try:
+        try:
+            runs.check_ready(judge)
+        except ConfigError as error:
+            problem = str(error)
+        found = await estimate(data.rows(protocol), protocol, options, standing_in(judge, prompts), data.total)
+    finally:
+        await judge.aclose()
+    return Expected(estimate=found, problem=problem)
 
 
 def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
@@ -224,12 +279,13 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)
     # Only of a run that a process of this machine works on: what others name is not looked for here.
-    total = (
+    total = rows_queued(store, row.id) or (
         _total(tuple(_files(row)), row.manifest.get("format"), row.manifest.get("importer"))
         if state == "running"
         else None
     )
     problem = viewer.jobs.problems.get(row.id) or row.manifest.get("stopped")
+    workers = workers_shown(store, row.id) if state == "running" else ()
     return RunProgress(
         id=row.id,
         state=state,
@@ -240,7 +296,20 @@ def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
         judged=counts.get("judged", 0),
         partial=counts.get("partial", 0),
         failed=counts.get("failed", 0),
+        workers=workers,
+        **_sums(workers),
     )
+
+
+def _sums(workers: Sequence[WorkerShown]) -> dict[str, Any]:
+    if not workers:
+        return {}
+    parts = ("calls", "prompt_tokens", "completion_tokens", "in_flight")
+    known = [worker.cost for worker in workers if worker.cost is not None]
+    return {
+        **{part: sum(getattr(worker, part) for worker in workers) for part in parts},
+        "cost": sum(known) if known else None,
+    }
 
 
 def _files(row: RunRow) -> Iterator[str]:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from steelyard.engine.progress import snapshot
 from steelyard.engine.runs import Run
+from steelyard.engine.workers import WorkerShown
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.limiter import Limiter
 from steelyard.protocols import vocabulary
@@ -59,6 +60,8 @@ class RunProgress(Record):
     scores: Mapping[str, float] = Field(
         default_factory=dict, description="means of the main scores over what was judged this time"
     )
+
+    workers: tuple[WorkerShown, ...] = Field(default=(), description="who is or was at work on a run for workers")
 
     @property
     def passed(self) -> int:

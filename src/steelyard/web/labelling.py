@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
+from markupsafe import Markup
 from pydantic import Field
 from starlette.datastructures import ImmutableMultiDict
 
@@ -14,6 +15,7 @@ from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
+from steelyard.reports.html.richtext import rendered, woven
 from steelyard.reports.marking import LONGEST_SEARCHED, Searched, TextMark, segments
 from steelyard.reports.model import named
 from steelyard.store.labels import HumanLabel, digest
@@ -196,6 +198,22 @@ def _placed(title: str, text: str, place: str, item: str) -> Text:
     pieces = [(segment.text, bool(segment.keys)) for segment in segments(shown, marks)]
     hidden = max(0, len(text) - LONGEST_SHOWN)
     return Text(title=title, pieces=(*pieces, (rest, False)) if rest else tuple(pieces), hidden=hidden)
+
+
+def pieces_of(text: Text, item: str) -> list[tuple[str | Markup, bool]]:
+    """A text as a page shows it: its Markdown rendered, unless the place of the item is found in the raw text alone."""
+    rich = None if text.hidden else rendered("".join(piece for piece, _ in text.pieces))
+    if rich is None:
+        return list(text.pieces)
+    marks: list[TextMark] = []
+    if any(is_marked for _, is_marked in text.pieces):
+        searched = Searched(rich.searched)
+        spans = searched.statement(clean(item), 0) or searched.sentence(clean(item), 0)
+        marks = [TextMark("i", *span) for span in spans]
+        if not marks:
+            return list(text.pieces)
+    parts = woven(segments(rich.text, marks), rich)
+    return [(one, False) if isinstance(one, Markup) else (one.text, bool(one.keys)) for one in parts]
 
 
 # --- where a person is -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from steelyard.protocols import vocabulary
 from steelyard.records import Language
 from steelyard.reports.html.environment import make_environment
 from steelyard.text.wording import LANGUAGES, say
+from steelyard.web.addresses import sample_address
 from steelyard.web.viewer import Viewer, viewer_of
 
 Handler = Callable[[Request], Any]
@@ -25,7 +26,7 @@ COOKIE = "steelyard_lang"
 YEAR = 365 * 24 * 3600
 JSON = ".json"
 # The sections of the viewer, as its header shows them.
-SECTIONS = ("runs", "trends", "compare", "label", "judges", "prompts")
+SECTIONS = ("runs", "trends", "compare", "sets", "label", "judges", "prompts")
 NAMES = {"zh-Hans": "简体", "zh-Hant": "繁體", "en": "English"}
 
 
@@ -70,6 +71,7 @@ def frame(request: Request, language: Language) -> dict[str, Any]:
         "version": __version__,
         "person": viewer.person,
         "may": viewer.may,
+        "sample_href": sample_address,
     }
 
 

@@ -7,10 +7,11 @@ import json
 import re
 import secrets
 import shutil
+import time
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -31,6 +32,9 @@ ZIP = b"PK"
 UNSAFE = re.compile(r"[^\w.\-]+")
 # How folders of uploads are called.
 FOLDER = re.compile(r"[0-9a-f]{16}")
+# Stands beside an upload of which no run was made yet, and says whose it is. No uploaded file can have this name.
+PENDING = ".pending"
+DAY = 24 * 3600
 
 
 def safe_name(given: str | None) -> str:
@@ -94,6 +98,48 @@ def _new_folder(folder: Path) -> Path:
     return made
 
 
+# --- uploads that wait for their owner to start a run ----------------------------------------------
+
+
+def hold(path: Path, person: str | None) -> str:
+    """Let an upload wait for whoever sent it; the name to ask for it by. Those that waited for a day go."""
+    folder = path.parent.parent
+    for waiting in folder.glob(f"*/{PENDING}"):
+        with suppress(OSError):  # somebody started it just now
+            if time.time() - waiting.stat().st_mtime > DAY:
+                forget(folder, waiting)
+    (path.parent / PENDING).write_text(person or "", encoding="utf-8")
+    return path.parent.name
+
+
+def held(folder: Path, name: str, person: str | None) -> Path:
+    """The upload that waits under this name; there is none but one's own."""
+    place = folder / name
+    try:
+        if FOLDER.fullmatch(name) and (place / PENDING).read_text(encoding="utf-8") == (person or ""):
+            return next(path for path in place.iterdir() if path.name != PENDING)
+    except (OSError, StopIteration):
+        pass
+    raise HTTPException(404, "this upload was started or removed already; choose the file again")
+
+
+@contextmanager
+def taken(path: Path, person: str | None) -> Iterator[None]:
+    """While a run is made of an upload that waits, nobody can take it a second time; if none is made, it waits on."""
+    try:
+        (path.parent / PENDING).unlink()
+    except FileNotFoundError:
+        raise HTTPException(409, "a run of this upload was started already") from None
+    try:
+        yield
+    except BaseException:
+        (path.parent / PENDING).write_text(person or "", encoding="utf-8")
+        raise
+
+
+# --- taking away -----------------------------------------------------------------------------------
+
+
 def forget(folder: Path, path: Path) -> None:
     """Take an upload away; files from elsewhere are the user's own and stay."""
     # By its name too: a run from elsewhere may name `store-uploads/../x`, and the folder of that is the store's own.
@@ -118,6 +164,10 @@ def check_readable(data: Input, protocol: Protocol) -> None:
     if first and len(problems) < len(first):
         return
     if not problems:
-        raise InputError("there is no sample in it", file=Path(data.sources[0]).name)
-    bad = problems[0]
-    raise InputError(bad.problem, file=Path(bad.file).name if bad.file else None, line=bad.line, field=bad.field)
+        raise InputError("there is no sample in it", file=Path(data.sources[0]).name if data.sources else None)
+    raise as_sent(problems[0])
+
+
+def as_sent(bad: InputError) -> InputError:
+    """The error with the file's name as its sender knows it, rather than where it is kept."""
+    return InputError(bad.problem, file=Path(bad.file).name if bad.file else None, line=bad.line, field=bad.field)

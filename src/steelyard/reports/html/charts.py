@@ -334,19 +334,6 @@ def _line(line: Series, index: int, bounds: Interval, frame: tuple[float, float,
     return joined(parts)
 
 
-def sparkline(values: Sequence[float | None], scale: Scale, title: str) -> Markup:
-    """A row of values at a glance, for lists; the last one is marked."""
-    known = [value for value in values if value is not None]
-    bounds = bounds_of([Estimate(value=value) for value in known], scale)
-    step = 96 / max(1, len(values) - 1)
-    points = [(2 + step * at, place(v, bounds, 22, 2)) for at, v in enumerate(values) if v is not None]
-    parts = [tag("polyline", points=" ".join(f"{_n(x)},{_n(y)}" for x, y in points), class_="line round")]
-    if points:
-        parts.append(tag("circle", cx=points[-1][0], cy=points[-1][1], r=2.5, class_="dot"))
-    desc = ", ".join(number(value, scale) for value in values)
-    return svg(100, 24, joined(parts), kind="spark", title=title, desc=desc)
-
-
 def described(estimates: Mapping[str, Estimate], scale: Scale) -> str:
     """Estimates as a sentence, for the description of a chart."""
     return ", ".join(f"{name} {number(estimate.value, scale)}" for name, estimate in estimates.items())

@@ -1,7 +1,7 @@
 """The samples of a run as a table: sorted, searched, filtered, page by page, also where there are a hundred thousand.
 
 Verdicts are kept as whole documents, and reading all of them for a page of fifty takes seconds. So a run gets short
-rows and columns (keeping.py) when somebody first looks; a query is worked out on the columns (finding.py), and only the
+rows and columns (index.py) when somebody first looks; a query is worked out on the columns (query.py), and only the
 rows of its page are read. The first page in the order of the input needs none of it and is there at once.
 """
 
@@ -38,6 +38,7 @@ __all__ = [
     "ScoreSummary",
     "Summary",
     "catch_up",
+    "chosen",
     "is_listed",
     "keep",
     "known_summary",
@@ -64,6 +65,13 @@ def table(store: Store, run: str, query: SampleQuery) -> SampleTable:
         n, total = int(everything(store, run).sum()), len(found)
         rows = _with_answers(store, run, _rows(store, run, found[start : start + query.per_page].tolist()))
     return SampleTable(rows=tuple(rows), total=total, n=n, page=query.page, per_page=query.per_page)
+
+
+def chosen(store: Store, run: str, query: SampleQuery) -> list[int]:
+    """The places of all samples that fit a query, in the order of the input."""
+    catch_up(store, run)
+    found: list[int] = np.sort(places(store, run, query)).tolist()
+    return found
 
 
 def neighbours(store: Store, run: str, query: SampleQuery, seq: int) -> tuple[int | None, int | None]:

@@ -23,7 +23,7 @@ class SampleQuery(Record):
     search: str = Field(default="", description="stands in the id, question, answer or tags; width and case are alike")
     statuses: tuple[Status, ...] = ()
     flags: tuple[str, ...] = ()
-    labels: tuple[str, ...] = Field(default=(), description="kind:label, for example atom:wrong")
+    labels: tuple[str, ...] = Field(default=(), description="kind:label, as the counts of labels name it")
     tags: tuple[str, ...] = ()
     scores: Mapping[str, Range] = Field(default_factory=dict)
     sort: str = Field(default="seq", description="seq, worst, id, status, title, flags, or the name of a score")

@@ -24,6 +24,8 @@ from steelyard.store.database import marks
 from steelyard.store.rescue.pages import PageCell, Pages
 
 TOGETHER = 500
+OF_RUNS = ("samples", "identities", "bad_rows", "used", "unusable")
+OF_SETS = ("set_versions", "set_samples")
 STATES = ("running", "stopped", "complete")
 WHY = "rescued from a damaged store"
 Row = Sequence[Any]
@@ -111,7 +113,21 @@ def _is_wording(row: Row) -> bool:
     return _is_hash(row[0], 64) and _texts(row, 1, 3) and type(row[2]) is int
 
 
-# Runs first: samples refer to them. What else a store holds is worked out from these.
+def _is_set(row: Row) -> bool:
+    return type(row[0]) is int and _texts(row, 1, 2) and bool(row[2])
+
+
+def _is_set_version(row: Row) -> bool:
+    is_typed = all(type(row[place]) is int for place in (0, 1, 5))
+    return is_typed and row[1] >= 1 and _texts(row, 2, 3, 4)
+
+
+def _is_set_sample(row: Row) -> bool:
+    is_typed = all(type(row[place]) is int for place in (0, 1, 5)) and (row[6] is None or type(row[6]) is int)
+    return is_typed and _texts(row, 2, 3, 4) and bool(SAMPLE.validate_json(row[3]).id == row[2])
+
+
+# Runs and sets first: their samples refer to them. What else a store holds is worked out from these.
 TABLES = (
     RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
     RescuedTable("replies", 8, "key", _is_reply, has_rowid=True),
@@ -122,6 +138,9 @@ TABLES = (
     RescuedTable("unusable", 3, "run, key", _is_unusable),
     RescuedTable("labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy", _is_label),
     RescuedTable("wordings", 4, "sha256", _is_wording),
+    RescuedTable("sample_sets", 3, "id", _is_set),
+    RescuedTable("set_versions", 6, "sample_set, version", _is_set_version),
+    RescuedTable("set_samples", 7, "sample_set, place", _is_set_sample),
 )
 
 
@@ -146,7 +165,7 @@ def rescue(path: Path, out: Path) -> Rescue:
 
 
 class _Orphans:
-    """Rows whose run is gone; counted once, however often they are found."""
+    """Rows whose run or set is gone; counted once, however often they are found."""
 
     def __init__(self) -> None:
         self.keys: set[tuple[str, Any, Any]] = set()
@@ -208,8 +227,9 @@ def _is_sound(table: RescuedTable, row: Row) -> bool:
 
 
 def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Orphans) -> None:
-    if table.name in ("samples", "identities", "bad_rows", "used", "unusable"):
-        known = {run for (run,) in store.query("SELECT id FROM runs")}
+    if table.name in OF_RUNS + OF_SETS:
+        owner = "runs" if table.name in OF_RUNS else "sample_sets"
+        known = {id for (id,) in store.query(f"SELECT id FROM {owner}")}
         orphans.keys |= {(table.name, row[0], row[1]) for row in rows if row[0] not in known}
         rows = [row for row in rows if row[0] in known]
     if table.name == "bad_rows":

@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from pydantic import ValidationError
 
@@ -61,13 +61,11 @@ def samples_for(
     surface: Surface = Surface.python,
 ) -> list[Sample]:
     """The first samples of a user's data. All protocols of the scope must judge the same kind of sample."""
-    kinds = {get_protocol(name).kind for name in scope.protocols}
-    if len(kinds) > 1:
-        raise ConfigError(
-            "your own data is of one kind: name protocols for answers (atomic, grounded, scorecard), or dialogue"
-        )
+    first, *others = map(get_protocol, scope.protocols)
+    if other := next((one for one in others if one.kind != first.kind), None):
+        raise ConfigError(f"your own data is of one kind, but {first.name} and {other.name} judge different ones")
     found: list[Sample] = []
-    for _, row in rows_of(data, get_protocol(scope.protocols[0]), fields or {}, surface):
+    for _, row in rows_of(data, first, fields or {}, surface):
         if isinstance(row, InputError):
             raise row
         found.append(row)
@@ -102,38 +100,28 @@ def auditor_for(
     return Auditor(as_judge(judge), suite, plans, scope, chosen, settings, store)
 
 
-def audit(
-    judge: JudgeLike | str | None = None,
-    *,
-    protocols: Sequence[str] = (),
-    only: Sequence[str] = (),
-    repeats: int = 3,
-    data: Samples | None = None,
-    samples: int = OWN_SAMPLES,
-    with_built_in: bool = True,
-    store: str | Path | None = None,
-    concurrency: int = 32,
-    max_cost: float | None = None,
-    language: Language = "en",
-) -> Card:
+class AuditSettings(TypedDict, total=False):
+    """What an audit can be told by name."""
+
+    protocols: Sequence[str]
+    only: Sequence[str]
+    repeats: int
+    data: Samples | None
+    samples: int
+    with_built_in: bool
+    store: str | Path | None
+    concurrency: int
+    max_cost: float | None
+    language: Language
+
+
+def audit(judge: JudgeLike | str | None = None, **settings: Unpack[AuditSettings]) -> Card:
     """Measure a judge, a `Judge` or a name as on the command line, and return its card.
 
     With a `store` every reply is kept: a second audit of the same judge costs nothing, a stopped one goes on.
     Works inside a notebook too, where an event loop is running already.
     """
-    given: dict[str, Any] = {
-        "protocols": protocols,
-        "only": only,
-        "repeats": repeats,
-        "data": data,
-        "samples": samples,
-        "with_built_in": with_built_in,
-        "store": store,
-        "concurrency": concurrency,
-        "max_cost": max_cost,
-        "language": language,
-    }
-    return in_own_loop(lambda: audit_async(judge, **given), judge)
+    return in_own_loop(lambda: audit_async(judge, **settings), judge)
 
 
 async def audit_async(

@@ -1,18 +1,16 @@
-"""A card as one HTML file, in the look of the reports: nothing is loaded, every text from outside is escaped."""
+"""What the HTML page of a card shows: figures, tables with bars, and cards side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
-from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from steelyard.records import Language
 from steelyard.reports.blocks import estimate_cells, interval, number, one_line
 from steelyard.reports.html import charts
-from steelyard.reports.html.environment import make_environment, policy, static
+from steelyard.reports.html.document import from_template
 from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
 from steelyard.reports.model import Estimate
 from steelyard.text.wording import say
@@ -63,38 +61,20 @@ class PartView:
     sections: tuple[tuple[CardSection, tuple[Breakdown, ...]], ...]
 
 
-@cache
-def _environment() -> Environment:
-    return make_environment(PackageLoader("steelyard.trust.audit"))
-
-
 def render(card: Card, others: Sequence[Card] = (), language: Language | None = None) -> str:
     """The card as a document; the cards of other judges stand beside its headline numbers."""
     words = CardWords(language or card.language)
-    style = static("style.css") + static_style()
-    return (
-        _environment()
-        .get_template("audit.html")
-        .render(
-            card=card,
-            judge=one_line(card.judge, LONGEST_NAME),
-            words=words,
-            say=lambda key: say(words.language, key),
-            language=words.language,
-            remarks=list(remarks(card, words)),
-            parts=list(_parts(card, others, words)),
-            facts=about(card, words),
-            policy=policy(style, ""),
-            style=Markup(style),
-        )
+    return from_template(
+        "audit.html",
+        words.language,
+        "audit.css",
+        card=card,
+        judge=one_line(card.judge, LONGEST_NAME),
+        words=words,
+        remarks=list(remarks(card, words)),
+        parts=list(_parts(card, others, words)),
+        facts=about(card, words),
     )
-
-
-@cache
-def static_style() -> str:
-    from importlib.resources import files
-
-    return (files("steelyard.trust.audit") / "templates" / "audit.css").read_text("utf-8")
 
 
 def _parts(card: Card, others: Sequence[Card], words: CardWords) -> Iterator[PartView]:

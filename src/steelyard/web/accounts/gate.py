@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from steelyard.errors import SteelyardError, UnknownRun
+from steelyard.errors import SteelyardError, UnknownRun, UnknownSet
 from steelyard.web.accounts.access import Access, Visit
 from steelyard.web.accounts.permissions import Asked, asked
 from steelyard.web.accounts.sign_in import TOKEN_REFUSED, Accounts, TokenRefused
@@ -65,13 +65,18 @@ class AccessGate:
             visit = Visit(access, about.action, visible=access.projects(about.action))
             request.scope["viewer"] = self.viewer.shown_to(visit)
             project = None
+            store.visible = access.projects("read")
+            # One of another project is not there at all, which the handler says.
             if "run" in about.values:
-                store.visible = access.projects("read")
                 visit.target = str(about.values["run"])[:200]
-                # One of another project is not there at all, which the handler says.
                 with suppress(UnknownRun):
                     row = store.run(about.values["run"])
                     visit.target, visit.project, project = row.id, row.project, row.project
+            elif "set" in about.values:
+                visit.target = f"set {about.values['set']}"[:200]
+                with suppress(UnknownSet):
+                    found = store.sample_set(about.values["set"])
+                    visit.target, visit.project, project = f"set {found.name}", found.project, found.project
             if access.may(about.action, project):
                 return None
             told = f"your role does not allow it: {about.action}"

@@ -119,10 +119,9 @@ class EvaluateBody(Judging):
     )
 
 
-class RunBody(Judging):
-    """Samples for a run of the store; it goes on after the answer."""
+class RunSettingsBody(Judging):
+    """A run of the store; it goes on after the answer."""
 
-    samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")
     project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     name: str = Field(default="", max_length=200, description="what to call the run")
     tags: list[Annotated[str, Field(pattern=r"\S")]] = []
@@ -138,3 +137,9 @@ class RunBody(Judging):
     @property
     def spending(self) -> Spending:
         return Spending(max_cost=self.max_cost, max_tokens=self.max_tokens, max_seconds=self.max_seconds)
+
+
+class RunBody(RunSettingsBody):
+    """Samples for a run of the store; it goes on after the answer."""
+
+    samples: list[dict[str, Any]] = Field(min_length=1, description="samples as a line of a file has them")

@@ -9,14 +9,13 @@ from steelyard.engine.templates import form_names
 from steelyard.errors import SteelyardError
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol, protocol_names
-from steelyard.protocols.scorecard import METRICS
 from steelyard.samples import known_fields
 from steelyard.web.actions import judge_name, judge_names
 from steelyard.web.api.bodies import RunBody
 from steelyard.web.api.running import MULTIPART, UploadBody
 from steelyard.web.viewer import Viewer
 
-PER_PROTOCOL = ("EvaluateBody", "RunBody")
+PER_PROTOCOL = ("EvaluateBody", "RunBody", "SetRunBody")
 
 
 def document(found: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
@@ -58,13 +57,6 @@ def _variant(whole: dict[str, Any], name: str, judges: list[str]) -> dict[str, A
     """The body for one protocol: its own options, its own fields."""
     protocol, variant = get_protocol(name), deepcopy(whole)
     options = _inlined(protocol.options.model_json_schema())
-    if "weights" in options["properties"]:
-        weight = {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}
-        options["properties"]["weights"] = {
-            "type": "object",
-            "properties": dict.fromkeys(METRICS, weight),
-            "additionalProperties": False,
-        }
     properties = variant["properties"]
     # A rubric that is sent goes with a protocol of its own, whose labels no document can know.
     del properties["rubric"]

@@ -22,7 +22,7 @@ class NewLabel(Body):
     """One person's label of one item of a judged sample."""
 
     sample: str = Field(min_length=1)
-    kind: str = Field(description="atom, check, on_topic, support, key_point, criterion, validity or fallback")
+    kind: str = Field(description="which label of the item: one of those that the page for labelling asks for")
     item: int | None = Field(default=None, ge=0, le=2**31, description="the item's id; null where it is the sample")
     turn: int | None = Field(default=None, ge=0, le=2**31)
     label: str = Field(min_length=1)

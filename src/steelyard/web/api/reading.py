@@ -42,7 +42,7 @@ def list_samples(
     q: Annotated[str, Query(max_length=1000, description="stands in id, question, answer or tags")] = "",
     status: Annotated[list[Status], Query()] = [],  # noqa: B006 (FastAPI copies it)
     flag: Words = [],  # noqa: B006
-    label: Annotated[list[str], Query(max_length=50, description="kind:label, for example atom:wrong")] = [],  # noqa: B006
+    label: Annotated[list[str], Query(max_length=50, description="kind:label, as the counts of labels name it")] = [],  # noqa: B006
     tag: Words = [],  # noqa: B006
     score: Annotated[
         str | None,

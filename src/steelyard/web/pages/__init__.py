@@ -17,14 +17,22 @@ from steelyard.web.pages import (
     run,
     runs,
     sample,
+    sample_history,
     samples,
+    sets,
+    start,
     trends,
+    trial,
 )
 
 # In this order: a narrower address before a wider one.
 MODULES = (
     runs,
+    start,
     identity,
+    sets,
+    sample_history,
+    trial,
     sample,
     samples,
     failures,

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from steelyard.errors import ConfigError
 from steelyard.people.calibration import Calibration, calibrate
-from steelyard.people.calibration.html import page_parts
+from steelyard.people.calibration.page import blocks
 from steelyard.records import Language, Record
+from steelyard.reports.html.document import page_parts
 from steelyard.store import RunRow
 from steelyard.store.labels import HumanLabel, label_line
 from steelyard.web.addresses import run_address
@@ -59,7 +60,7 @@ def calibration(request: Request) -> Response:
     elif found is not None:
         model = model.model_copy(update={"calibration": found})
     waiting = bool(labels) and found is None
-    parts = list(page_parts(found)) if isinstance(found, Calibration) else []
+    parts = list(page_parts(blocks(found))) if isinstance(found, Calibration) else []
     status = 202 if waiting else 200
     place = {"address": run_address(row.id), "project": row.project}
     return page(request, "calibration_page.html", model, status=status, waiting=waiting, parts=parts[1:], **place)

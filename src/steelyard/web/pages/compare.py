@@ -290,7 +290,7 @@ def compare_sample(request: Request) -> Response:
         b=summaries[1],
         id=given["id"],
         same_text=digest(one[0]) == digest(other[0]),
-        scores=_scores(one[1], other[1]),
+        scores=scores_of(one[1], other[1]),
         changes=tuple(label_changes(one[1], other[1])),
         previous=before,
         next=after,
@@ -306,7 +306,7 @@ def compare_sample(request: Request) -> Response:
         model,
         views=views,
         addresses=[sample_address(row.id, given["id"]) for row in rows],
-        scores=list(_score_rows(model, [verdict.protocol for _, verdict in judged], language)),
+        scores=list(score_rows(model.scores, [verdict.protocol for _, verdict in judged], language)),
         back=with_query("/compare", sides),
         links={
             name: with_query("/compare/sample", {**sides, "id": id})
@@ -315,7 +315,7 @@ def compare_sample(request: Request) -> Response:
         },
         words=None if answers[0] == answers[1] else word_changes(*answers),
         is_reworded=answers[0] != answers[1],
-        changes=[_change_row(change, vocabulary(other[1].protocol), language) for change in model.changes],
+        changes=[change_row(change, vocabulary(other[1].protocol), language) for change in model.changes],
         asked=_asked(one[0]),
     )
 
@@ -345,16 +345,16 @@ def _asked(sample: Sample) -> str:
     return getattr(sample, "question", "")
 
 
-def _scores(a: Verdict, b: Verdict) -> dict[str, tuple[float | int | None, float | int | None]]:
+def scores_of(a: Verdict, b: Verdict) -> dict[str, tuple[float | int | None, float | int | None]]:
     return {name: (a.scores.get(name), b.scores.get(name)) for name in dict.fromkeys((*a.scores, *b.scores))}
 
 
-def _score_rows(
-    model: CompareSamplePage, protocols: Sequence[str], language: Language
+def score_rows(
+    scores: Mapping[str, tuple[float | int | None, float | int | None]], protocols: Sequence[str], language: Language
 ) -> Iterator[tuple[str, str, str, str]]:
     """The scores side by side, each on its own scale; a difference only where that is one."""
     before, after = map(vocabulary, protocols)
-    for name, (a, b) in model.scores.items():
+    for name, (a, b) in scores.items():
         scale, other = before.metric(name).mean_scale, after.metric(name).mean_scale
         by = "=" if a == b else NOT_APPLICABLE
         if a is not None and b is not None and a != b and scale == other:
@@ -362,7 +362,7 @@ def _score_rows(
         yield after.metric_told(name, language), score(a, scale), score(b, other), by
 
 
-def _change_row(change: LabelChange, told: Vocabulary, language: Language) -> dict[str, Any]:
+def change_row(change: LabelChange, told: Vocabulary, language: Language) -> dict[str, Any]:
     either = change.a or change.b
     assert either is not None
     sides = [chip(language, told, change.kind, side.label) if side else None for side in (change.a, change.b)]

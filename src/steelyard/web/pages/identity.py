@@ -62,7 +62,7 @@ def _text(form: FormData, name: str) -> str:
     return given if isinstance(given, str) else ""
 
 
-def meta_of(text: str, problem: str) -> dict[str, MetaValue]:
+def meta_of(text: str, problem: str, field: str = "meta") -> dict[str, MetaValue]:
     """Lines of key=value; values are text, as those of the command line are."""
     found: dict[str, MetaValue] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -70,7 +70,7 @@ def meta_of(text: str, problem: str) -> dict[str, MetaValue]:
         if not line.strip():
             continue
         if not equals or not key.strip():
-            raise InputError(problem.format(line=number), field="meta")
+            raise InputError(problem.format(line=number), field=field)
         found[key.strip()] = value.strip()
     return found
 

@@ -17,6 +17,7 @@ from steelyard.judges.endpoint import Price
 from steelyard.judges.models import Shelf, known_models
 from steelyard.judges.models.catalogue import DEFAULT
 from steelyard.judges.models.shelf import in_words
+from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.judges.prices import shipped
 from steelyard.judges.providers import providers
 from steelyard.records import Record
@@ -81,6 +82,9 @@ def _judges(config: Settings, default: str) -> Iterator[JudgeInfo]:
     found = [JudgeInfo(name="embedded", kind="embedded", agreement=summary("embedded"))]
     local = summary(f"local:{known_models()[DEFAULT].full_title}")
     found.append(JudgeInfo(name="local", kind="local", agreement=local, can_be_checked=_has_model(config)))
+    for record in VerifierShelf.of_user(config.environment).records():
+        name = f"verifier:{record.name}"
+        found.append(JudgeInfo(name=name, kind="verifier", agreement=summary(name)))
     found += [_own(config, name) for name in config.judges]
     if is_provider(default) and default not in config.judges:
         kind, _, model = default.partition(":")

@@ -26,7 +26,18 @@ from steelyard.store import RunRow, Store
 from steelyard.store.labels import HumanLabel, canonical, digest, label_line
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.cache import PATIENCE
-from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, Progress, counts, item_of, seen, slot_of, tasks
+from steelyard.web.labelling import (
+    LabelItem,
+    LabelPlan,
+    LabelTask,
+    Progress,
+    counts,
+    item_of,
+    pieces_of,
+    seen,
+    slot_of,
+    tasks,
+)
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
@@ -131,7 +142,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         with viewer.store() as store:
             model = model.model_copy(update=shown(store, row, progress, at, request))
     links, status = addresses(row.id, plan, progress, at), 409 if changed else 200
-    return page(request, "label.html", model, status=status, waiting=False, links=links, address=run_address(row.id))
+    more = {"waiting": False, "links": links, "address": run_address(row.id), "pieces_of": pieces_of}
+    return page(request, "label.html", model, status=status, **more)
 
 
 def taken(request: Request) -> Taken | None:

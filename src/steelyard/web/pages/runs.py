@@ -110,7 +110,7 @@ def runs(request: Request) -> Response:
         rows = store.runs()
         wanted = [row for row in rows if _fits(row, request, store)]
         pages = max(1, math.ceil(len(wanted) / PER_PAGE))
-        at = min(pages, max(1, _whole(request.query_params.get("page"))))
+        at = min(pages, max(1, whole(request.query_params.get("page"))))
         deadline = time.monotonic() + (math.inf if is_json(request) else PATIENCE)
         shown = [_listed(viewer, store, row, deadline) for row in wanted[(at - 1) * PER_PAGE : at * PER_PAGE]]
     model = RunsPage(
@@ -137,7 +137,7 @@ def runs(request: Request) -> Response:
         metric=lambda run, name: vocabulary(run.protocol).metric_told(name, language),
         value=lambda run, name, score: number(score.mean, vocabulary(run.protocol).metric(name).mean_scale),
         spread=spread,
-        clock=lambda moment: moment[:16].replace("T", " "),
+        clock=to_the_minute,
     )
 
 
@@ -157,7 +157,12 @@ def _fits(row: RunRow, request: Request, store: Store) -> bool:
     return all(word in text for word in searchable(given.get("q", "")).split())
 
 
-def _whole(given: str | None) -> int:
+def to_the_minute(moment: str) -> str:
+    """A time as lists show it, to the minute."""
+    return moment[:16].replace("T", " ")
+
+
+def whole(given: str | None) -> int:
     return int(given) if given and given.isascii() and given.isdigit() and len(given) < 7 else 1
 
 

@@ -80,7 +80,22 @@
       failed: whole(told.partial + told.failed),
     };
   };
+  const showWorkers = (workers) => {
+    const area = panel.querySelector("[data-workers]");
+    const body = area.querySelector("tbody");
+    area.hidden = !workers.length;
+    body.replaceChildren(...workers.map((one) => {
+      const line = document.createElement("tr");
+      const name = Object.assign(document.createElement("th"), { scope: "row", textContent: one.worker });
+      const cell = (text, kind = "") => Object.assign(document.createElement("td"), { textContent: text, className: kind });
+      const counts = [whole(one.judged), one.per_second.toFixed(1), whole(one.in_flight), whole(one.calls)];
+      const state = one.state === "gone" ? body.dataset.gone : body.dataset.atWork;
+      line.append(name, cell(state), ...counts.map((text) => cell(text, "number")), cell(one.holds));
+      return line;
+    }));
+  };
   const show = (told) => {
+    showWorkers(told.workers);
     const bar = panel.querySelector("progress");
     if (told.total) {
       bar.max = told.total;
