@@ -62,7 +62,10 @@ FRAMING = frozenset(
 # Whom an answer speaks to, and words that may stand around a demand without adding to it.
 TO_ZH = r"(?:使用者|[用客住]户|[顾旅游]客|客人|对方|玩家|学[生员]|读者|他|她)?"
 TO_EN = r"(?:(?:the|its|his|her) )?(?:user|customer|guest|student|reader|player|visitor|patient|child|them|him)s?"
-FRAME_ZH = r"(?:回答|回复|答案|输出|助手|内容|开头|结尾|[中里在]|应该?|必须|需要?|[要请都先再]|始终|主动|明确|清楚|礼貌|地){0,6}"
+FRAME_ZH = (
+    r"(?:回答|回复|答案|输出|助手|内容|开头|结尾|[中里在]|应该?|必须|需要?|[要请都先再]|始终|主动|明确|清楚|礼貌|地)"
+    "{0,6}"
+)
 FRAME_EN = (
     r"(?:(?:the|its|each|every|answer|assistant|reply|response|it|must|should|always|then|also|clearly|politely) ){0,6}"
 )

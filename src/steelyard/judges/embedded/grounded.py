@@ -87,18 +87,18 @@ def _unknown(name: str, voice: Voice) -> str:
 def _source(id: int, statement: Statement, spoken_of: frozenset[str], voice: Voice) -> SentenceSource:
     if contradicted := statement.labelled("contradicted"):
         support = contradicted[0].support
-        return SentenceSource(id=id, label="outside", reason=support.reason, confidence=support.confidence)
+        return SentenceSource(id=id, label="outside", reason=support.reason, confidence=statement.confidence)
     unknown = [claim for claim in statement.labelled("unknown") if not _is_granted(claim.text, spoken_of)]
     if unknown:
         reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
-        return SentenceSource(id=id, label="outside", reason=reason, confidence=unknown[0].support.confidence)
+        return SentenceSource(id=id, label="outside", reason=reason, confidence=statement.confidence)
     supported = statement.labelled("supported")
     if not supported:
         reason = voice("没有可核查的事实", "states no fact that could be checked")
         return SentenceSource(id=id, label="benign_extension", reason=reason)
     weakest = min(supported, key=lambda claim: claim.support.confidence).support
     reason = voice("背景写有：{quote}", "the background has: {quote}", quote=weakest.quote or "")
-    return SentenceSource(id=id, label="from_background", reason=reason, confidence=weakest.confidence)
+    return SentenceSource(id=id, label="from_background", reason=reason, confidence=statement.confidence)
 
 
 def _is_granted(claim: str, known: frozenset[str]) -> bool:

@@ -110,7 +110,6 @@ def _sentence(item: Numbered, statement: Statement, is_on: bool, voice: Voice) -
     supported = [claim.support for claim in statement.labelled("supported")]
     against = [claim.support for claim in statement.labelled("contradicted")]
     unknown = statement.labelled("unknown")
-    weakest = min((claim.support.confidence for claim in statement.checked), default=None)
     if standing == "no_claim":
         reason = voice("没有可核查的断言", "asserts nothing that could be checked")
     elif standing == "supported":
@@ -125,7 +124,7 @@ def _sentence(item: Numbered, statement: Statement, is_on: bool, voice: Voice) -
         reason=reason,
         on_topic=is_on,
         support=standing,
-        confidence=weakest,
+        confidence=statement.confidence,
     )
 
 

@@ -64,6 +64,16 @@ class Statement(NamedTuple):
             return "no_claim"
         return "supported" if supported == checked else "partial" if supported else "unsupported"
 
+    @property
+    def confidence(self) -> float | None:
+        """How probable it is that the passages support what they are found to support, and nothing else: as the least
+        certain claim has it."""
+        likely = (
+            odds.supported if label == "supported" else 1 - odds.supported
+            for label, odds, *_ in (claim.support for claim in self.checked)
+        )
+        return min(likely, default=None)
+
 
 def in_context(texts: Sequence[str], answer: str, question: str) -> list[Claim]:
     """Each text with what it leans on: its own sentence, the one before it, or the question."""
