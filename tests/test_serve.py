@@ -23,7 +23,7 @@ from steelyard.store import ROLES, AuditEntry, LoginSession, Role, RunIdentity, 
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
-from steelyard.web.accounts.permissions import ROLE_OF, asked, every_route
+from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF, asked, every_route
 from steelyard.web.accounts.proxies import Proxies
 from steelyard.web.accounts.sign_in import Accounts, local_address, new_token
 from steelyard.web.app import create_app
@@ -132,11 +132,19 @@ def address(route: str, run: str) -> str:
         "{upload}", "x" if run in NOWHERE else "set-1-1"
     )
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
+    filled = filled.replace("{queue:int}", "1" if run else "0").replace("{card:int}", "1")
+    filled = filled.replace("{token}", "none-such")
     return filled.replace("{prompt}", "atomic.judge").replace("{path:path}", "viewer.css")
+
+
+def plain(route: str) -> str:
+    """An address without what its parts are made of."""
+    return route.replace(":path", "").replace(":int", "")
 
 
 # What stands for no run.
 NOWHERE = ("", "none-such")
+
 RULED = [(verb, route, action) for verb, route, action in every_route() if action is not None]
 # They end when nobody listens any more.
 STREAMS = ("/events",)
@@ -153,14 +161,16 @@ def test_every_route_has_a_rule(team: Team) -> None:
     ]
     document = TestClient(app, base_url=URL).get("/api/v1/openapi.json", headers=bearer(team.token("read"))).json()
     found += [(verb.upper(), f"/api/v1{path}") for path, verbs in document["paths"].items() for verb in verbs]
-    ruled = {(verb, route.replace(":path", "")) for verb, route, _ in every_route()}
+    found = [(verb, route.replace(":int", "")) for verb, route in found]
+    ruled = {(verb, plain(route)) for verb, route, _ in every_route()}
     assert [one for one in found if one not in ruled] == []
     assert len(found) > 60
     for verb, route in found:
-        about = asked(verb, address(route, "20260302-120000-abcd"))
+        numbered = route.replace("{queue}", "{queue:int}").replace("{card}", "{card:int}")
+        about = asked(verb, address(numbered, "20260302-120000-abcd"))
         assert about is not None
         # A wider rule before a narrower one would decide in its place.
-        assert about.route.replace(":path", "") == f"{verb} {route}"
+        assert plain(about.route) == f"{verb} {route}"
 
 
 def test_every_action_has_a_name_in_every_language() -> None:
@@ -191,6 +201,7 @@ def test_nobody_does_more_than_their_role(team: Team) -> None:
     handler from it on."""
     app = team.app()
     tokens = {role: bearer(team.token(role)) for role in ROLES}
+    whole = bearer(team.token("admin", "*"))
     with TestClient(app, base_url=URL, follow_redirects=False, headers=FROM_HERE) as client:
         signed_in(client, "nobody")
         for verb, route, action in RULED:
@@ -201,9 +212,14 @@ def test_nobody_does_more_than_their_role(team: Team) -> None:
                 answer = client.request(verb, address(route, team.shop), headers=tokens[role])
                 assert answer.status_code == 403, (role, verb, route)
             assert client.request(verb, address(route, team.shop)).status_code == 403
+            allowed = tokens[needed]
+            if action in EVERYWHERE:
+                # The highest role of one project is none in another.
+                assert client.request(verb, address(route, team.shop), headers=allowed).status_code == 403, route
+                allowed = whole
             if not route.endswith(STREAMS):
                 # Asked of a run that is not there: past the gate, and nothing happens.
-                answer = client.request(verb, address(route, "none-such"), headers=tokens[needed])
+                answer = client.request(verb, address(route, "none-such"), headers=allowed)
                 assert answer.status_code not in (401, 403), (verb, route)
                 assert answer.status_code < 500, (verb, route, answer.text)
     for at, role in enumerate(ROLES):
@@ -518,6 +534,109 @@ def test_signing_in_leads_nowhere_else(team: Team, wanted: str) -> None:
             not in client.get("/login", params={"next": wanted}).text.partition("<main")[2].partition("</main")[0]
         )
     assert local_address("/runs?q=a%20b&state=failed") == "/runs?q=a%20b&state=failed"
+
+
+# --- users and tokens by page --------------------------------------------------------------------------
+
+
+def test_users_are_managed_on_pages(team: Team) -> None:
+    """Added with a password that is shown once, given roles, reset, disabled; each is in the log, no secret is."""
+    with team.client() as client:
+        signed_in(client, "root")
+        made = client.post("/users", data={"name": "new", "password": "1", "role": "label", "project": "shop"})
+        (first,) = re.findall(r'class="secret-text">([^<]+)<', made.text)
+        assert first not in client.get("/users").text
+        assert client.post("/users", data={"name": "new", "project": "*"}).status_code == 422
+        with team.client() as other:
+            assert signed_in(other, "new", first).status_code == 303
+            assert other.get("/users").status_code == 403
+            client.post("/users/role", data={"name": "new", "project": "shop", "role": "run"})
+            roles = other.get("/account.json").json()["roles"]
+            assert roles == {"shop": "run"}
+            (second,) = re.findall(
+                r'class="secret-text">([^<]+)<', client.post("/users/password", data={"name": "new"}).text
+            )
+            assert other.get("/account").status_code == 303
+            assert signed_in(other, "new", second).status_code == 303
+            client.post("/users/disable", data={"name": "new"})
+            assert signed_in(other, "new", second).status_code == 401
+        only = client.post("/users/disable", data={"name": "root"})
+        assert only.status_code == 422
+        assert "only administrator" in only.text
+        assert client.post("/users/role", data={"name": "root", "project": "*", "role": "none"}).status_code == 422
+        log = client.get("/api/v1/audit").text
+    assert [action for action in reversed(_actions(team)) if action.endswith(("user", "role", "password"))] == [
+        "add user", "add user", "set role", "set password", "disable user", "disable user", "set role",
+    ]  # fmt: skip
+    assert first not in log
+    assert second not in log
+    with team.store() as store:
+        store.write("DELETE FROM users WHERE name = 'new'")
+
+
+def test_an_admin_of_a_project_manages_its_members_only(team: Team) -> None:
+    """By page and API: no role elsewhere or everywhere, no users and tokens of others, no passwords."""
+    with team.client() as client:
+        signed_in(client, "banker")
+        page = client.get("/users.json").json()
+        assert [user["name"] for user in page["users"]] == ["banker"]
+        for project in ("shop", "*", ""):
+            given = {"name": "nobody", "role": "read", "project": project}
+            assert client.post("/users/role", data=given).status_code == 422
+            assert client.put("/api/v1/users/role", json=given).status_code == 422
+            token = {"name": "ci", "role": "read", "project": project, "days": 1}
+            assert client.post("/users/tokens", data=token).status_code == 422
+            assert client.post("/api/v1/users/tokens", json=token).status_code == 422
+        assert client.put("/api/v1/users/role", json={"name": "nobody", "role": "read", "project": "bank"}).is_success
+        assert "nobody" in client.get("/users").text
+        assert client.put("/api/v1/users/role", json={"name": "nobody", "role": None, "project": "bank"}).is_success
+        team.token("read", "shop", owner="root")
+        team.token("read", "shop")
+        assert client.get("/api/v1/tokens").json()["tokens"] == []
+        with team.store() as store:
+            ids = [token.id for token in store.tokens()]
+        for id in ids:
+            assert client.delete(f"/api/v1/tokens/{id}").status_code == 422
+            assert client.post("/account/tokens/revoke", data={"id": id}).status_code == 422
+    with team.store() as store:
+        assert all(token.revoked is None for token in store.tokens())
+
+
+def test_ones_own_tokens(team: Team) -> None:
+    """Made in a browser, shown once, never for more than one may; a token makes no others, and changes no password."""
+    with team.client() as client, team.client() as program:
+        signed_in(client, "run")
+        assert (
+            client.post(
+                "/account/tokens", data={"name": "ci", "role": "admin", "project": "shop", "days": "9"}
+            ).status_code
+            == 422
+        )
+        made = client.post("/account/tokens", data={"name": "ci", "role": "read", "project": "shop", "days": "9"})
+        (secret,) = re.findall(r'class="secret-text">([^<]+)<', made.text)
+        assert secret not in client.get("/account").text
+        program.headers.update(bearer(secret))
+        assert program.get(f"/api/v1/runs/{team.shop}").status_code == 200
+        assert program.post(f"/api/v1/runs/{team.shop}/stop").status_code == 403
+        body = {"name": "more", "role": "read", "project": "shop", "days": 3000}
+        assert program.post("/api/v1/tokens", json=body).status_code == 403
+        assert program.post("/account/tokens", data=body).status_code == 403
+        changed = {"old": PASSWORD, "new": "another long one", "again": "another long one"}
+        assert program.post("/account/password", data=changed).status_code == 403
+        (about,) = client.get("/api/v1/tokens").json()["tokens"]
+        assert (about["owner"], about["role"], about["project"]) == ("run", "read", "shop")
+        client.post("/account/tokens/revoke", data={"id": about["id"]})
+        assert program.get(f"/api/v1/runs/{team.shop}").status_code == 401
+        assert client.post("/account/password", data={**changed, "old": "not that one"}).status_code == 422
+        cookie = client.cookies["steelyard_session"]
+        assert client.post("/account/password", data=changed).status_code == 303
+        assert client.cookies["steelyard_session"] != cookie
+        assert client.get("/account").status_code == 200
+        program.headers.pop("authorization")
+        program.cookies.set("steelyard_session", cookie, domain="localhost.local", path="/")
+        assert program.get("/api/v1/runs").status_code == 401
+    with team.store() as store:
+        store.write("UPDATE users SET password = ? WHERE name = 'run'", passwords.hashed(PASSWORD, CHEAP))
 
 
 # --- proxies -----------------------------------------------------------------------------------------------

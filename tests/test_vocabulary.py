@@ -47,6 +47,7 @@ OWN = {
     "protocols": "they declare them",
     "judges/embedded": "its functions answer the tasks of given protocols",
     "judges/local": "the same, with a small model",
+    "judges/verifiers": "the same, with an encoder of the user's",
     "judges/check.py": "asks one task of which the answers are known",
     "engine/templates": "the same textual forms, as replies to a prompt of a user's own",
     "records.py": "the typed items that result lines and stores hold",
@@ -61,13 +62,13 @@ HOMONYMS = {
     "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
     # A shape of samples, which a rubric names too.
     "dialogue": (
-        *("cli/importing.py", "cli/rubric.py", "samples/"),
+        *("cli/importing.py", "cli/rubric.py", "engine/sets.py", "samples/"),
         *("store/listing/model.py", "trust/audit/suite.py", "web/api/about.py"),
     ),
     "invalid": ("judges/tidy.py", "judges/refusals.py", "web/errors.py"),  # a word for no; the code of an error
     "valid": ("judges/tidy.py", "judges/refusals.py"),
-    "supported": ("judges/verifiers/folder.py",),  # what an output of a network means
-    "unsupported": ("judges/verifiers/folder.py", "web/errors.py"),  # the same; the code of an error
+    "supported": ("judges/models/",),  # what an output of a network means
+    "unsupported": ("judges/models/", "web/errors.py"),  # the same; the code of an error
     "check": ("cli/judges.py", "text/wording/", "trust/gating/", "web/"),  # a command; a row of a gate; a box to tick
     "criterion": ("text/wording/", "trust/audit/"),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
@@ -82,10 +83,10 @@ HOMONYMS = {
         "text/wording/",
         "trust/audit/",
         "web/labelling.py",
-        "web/templates/label.html",
+        "web/templates/label_parts.html",
     ),
     "absent": ("judges/chat.py", "judges/dialects/"),  # what an endpoint left out
-    "used": ("store/",),  # a table of the store
+    "used": ("store/", "text/wording/", "web/templates/account_parts.html"),  # a table of the store; when a token was
     "stated": ("reports/files.py", "reports/sample.py"),  # totals that a transcript claims; the value of a passage
     "point": ("text/", "web/static/"),  # a group of a pattern; a dot of a chart
     "not_found": ("web/errors.py",),  # the code of an error

@@ -5,7 +5,8 @@ SteelyardError
 │   ├── NoReadableRow     there is no row that can be read
 │   └── TranscriptError   a transcript that has none of the known forms
 ├── ConfigError           a flag, option, TOML key or environment variable that does not fit
-│   └── NotComparable     two runs whose difference would mean nothing: names the reasons
+│   ├── NotComparable     two runs whose difference would mean nothing: names the reasons
+│   └── LabelsDoNotFit    labels that cannot be compared with a run: names the reason, to be said in any language
 ├── PromptError           a prompt file that cannot be loaded or rendered
 ├── JudgeError            the judge as a whole is unusable (bad key, unknown model, nobody answers): the run stops
 ├── PullError             a model cannot be fetched: what has arrived stays
@@ -14,6 +15,7 @@ SteelyardError
 ├── StoreError            the store cannot be opened or written: says why, what was written stays intact
 │   ├── UnknownRun        there is no run of that name, or several
 │   ├── UnknownSet        there is no set of that name, or several, or no such version of it
+│   ├── UnknownQueue      there is no queue of that number
 │   ├── RunInUse          another process is at work on the run
 │   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
@@ -141,6 +143,14 @@ class ConfigError(SteelyardError):
     exit_code = 2
 
 
+class LabelsDoNotFit(ConfigError):
+    """Labels that cannot be compared with a run. `code` and `counts` say why; the text does in English."""
+
+    def __init__(self, problem: str, code: str, counts: dict[str, int] | None = None) -> None:
+        super().__init__(problem)
+        self.code, self.counts = code, counts or {}
+
+
 class NotComparable(ConfigError):
     """Two runs that differ in more than the answers. `reasons` are codes of the wording (`compare.mark.*`), each with
     its detail; where `can_be_forced`, the user may ask for the comparison all the same."""
@@ -187,6 +197,12 @@ class UnknownRun(StoreError):
 
 class UnknownSet(StoreError):
     """A name that means no set of samples in the store, or more than one; or a version that it does not have."""
+
+    exit_code = 2
+
+
+class UnknownQueue(StoreError):
+    """A number that means no queue of items to label."""
 
     exit_code = 2
 

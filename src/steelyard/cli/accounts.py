@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.store import Role, Store
+    from steelyard.web.accounts.administration import Administration
 
 users = typer.Typer(
     help="Add users of a team's server, and say what they may do.", no_args_is_help=True, rich_markup_mode=None
@@ -27,7 +28,6 @@ tokens = typer.Typer(
     rich_markup_mode=None,
 )
 PASSWORD_VARIABLE = "STEELYARD_PASSWORD"
-DAY = timedelta(days=1)
 
 
 class RoleName(StrEnum):
@@ -64,26 +64,24 @@ def open_store(config: Path | None, store: str | None) -> Store:
     return Store.open(Settings.load(config).store_location(store))
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _administration(store: Store) -> Administration:
+    from steelyard.web.accounts.administration import Administration
+
+    return Administration(store, datetime.now(UTC))
 
 
 def _log(store: Store, action: str, target: str, project: str = "") -> None:
     from steelyard.store import AuditEntry
 
-    entry = AuditEntry(time=_now(), actor=f"command line: {getpass.getuser()}", action=action, target=target)
+    entry = AuditEntry(
+        time=_administration(store).time, actor=f"command line: {getpass.getuser()}", action=action, target=target
+    )
     store.add_audit(entry.model_copy(update={"project": project}))
-
-
-def _known(store: Store, name: str) -> None:
-    if store.user(name) is None:
-        raise ConfigError(f"there is no user {name!r}; see steelyard users list")
 
 
 def _asked_password(name: str, config: Path | None) -> str:
     """From the environment, a pipe, or typed twice; never from the command line, which others can see."""
     from steelyard.settings import Settings
-    from steelyard.web.accounts.passwords import check_strength, hashed
 
     if (given := Settings.load(config).environment.get(PASSWORD_VARIABLE)) is None:
         if sys.stdin.isatty():
@@ -92,8 +90,7 @@ def _asked_password(name: str, config: Path | None) -> str:
                 raise ConfigError("the two passwords differ")
         else:
             given = sys.stdin.readline().rstrip("\n")
-    check_strength(given, name)
-    return hashed(given)
+    return given
 
 
 @users.command("add")
@@ -114,12 +111,9 @@ def add(
     with open_store(config, store) as opened:
         if opened.user(name):
             raise ConfigError(f"there is a user {name!r} already")
-        password = "" if no_password else _asked_password(name, config)
-        with opened.all_or_nothing("users"):
-            opened.add_user(name, password=password, created=_now())
-            if role:
-                opened.set_role(name, project, role.role)
-            _log(opened, "add user", f"{name} ({role.value})" if role else name, project if role else "")
+        password = None if no_password else _asked_password(name, config)
+        _administration(opened).add_user(name, password, role.role if role else None, project)
+        _log(opened, "add user", f"{name} ({role.value})" if role else name, project if role else "")
     print(f"added {name}")
 
 
@@ -160,8 +154,8 @@ def role(
     Example:  steelyard users role mei label --project shop
     """
     with open_store(config, store) as opened:
-        _known(opened, name)
-        opened.set_role(name, project, None if role is RoleChoice.none else RoleName(role.value).role)
+        chosen = None if role is RoleChoice.none else RoleName(role.value).role
+        _administration(opened).set_role(name, project, chosen)
         _log(opened, "set role", f"{name}: {role.value}", project)
     print(f"{name}: {role.value} in {'every project' if project == '*' else project}")
 
@@ -178,8 +172,7 @@ def disable(
     Example:  steelyard users disable mei
     """
     with open_store(config, store) as opened:
-        _known(opened, name)
-        opened.set_disabled(name, None if undo else _now())
+        _administration(opened).set_disabled(name, not undo)
         _log(opened, "enable user" if undo else "disable user", name)
     print(f"{'enabled' if undo else 'disabled'} {name}")
 
@@ -191,8 +184,8 @@ def password(name: UserName, config: ConfigOption = None, store: StoreOption = N
     Example:  steelyard users password mei
     """
     with open_store(config, store) as opened:
-        _known(opened, name)
-        opened.set_password(name, _asked_password(name, config))
+        _administration(opened).user(name)
+        _administration(opened).set_password(name, _asked_password(name, config))
         _log(opened, "set password", name)
     print(f"{name} has a new password")
 
@@ -211,13 +204,11 @@ def create(
 
     Example:  steelyard tokens create nightly-ci --role run --project shop
     """
-    from steelyard.web.accounts.sign_in import new_token
-
     with open_store(config, store) as opened:
+        administration = _administration(opened)
         if user is not None:
-            _known(opened, user)
-        secret, token = new_token(name, role.role, project, datetime.now(UTC), days * DAY, user or "")
-        opened.add_token(token)
+            administration.user(user)
+        secret, token = administration.create_token(name, role.role, project, days, user or "")
         _log(opened, "create token", f"{token.id} {name} ({role.value})", project)
     print(f"token {token.id}, good until {token.expires[:10]}; it is not shown again", file=sys.stderr)
     print(secret)
@@ -231,8 +222,8 @@ def list_tokens(config: ConfigOption = None, store: StoreOption = None) -> None:
     """
     from rich.table import Table
 
-    now = _now()
     with open_store(config, store) as opened:
+        now = _administration(opened).time
         table = Table("id", "name", "whose", "may", "until", "last used")
         for token in opened.tokens():
             until = "revoked" if token.revoked else "expired" if token.expires <= now else token.expires[:10]
@@ -252,7 +243,6 @@ def revoke(
     Example:  steelyard tokens revoke 1a2b3c4d
     """
     with open_store(config, store) as opened:
-        if not opened.revoke_token(id, _now()):
-            raise ConfigError(f"there is no token {id!r} that is still good; see steelyard tokens list")
+        _administration(opened).revoke_token(id)
         _log(opened, "revoke token", id)
     print(f"revoked {id}")

@@ -54,6 +54,9 @@ def audit(
     built_in: Annotated[
         bool, typer.Option("--built-in/--no-built-in", help="Whether the built-in data is audited too.")
     ] = True,
+    project: Annotated[
+        str, typer.Option("--project", help="Whose samples --data holds: only its members see that card in the viewer.")
+    ] = "",
     map: MapOption = None,
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, help="How often each base sample is asked in all; 1 asks nothing again.")
@@ -117,6 +120,7 @@ def audit(
             # Before anything is asked: what cannot be compared is said at once.
             check_comparable(work.card("en", "", "", data_hash(mine)), other, name)
         card = _judged(work, session, data_hash(mine))
+        opened.add_card(project if mine else "", card.judge, card.made, card.model_dump_json())
     _emit(card, [other for _, other in others], session, out, html, markdown)
     _leave(card, bars, only_significant)
 

@@ -130,7 +130,7 @@ def add(
         list[str] | None, typer.Argument(metavar="SAMPLE...", help="Ids of samples; or choose them by a filter.")
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="KIND:LABEL", help="Those with this label, e.g. atom:wrong.")
+        list[str] | None, typer.Option("--label", metavar="KIND:LABEL", help="Those with an item of this kind that has this label.")
     ] = None,
     flag: Annotated[list[str] | None, typer.Option("--flag", help="Those with this flag.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Those with this tag.")] = None,

@@ -61,8 +61,8 @@ def unfit(sample: Sample, protocol: Protocol) -> tuple[str, str] | None:
     """The field that keeps a protocol from judging a sample, and why."""
     is_answer = isinstance(sample, RagSample)
     if is_answer == (protocol.kind == "dialogue"):
-        wanted, has = ("dialogues", "an answer") if is_answer else ("answers", "a dialogue")
-        return ("turns" if is_answer else "answer"), f"is missing: {protocol.name} judges {wanted}, and this is {has}"
+        field, problem = ("turns", "dialogues, not answers") if is_answer else ("answer", "answers, not dialogues")
+        return field, f"is missing: {protocol.name} judges {problem}"
     if isinstance(sample, RagSample) and protocol.needs_question and not sample.question.strip():
         return "question", "is missing"
     if isinstance(sample, RagSample) and protocol.kind == "pair" and sample.other_answer is None:

@@ -27,6 +27,7 @@ from steelyard.store.account_table import (
     User,
 )
 from steelyard.store.label_table import LABEL_COLUMNS, LabelTable, label_of
+from steelyard.store.queue_table import KeptCard, LabelQueue, QueueItem, QueueTable
 from steelyard.store.reply_table import ReplyTable
 from steelyard.store.rows import SAMPLE, RunIdentity, RunRow, StoredReply, Wording
 from steelyard.store.run_table import identity_of, is_run_name, run_identity
@@ -38,7 +39,10 @@ __all__ = [
     "ROLES",
     "SAMPLE",
     "AuditEntry",
+    "KeptCard",
+    "LabelQueue",
     "LoginSession",
+    "QueueItem",
     "Role",
     "RunIdentity",
     "RunRow",
@@ -67,7 +71,7 @@ StoreLocation = Path | str
 """The path of an SQLite file, or the URL of a PostgreSQL database."""
 
 
-class Store(SetTable, ReplyTable, LabelTable, AccountTable):
+class Store(SetTable, QueueTable, ReplyTable, LabelTable, AccountTable):
     """An open store. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
     @staticmethod

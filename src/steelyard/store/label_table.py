@@ -10,7 +10,7 @@ from steelyard.store.database import insert_new, upsert
 from steelyard.store.labels import HumanLabel
 from steelyard.store.run_table import RunTable
 
-LABEL_KEY = "run sample kind turn item annotator policy"
+LABEL_KEY = "run sample kind turn item annotator policy adjudicated"
 LABEL_COLUMNS = tuple(f"{LABEL_KEY} label time about text weight note".split())
 ADD_LABEL = upsert("labels", " ".join(LABEL_COLUMNS), LABEL_KEY)
 TAKE_LABEL = insert_new("labels", " ".join(LABEL_COLUMNS))
@@ -62,7 +62,7 @@ class LabelTable(RunTable):
 
 def _label_row(label: HumanLabel) -> tuple[Any, ...]:
     values = (getattr(label, column) for column in LABEL_COLUMNS)
-    return tuple(NOTHING if value is None else value for value in values)
+    return tuple(NOTHING if value is None else int(value) if isinstance(value, bool) else value for value in values)
 
 
 def label_of(row: Sequence[Any]) -> HumanLabel:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from steelyard.errors import ConfigError, InputError, invalid_field
+from steelyard.errors import InputError, LabelsDoNotFit, invalid_field
 from steelyard.protocols import known_aspects, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect
 from steelyard.records import Record, Sample
@@ -46,6 +46,12 @@ class HumanLabel(Record):
         default=1.0, gt=0, allow_inf_nan=False, description="how many samples of the run it speaks for"
     )
     note: str = ""
+    adjudicated: bool = Field(default=False, description="whether it settles what people disagree on")
+
+    @field_validator("adjudicated", mode="before")
+    @classmethod
+    def _blank_is_false(cls, value: Any) -> Any:
+        return False if value in ("", None) else value
 
     @field_validator("item", "turn", mode="before")
     @classmethod
@@ -182,10 +188,13 @@ def of_one_policy(labels: Iterable[HumanLabel], policy: str | None = None) -> li
     versions = Counter(label.policy for label in given)
     if policy is not None:
         if given and policy not in versions:
-            raise ConfigError(f"no label was made under policy {policy!r}; there are {_listed(versions)}")
+            raise LabelsDoNotFit(
+                f"no label was made under policy {policy!r}; there are {_listed(versions)}", "no_policy"
+            )
         return [label for label in given if label.policy == policy]
     if len(versions) > 1:
-        raise ConfigError(f"the labels follow different policies: {_listed(versions)}; choose one with --policy")
+        told = f"the labels follow different policies: {_listed(versions)}; choose one with --policy"
+        raise LabelsDoNotFit(told, "several")
     return given
 
 

@@ -286,6 +286,47 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
     CREATE INDEX set_samples_by_id ON set_samples USING hash (id);
     """,
+    """
+    ALTER TABLE labels ADD COLUMN adjudicated INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE labels DROP CONSTRAINT labels_pkey;
+    ALTER TABLE labels ADD PRIMARY KEY (run, sample, kind, turn, item, annotator, policy, adjudicated);
+    CREATE TABLE queues (
+        id INTEGER PRIMARY KEY,
+        run TEXT COLLATE "C" NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        people TEXT NOT NULL,
+        policy TEXT COLLATE "C" NOT NULL,
+        blind INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT COLLATE "C" NOT NULL,
+        closed TEXT
+    );
+    CREATE TABLE queue_items (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        sample TEXT COLLATE "C" NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL,
+        turn BIGINT NOT NULL,
+        item BIGINT NOT NULL,
+        weight DOUBLE PRECISION NOT NULL,
+        wanted INTEGER NOT NULL,
+        PRIMARY KEY (queue, place)
+    );
+    CREATE TABLE queue_claims (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        sample TEXT COLLATE "C" NOT NULL,
+        person TEXT COLLATE "C" NOT NULL,
+        time TEXT NOT NULL,
+        PRIMARY KEY (queue, sample, person)
+    );
+    CREATE TABLE judge_cards (
+        id INTEGER PRIMARY KEY,
+        project TEXT COLLATE "C" NOT NULL,
+        judge TEXT NOT NULL,
+        made TEXT NOT NULL,
+        card TEXT NOT NULL
+    );
+    """,
 )
 VERSION = "steelyard_version"
 # In one statement: another process may make all of them between two.

@@ -284,6 +284,70 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX set_samples_held ON set_samples (sample_set, place, added_in, removed_in);
     CREATE INDEX set_samples_by_id ON set_samples (sample_set, id);
     """,
+    # What several people label, who decided where they differ, and the cards of judges. A label that settles a
+    # disagreement stands beside those it settles, also of whoever gave one of them.
+    """
+    CREATE TABLE judged_by_people (
+        run TEXT NOT NULL,
+        sample TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        item INTEGER NOT NULL,
+        annotator TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        adjudicated INTEGER NOT NULL,
+        label TEXT NOT NULL,
+        time TEXT NOT NULL,
+        about TEXT NOT NULL,
+        text TEXT NOT NULL,
+        weight REAL NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (run, sample, kind, turn, item, annotator, policy, adjudicated)
+    ) WITHOUT ROWID;
+    INSERT INTO judged_by_people SELECT run, sample, kind, turn, item, annotator, policy, 0, label, time, about, text,
+        weight, note FROM labels;
+    DROP TABLE labels;
+    ALTER TABLE judged_by_people RENAME TO labels;
+    CREATE INDEX labels_by_sample ON labels (sample);
+    CREATE TABLE queues (
+        id INTEGER NOT NULL,
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        people TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        blind INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT NOT NULL,
+        closed TEXT,
+        PRIMARY KEY (id)
+    ) WITHOUT ROWID;
+    CREATE TABLE queue_items (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        sample TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        item INTEGER NOT NULL,
+        weight REAL NOT NULL,
+        wanted INTEGER NOT NULL,
+        PRIMARY KEY (queue, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE queue_claims (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        sample TEXT NOT NULL,
+        person TEXT NOT NULL,
+        time TEXT NOT NULL,
+        PRIMARY KEY (queue, sample, person)
+    ) WITHOUT ROWID;
+    CREATE TABLE judge_cards (
+        id INTEGER NOT NULL,
+        project TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        made TEXT NOT NULL,
+        card TEXT NOT NULL,
+        PRIMARY KEY (id)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

@@ -9,6 +9,7 @@ from starlette.staticfiles import StaticFiles
 
 from steelyard.web import pages
 from steelyard.web.accounts import pages as account_pages
+from steelyard.web.accounts import users
 from steelyard.web.accounts.gate import AccessGate
 from steelyard.web.api import create_api
 from steelyard.web.errors import HANDLERS, Unexpected
@@ -22,7 +23,7 @@ def create_app(viewer: Viewer) -> Starlette:
     routes = [*pages.routes(), Mount("/static", static, name="static"), Mount("/api/v1", create_api(viewer))]
     middleware = [Middleware(Guard, viewer=viewer), Middleware(Unexpected)]
     if viewer.accounts:
-        routes = [*account_pages.routes, *routes]
+        routes = [*account_pages.routes, *users.routes, *routes]
         middleware.append(Middleware(AccessGate, viewer=viewer, accounts=viewer.accounts))
     app = Starlette(
         routes=routes,

@@ -23,6 +23,7 @@ log = logging.getLogger("steelyard.web")
 KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
     (errors.UnknownRun, 404, "not_found"),
     (errors.UnknownSet, 404, "not_found"),
+    (errors.UnknownQueue, 404, "not_found"),
     (errors.RunInUse, 409, "in_use"),
     (errors.InputError, 422, "invalid"),
     (errors.NotComparable, 422, "not_comparable"),

@@ -81,7 +81,7 @@ def _sections(viewer: Viewer) -> tuple[str, ...]:
         return SECTIONS
     if viewer.person is None:
         return ()
-    return (*SECTIONS, "audit") if viewer.may("read audit log") else SECTIONS
+    return (*SECTIONS, "users", "audit") if viewer.may("read users") else SECTIONS
 
 
 def _section(path: str) -> str:

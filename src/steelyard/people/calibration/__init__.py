@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, LabelsDoNotFit
 from steelyard.people.calibration.corrections import Rates, Scores
 from steelyard.people.calibration.matching import Matcher, Rated
 from steelyard.people.calibration.measure import by_votes, disputes, groups, measure
@@ -63,7 +63,8 @@ def calibrate(
             texts += [item.text for item in verdict.items[:2]]
     matcher.finish()
     if not rated:
-        raise ConfigError(_why_nothing(chosen, matcher))
+        code = "nothing_fits" if chosen else "none"
+        raise LabelsDoNotFit(_why_nothing(chosen, matcher), code, dict(matcher.unmatched.most_common()))
     majority = Majority(rated)
     told = vocabulary(protocol)
     return Calibration(

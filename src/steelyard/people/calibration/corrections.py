@@ -70,7 +70,7 @@ class Scores:
         weights: dict[str, dict[int, float]] = defaultdict(dict)
         for verdict, rated, places in self._labelled:
             given: dict[Place, str] = {
-                (item.slot.kind, item.slot.turn, item.slot.item): majority.label(item.people) for item in rated
+                (item.slot.kind, item.slot.turn, item.slot.item): majority.label(item) for item in rated
             }
             for name, score in scores_by_people(verdict, given).items():
                 if name in places:
@@ -179,7 +179,7 @@ class Rates:
             labels = labelled[0][1].slot.choices
             people, weight = np.full(len(judge), -1), np.zeros(len(judge))
             for place, item in labelled:
-                people[place] = labels.index(majority.label(item.people))
+                people[place] = labels.index(majority.label(item))
                 weight[place] = item.weight
             for code, label in enumerate(labels):
                 found = corrected(

@@ -29,6 +29,8 @@ class Rated(NamedTuple):
     tags: tuple[str, ...]
     weight: float
     people: Mapping[str, str]
+    settled: str | None = None
+    """What somebody decided after people had disagreed; it counts instead of their majority."""
 
 
 @dataclass
@@ -61,16 +63,24 @@ class Matcher:
         about = digest(sample) if sample else ""
         people: dict[Slot, dict[str, str]] = defaultdict(dict)
         weights: dict[Slot, float] = {}
+        settled: dict[Slot, HumanLabel] = {}
         for label in labels:
             fit = self._fit(label, found, about)
             if isinstance(fit, str):
                 self._leave(label, fit)
                 continue
             self.used += 1
-            people[fit][label.annotator] = label.label
             weights[fit] = label.weight
+            if not label.adjudicated:
+                people[fit][label.annotator] = label.label
+            elif fit not in settled or label.time >= settled[fit].time:
+                settled[fit] = label
         tags = sample.tags if sample else ()
-        return [Rated(slot, verdict.id, cluster, tags, weights[slot], given) for slot, given in people.items()]
+        decided = {slot: label.label for slot, label in settled.items()}
+        return [
+            Rated(slot, verdict.id, cluster, tags, weight, people.get(slot, {}), decided.get(slot))
+            for slot, weight in weights.items()
+        ]
 
     def finish(self) -> None:
         """After the last sample: what is left is about samples that the run does not have."""

@@ -34,7 +34,7 @@ def measure(task: str, rated: Sequence[Rated], majority: Majority) -> Task:
     both = [item for item in rated if item.slot.judge != UNJUDGED]
     labels = _labels_in_use(both)
     tables = _Tables(both, labels)
-    people = [majority.label(item.people) for item in both]
+    people = [majority.label(item) for item in both]
     against = Resampled(tables.of([[(i.slot.judge, label)] for i, label in zip(both, people, strict=True)]))
     alone = Resampled(tables.pairs_of_people())
     names = {name for item in both for name in item.people}
@@ -43,7 +43,7 @@ def measure(task: str, rated: Sequence[Rated], majority: Majority) -> Task:
         task=task,
         n=len(both),
         n_samples=len({item.sample for item in both}),
-        n_split=sum(Majority.is_split(item.people) for item in both),
+        n_split=sum(Majority.is_split(item) for item in both),
         n_unjudged=len(rated) - len(both),
         labels=tuple(labels),
         confusion=_confusion(both, people, labels),
@@ -60,6 +60,13 @@ def measure(task: str, rated: Sequence[Rated], majority: Majority) -> Task:
     )
 
 
+def between_people(rated: Sequence[Rated]) -> tuple[Pairing, Figure]:
+    """How far people agree with each other, and Krippendorff's α, whatever a judge said."""
+    tables = _Tables(rated, sorted({label for item in rated for label in item.people.values()}))
+    alpha = _alpha(tables.coincidences([list(item.people.values()) for item in rated]))
+    return _pairing(Resampled(tables.pairs_of_people())), alpha
+
+
 def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondLook]:
     """Each label that a second look took away somewhere: precision and recall before and after, on the same items."""
     first = Counter(item.slot.first for item in rated if item.slot.first is not None)
@@ -70,7 +77,7 @@ def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondL
     labels = [*_labels_in_use(told), UNJUDGED]
     labels += [label for label in first if label not in labels]
     tables = _Tables(told, labels)
-    people = [majority.label(item.people) for item in told]
+    people = [majority.label(item) for item in told]
     sides = (
         tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
         tables.of([[(i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
@@ -124,7 +131,7 @@ def _gap(tables: _Tables, rated: Sequence[Rated]) -> Figure:
 
 
 def _labels_in_use(rated: Iterable[Rated]) -> list[str]:
-    used = {label for item in rated for label in (item.slot.judge, *item.people.values())}
+    used = {label for item in rated for label in (item.slot.judge, *item.people.values(), item.settled)}
     choices = {item.slot.kind: item.slot.choices for item in rated}
     return [label for _, names in sorted(choices.items()) for label in names if label in used]
 
@@ -237,7 +244,7 @@ def disputes(rated: Iterable[Rated], majority: Majority) -> tuple[Dispute, ...]:
     """The ways in which judge and people differ, the most frequent first, each with its items."""
     ways: dict[tuple[str, str, str], list[Rated]] = {}
     for item in rated:
-        label = majority.label(item.people)
+        label = majority.label(item)
         if item.slot.judge not in (UNJUDGED, label):
             ways.setdefault((item.slot.task, item.slot.judge, label), []).append(item)
     ordered = sorted(ways.items(), key=lambda way: (-len(way[1]), way[0]))
@@ -293,5 +300,5 @@ def by_votes(rated: Iterable[Rated], majority: Majority) -> tuple[AgreementGroup
 
 def _group(name: str, items: Sequence[Rated], majority: Majority) -> AgreementGroup:
     tables = _Tables(items, ["same", "other"])
-    same = [[("same", "same" if i.slot.judge == majority.label(i.people) else "other")] for i in items]
+    same = [[("same", "same" if i.slot.judge == majority.label(i) else "other")] for i in items]
     return AgreementGroup(tag=name, n=len(items), raw=_figure(Resampled(tables.of(same)), agreement.raw_agreement))

@@ -14,22 +14,26 @@ Place = tuple[str, int | None, int | None]
 
 
 class Majority:
-    """One label out of several people's. An even split is decided by whoever labelled most, so that hard items
-    stay in; leaving them out would make judge and people look more alike than they are."""
+    """One label out of several people's: what was settled, else what most of them said. An even split is decided by
+    whoever labelled most, so that hard items stay in; leaving them out would make judge and people look more alike than
+    they are."""
 
     def __init__(self, rated: Iterable[Rated]) -> None:
         self._diligence = Counter(name for item in rated for name in item.people)
 
-    def label(self, people: Mapping[str, str]) -> str:
+    def label(self, item: Rated) -> str:
+        people = item.people
+        if item.settled is not None:
+            return item.settled
         votes = Counter(people.values())
         most = max(votes.values())
         first = max(people, key=lambda name: (votes[people[name]] == most, self._diligence[name], name))
         return people[first]
 
     @staticmethod
-    def is_split(people: Mapping[str, str]) -> bool:
-        votes = Counter(people.values()).most_common(2)
-        return len(votes) > 1 and votes[0][1] == votes[1][1]
+    def is_split(item: Rated) -> bool:
+        votes = Counter(item.people.values()).most_common(2)
+        return item.settled is None and len(votes) > 1 and votes[0][1] == votes[1][1]
 
 
 def counted_metrics(verdict: Verdict) -> list[str]:

@@ -48,7 +48,7 @@ def curves(rated: Sequence[Rated], majority: Majority, precision: float) -> tupl
     for item in rated:
         slot = item.slot
         if slot.confidence is not None and slot.judge != UNJUDGED:
-            right = slot.judge == majority.label(item.people)
+            right = slot.judge == majority.label(item)
             point = Point(slot.confidence, right, slot.judge, item.weight)
             found.setdefault((slot.by, slot.task, slot.confidence_kind), []).append(point)
     return tuple(_curve(*key, points, precision) for key, points in found.items())

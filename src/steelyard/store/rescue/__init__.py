@@ -136,7 +136,9 @@ TABLES = (
     RescuedTable("bad_rows", 5, "rowid", _is_bad_row, has_rowid=True),
     RescuedTable("used", 4, "run, ask, repeat", _is_use),
     RescuedTable("unusable", 3, "run, key", _is_unusable),
-    RescuedTable("labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy", _is_label),
+    RescuedTable(
+        "labels", len(LABEL_COLUMNS), "run, sample, kind, turn, item, annotator, policy, adjudicated", _is_label
+    ),
     RescuedTable("wordings", 4, "sha256", _is_wording),
     RescuedTable("sample_sets", 3, "id", _is_set),
     RescuedTable("set_versions", 6, "sample_set, version", _is_set_version),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steelyard.errors import ConfigError
 from steelyard.store import EVERY_PROJECT, ROLES, Role
-from steelyard.web.accounts.permissions import ROLE_OF
+from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Access:
     roles: Mapping[str, Role]
     is_browser: bool = False
     """Whether the browser says so by itself (cookie, proxy), also on requests that another site made it send."""
+    owner: str = ""
+    """The user who asks, also by a token; empty for a machine."""
 
     def projects(self, action: str) -> frozenset[str] | None:
         """Where they may do that; None: everywhere."""
@@ -33,7 +35,9 @@ class Access:
         if ROLE_OF[action] is None:
             return True
         projects = self.projects(action)
-        return projects is None or (bool(projects) if project is None else project in projects)
+        if projects is None or action in EVERYWHERE:
+            return projects is None
+        return bool(projects) if project is None else project in projects
 
 
 def narrowed(roles: Mapping[str, Role], most: Role, project: str) -> dict[str, Role]:

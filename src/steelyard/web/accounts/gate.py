@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from steelyard.errors import SteelyardError, UnknownRun, UnknownSet
+from steelyard.errors import SteelyardError, UnknownQueue, UnknownRun, UnknownSet
 from steelyard.web.accounts.access import Access, Visit
 from steelyard.web.accounts.permissions import Asked, asked
 from steelyard.web.accounts.sign_in import TOKEN_REFUSED, Accounts, TokenRefused
@@ -77,6 +77,11 @@ class AccessGate:
                 with suppress(UnknownSet):
                     found = store.sample_set(about.values["set"])
                     visit.target, visit.project, project = f"set {found.name}", found.project, found.project
+            elif "queue" in about.values:
+                visit.target = f"queue {about.values['queue']}"
+                with suppress(UnknownRun, UnknownQueue):
+                    row = store.run(store.queue(about.values["queue"]).run)
+                    visit.target, visit.project, project = f"{visit.target} of {row.id}", row.project, row.project
             if access.may(about.action, project):
                 return None
             told = f"your role does not allow it: {about.action}"

@@ -26,6 +26,8 @@ class AccessRule(NamedTuple):
     action: str
     role: Role | None
     routes: tuple[str, ...]
+    everywhere: bool = False
+    """Whether it takes that role in every project: what is done concerns all of them."""
 
 
 # For everyone, also for who is not signed in.
@@ -62,6 +64,9 @@ RULES = (
             "PAGE /compare/sample",
             "PAGE /compare/runs",
             "PAGE /compare",
+            "PAGE /judges/cards/{card:int}",
+            "GET /judges/cards/{card:int}/report.html",
+            "PAGE /judges/cards",
             "GET /sets/{set}/samples.jsonl",
             "PAGE /sets/{set}",
             "PAGE /sets",
@@ -95,7 +100,29 @@ RULES = (
             "POST /runs/{run}/label/start",
             "POST /runs/{run}/label/undo",
             f"POST {API}/labels",
+            "PAGE /queues/{queue:int}/label",
+            "POST /queues/{queue:int}/label",
+            "POST /queues/{queue:int}/label/start",
+            "POST /queues/{queue:int}/label/undo",
+            "PAGE /queues/{queue:int}",
+            f"GET {API}/queues",
+            f"GET {API}/queues/{{queue:int}}",
         ),
+    ),
+    AccessRule(
+        "make queue",
+        "run",
+        (
+            "PAGE /runs/{run}/queues",
+            "POST /runs/{run}/queues",
+            "POST /queues/{queue:int}/close",
+            f"POST {API}/queues",
+        ),
+    ),
+    AccessRule(
+        "adjudicate",
+        "run",
+        ("PAGE /queues/{queue:int}/disagreements", "POST /queues/{queue:int}/disagreements"),
     ),
     # A sheet says who labelled: whoever imports one speaks for others.
     AccessRule("import labels", "run", ("POST /runs/{run}/labels",)),
@@ -129,8 +156,21 @@ RULES = (
     ),
     AccessRule("delete", "admin", ("POST /runs/{run}/delete", f"DELETE {API}/runs/{{run}}")),
     AccessRule("read audit log", "admin", ("PAGE /audit", f"GET {API}/audit")),
+    AccessRule("read users", "admin", ("PAGE /users", f"GET {API}/users")),
+    AccessRule("set role", "admin", ("POST /users/role", f"PUT {API}/users/role")),
+    AccessRule("add user", "admin", ("POST /users", f"POST {API}/users"), everywhere=True),
+    AccessRule("disable user", "admin", ("POST /users/disable", f"POST {API}/users/disable"), everywhere=True),
+    AccessRule("enable user", "admin", ("POST /users/enable", f"POST {API}/users/enable"), everywhere=True),
+    AccessRule("set password", "admin", ("POST /users/password", f"POST {API}/users/password"), everywhere=True),
+    AccessRule("create machine token", "admin", ("POST /users/tokens", f"POST {API}/users/tokens")),
+    # Of one's own account.
+    AccessRule("read account", None, ("PAGE /account", f"GET {API}/tokens")),
+    AccessRule("change password", None, ("POST /account/password",)),
+    AccessRule("create token", None, ("POST /account/tokens", f"POST {API}/tokens")),
+    AccessRule("revoke token", None, ("POST /account/tokens/revoke", f"DELETE {API}/tokens/{{token}}")),
 )
 ROLE_OF: Mapping[str, Role | None] = {rule.action: rule.role for rule in RULES}
+EVERYWHERE = frozenset(rule.action for rule in RULES if rule.everywhere)
 
 
 class Asked(NamedTuple):

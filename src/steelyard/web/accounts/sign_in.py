@@ -99,7 +99,7 @@ class Accounts:
             return self._by_token(store, given.strip())
         if (name := self.proxies.user_of(request)) is not None:
             user = store.user(name)
-            return Access(name, store.roles_of(name), is_browser=True) if user and not user.disabled else None
+            return Access(name, store.roles_of(name), True, name) if user and not user.disabled else None
         return self._by_session(store, request.cookies.get(self.cookie, ""))
 
     def _by_token(self, store: Store, given: str) -> Access:
@@ -113,7 +113,7 @@ class Accounts:
         owner = store.user(token.owner)
         if owner is None or owner.disabled:
             raise TokenRefused
-        return Access(owner.name, narrowed(store.roles_of(owner.name), token.role, token.project))
+        return Access(owner.name, narrowed(store.roles_of(owner.name), token.role, token.project), owner=owner.name)
 
     def _by_session(self, store: Store, given: str) -> Access | None:
         session = store.session(digest(given)) if given else None
@@ -126,7 +126,7 @@ class Accounts:
             return None
         if session.seen < self.now(timedelta(minutes=1)):
             store.session_seen(session.digest, self.now())
-        return Access(user.name, store.roles_of(user.name), is_browser=True)
+        return Access(user.name, store.roles_of(user.name), True, user.name)
 
     # --- signing in and out ---
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from functools import partial
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.errors import ConfigError
+from steelyard.errors import LabelsDoNotFit
 from steelyard.people.calibration import Calibration, calibrate
 from steelyard.people.calibration.page import blocks
 from steelyard.records import Language, Record
 from steelyard.reports.html.document import page_parts
 from steelyard.store import RunRow
 from steelyard.store.labels import HumanLabel, label_line
+from steelyard.text.wording import say
 from steelyard.web.addresses import run_address
 from steelyard.web.cache import PATIENCE
 from steelyard.web.rendering import is_json, language_of, page, page_routes
@@ -82,11 +84,21 @@ def compared(
         with viewer.store() as store:
             try:
                 return calibrate(store.verdicts(row.id), labels, policy=policy, run=row.id, language=language)
-            except ConfigError as error:
-                return str(error)
+            except LabelsDoNotFit as error:
+                return _said(error, policy or "", language)
 
     given = hashlib.sha256("".join(map(label_line, labels)).encode("utf-8", "surrogatepass")).hexdigest()
     return viewer.known.get(("calibration", row.id, row.finished, n, given, policy, language), make, patience)
+
+
+def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:
+    words = partial(say, language)
+    reasons = [
+        words("calibrate.problem.reason").format(reason=words(f"calibrate.reason.{reason}"), n=n)
+        for reason, n in error.counts.items()
+    ]
+    told = words("calibrate.problem.between").join(reasons)
+    return words(f"calibrate.problem.{error.code}").format(n=sum(error.counts.values()), reasons=told, policy=policy)
 
 
 routes = page_routes("/runs/{run}/calibration", calibration)

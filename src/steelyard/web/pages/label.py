@@ -61,6 +61,15 @@ class BlindRun(Record):
         return self.name or self.id
 
 
+class QueueBrief(Record):
+    """A queue in which whoever asks may label."""
+
+    id: int
+    name: str
+    run: str
+    people: tuple[str, ...]
+
+
 class Given(Record):
     """How many labels somebody gave under one version of the policy."""
 
@@ -78,6 +87,7 @@ class Taken(Record):
 
 class LabelRunsPage(Record):
     runs: tuple[BlindRun, ...]
+    queues: tuple[QueueBrief, ...] = ()
 
 
 class LabelPage(Record):
@@ -106,7 +116,13 @@ def label_runs(request: Request) -> Response:
         for label in store.labels():
             made[label.run] = made.get(label.run, 0) + 1
         runs = tuple(blind(row, store, made.get(row.id, 0)) for row in store.runs())
-    return page(request, "label_runs.html", LabelRunsPage(runs=runs))
+        person = annotator_of(request)
+        queues = tuple(
+            QueueBrief(id=queue.id, name=queue.name, run=queue.run, people=queue.people)
+            for queue in store.queues()
+            if not queue.closed and (not person or not queue.people or person in queue.people)
+        )
+    return page(request, "label_runs.html", LabelRunsPage(runs=runs, queues=queues))
 
 
 def blind(row: RunRow, store: Store, n_labels: int) -> BlindRun:
@@ -131,7 +147,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         told, language = vocabulary(row.protocol), language_of(request)
         kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
-        return page(request, "label_start.html", model, kinds=kinds, address=run_address(row.id))
+        place_of: dict[str, Any] = {"address": run_address(row.id), "project": row.project}
+        return page(request, "label_start.html", model, kinds=kinds, **place_of)
     found = planned(viewer, row, plan, None if is_json(request) else PATIENCE)
     if found is None:
         return page(request, "label.html", model, status=202, waiting=True, links={}, address=run_address(row.id))

@@ -82,6 +82,7 @@ def samples(request: Request) -> Response:
         lines=[line(row.id, one, names, told, kept, language) for one in found.rows] if found else [],
         names=[(name, told.metric_told(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
+        queue_href=turned(run_address(row.id, "queues"), kept, sort=None),
         filter_query=turned("", kept),
         filters=list(active(query, told, language)),
         sort=sort_of(shown),

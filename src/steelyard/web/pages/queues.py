@@ -1,0 +1,491 @@
+"""Queues of items that several people label: made, worked through, and settled where people disagree."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from pydantic import Field, ValidationError
+from starlette.datastructures import FormData, QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from steelyard.engine.manifest import now
+from steelyard.errors import ConfigError, InputError
+from steelyard.people.queues import Agreement, QueueState, Share, labelled_twice, with_wanted
+from steelyard.protocols import vocabulary
+from steelyard.records import Record
+from steelyard.store import LabelQueue, QueueItem, RunRow, Store
+from steelyard.store.labels import HumanLabel, canonical, digest
+from steelyard.store.listing import SampleQuery, catch_up
+from steelyard.store.listing.query import places
+from steelyard.web.addresses import run_address, with_query
+from steelyard.web.forms import posted
+from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, pieces_of, seen, slot_of, tasks
+from steelyard.web.pages.label import (
+    COOKIE,
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    BlindRun,
+    LabelPage,
+    annotator_of,
+    blind,
+    needed_annotator,
+    refuse_at_work,
+    said,
+)
+from steelyard.web.pages.sample import judged_sample
+from steelyard.web.pages.samples import active, query_of
+from steelyard.web.rendering import YEAR, language_of, page, page_routes
+from steelyard.web.viewer import viewer_of
+
+MOST_ITEMS = 20_000
+
+
+class QueueInfo(Record):
+    """A queue and how far it is."""
+
+    id: int
+    name: str
+    run: str
+    people: tuple[str, ...] = Field(description="who labels; empty: whoever may")
+    policy: str
+    blind: bool = Field(description="whether the judge's labels are hidden")
+    created: str
+    author: str
+    closed: str | None
+    wanted: int = Field(description="labels that it takes")
+    done: int
+    n_twice: int = Field(description="items that two people label")
+
+
+class QueuesPage(Record):
+    """The queues of a run, and what a new one would be made of."""
+
+    run: BlindRun
+    queues: tuple[QueueInfo, ...]
+    filter: str = ""
+
+
+class QueuePage(Record):
+    """A queue; how far people agree is shown to those who settle, so that it sways nobody who labels."""
+
+    queue: QueueInfo
+    run: BlindRun
+    shares: tuple[Share, ...]
+    n_disagreements: int | None = None
+    n_unsettled: int | None = None
+    agreement: tuple[Agreement, ...] = ()
+
+
+class GivenLabel(Record):
+    """What one person said of an item."""
+
+    person: str
+    label: str
+    text: str
+    note: str
+
+
+class DisagreementPage(Record):
+    """An item on which people differ, with what each of them said."""
+
+    queue: QueueInfo
+    run: BlindRun
+    at: int = 0
+    total: int = 0
+    n_unsettled: int = 0
+    item: LabelItem | None = None
+    given: tuple[GivenLabel, ...] = ()
+    settled: GivenLabel | None = None
+
+
+def info(queue: LabelQueue, state: QueueState) -> QueueInfo:
+    return QueueInfo(
+        **queue._asdict(),
+        wanted=state.wanted,
+        done=state.done,
+        n_twice=sum(item.wanted > 1 for item in state.items),
+    )
+
+
+def state_of(store: Store, queue: LabelQueue) -> QueueState:
+    return QueueState(queue, store.queue_items(queue.id), list(store.labels(queue.run)), store.queue_claims(queue.id))
+
+
+def every_queue(store: Store, run: str | None = None) -> list[QueueInfo]:
+    return [info(queue, state_of(store, queue)) for queue in store.queues(run)]
+
+
+def queue_address(id: int, *parts: str, **query: object) -> str:
+    return with_query("/".join(("", "queues", str(id), *parts)), query)
+
+
+# --- making ----------------------------------------------------------------------------------------
+
+
+def of_run(request: Request) -> Response:
+    """The queues of a run, and the form for a new one; the address may carry a filter of its samples."""
+    with viewer_of(request).store() as store:
+        row = store.run(request.path_params["run"])
+        model = QueuesPage(run=blind(row, store, 0), queues=tuple(every_queue(store, row.id)), filter=_filter(request))
+        people = [user.name for user in store.users() if not user.disabled] if viewer_of(request).accounts else []
+    told, language = vocabulary(row.protocol), language_of(request)
+    kinds = [(one.name, told.one_told(one.name, language), one.asked) for one in told.aspects()]
+    filters = [text for _, _, text in active(_query(model.filter), told, language)]
+    more: dict[str, Any] = {"kinds": kinds, "filters": filters, "address": run_address(row.id), "people": people}
+    return page(request, "queues.html", model, **more)
+
+
+def _filter(request: Request) -> str:
+    given = [(name, value) for name, value in request.query_params.multi_items() if name not in ("lang", "page")]
+    return with_query("", _grouped(given)).removeprefix("?")
+
+
+def _grouped(given: list[tuple[str, str]]) -> dict[str, object]:
+    found: dict[str, list[str]] = {}
+    for name, value in given:
+        found.setdefault(name, []).append(value)
+    return dict(found)
+
+
+def _query(filter: str) -> SampleQuery:
+    try:
+        return query_of(QueryParams(parse_qsl(filter[:5000])))
+    except ValidationError:
+        raise InputError("is no filter of samples", field="filter") from None
+
+
+def make(request: Request, form: FormData) -> Response:
+    with viewer_of(request).store() as store:
+        row = store.run(request.path_params["run"])
+        refuse_at_work(row, store)
+        people = [name.strip() for name in said(form, "people", 5000).replace("\n", ",").split(",") if name.strip()]
+        made = made_queue(
+            store,
+            row,
+            LabelPlan.of(form),
+            name=said(form, "name", LONGEST_NAME),
+            people=list(dict.fromkeys(people)),
+            share=_share(said(form, "share", 10)),
+            blind=form.get("blind") is not None,
+            filter=_query(said(form, "filter", 5000)),
+            author=viewer_of(request).person or "",
+        )
+    return RedirectResponse(queue_address(made.id), 303)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text or 0) / 100
+    except ValueError:
+        raise InputError("is a number of per cent, 0 to 100", field="share") from None
+
+
+def made_queue(
+    store: Store,
+    row: RunRow,
+    plan: LabelPlan,
+    *,
+    name: str,
+    people: list[str],
+    share: float,
+    blind: bool,
+    filter: SampleQuery,
+    author: str,
+) -> LabelQueue:
+    """Draw the items once: what people are given does not change with the run."""
+    if not name:
+        raise InputError("give the queue a name", field="name")
+    if len(people) == 1 and share:
+        raise InputError("two people are needed to label anything twice", field="people")
+    wanted = None
+    if not filter.model_copy(update={"sort": "seq"}).is_plain:
+        catch_up(store, row.id)
+        fits = {int(place) for place in places(store, row.id, filter)}
+        wanted = {id for seq, id in store.query("SELECT seq, id FROM samples WHERE run = ?", row.id) if seq in fits}
+
+    def judged() -> Any:
+        return (one for one in store.verdicts(row.id) if wanted is None or one[1].id in wanted)
+
+    found = [QueueItem(*task, wanted=1) for task in tasks(judged, plan)]
+    if len(found) > MOST_ITEMS:
+        raise ConfigError(f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples")
+    twice = labelled_twice([item.sample for item in found], share, plan.seed)
+    return store.add_queue(
+        row.id,
+        name,
+        with_wanted(found, twice),
+        people=people,
+        policy=plan.policy,
+        blind=blind,
+        created=now(),
+        author=author,
+    )
+
+
+def close(request: Request, form: FormData) -> Response:
+    with viewer_of(request).store() as store:
+        queue = store.queue(request.path_params["queue"])
+        store.close_queue(queue.id, None if form.get("open") else now())
+    return RedirectResponse(queue_address(queue.id), 303)
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+
+def queue_page(request: Request) -> Response:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        queue = store.queue(request.path_params["queue"])
+        row, state = store.run(queue.run), state_of(store, queue)
+        model = QueuePage(
+            queue=info(queue, state), run=blind(row, store, len(state.labels)), shares=tuple(state.shares())
+        )
+    if viewer.may("adjudicate", row.project):
+        more = {"n_disagreements": len(state.disagreements()), "n_unsettled": len(state.unsettled())}
+        model = model.model_copy(update={**more, "agreement": tuple(state.agreement())})
+    told, language = vocabulary(row.protocol), language_of(request)
+    kinds = {one.kind: told.one_told(one.kind, language) for one in model.agreement}
+    may_label = state.admits(viewer.person) if viewer.person is not None else True
+    place: dict[str, Any] = {"address": run_address(row.id), "project": row.project, "may_label": may_label}
+    return page(request, "queue.html", model, kinds=kinds, **place)
+
+
+# --- labelling -------------------------------------------------------------------------------------
+
+
+def label(request: Request) -> Response:
+    """The next item for whoever asks, or the one at the place that the address names."""
+    return _label(request)
+
+
+def _label(request: Request, *, changed: bool = False) -> Response:
+    viewer, annotator = viewer_of(request), annotator_of(request)
+    with viewer.store() as store:
+        queue = store.queue(request.path_params["queue"])
+        row, state = store.run(queue.run), state_of(store, queue)
+        run = blind(row, store, len(state.labels))
+        plan = LabelPlan(n=0, kind=(), policy=queue.policy)
+        more: dict[str, Any] = {
+            "queue": info(queue, state),
+            "address": run_address(row.id),
+            "back": queue_address(queue.id),
+            "pieces_of": pieces_of,
+        }
+        if not annotator:
+            unnamed = QueuePage(queue=more["queue"], run=run, shares=())
+            return page(request, "queue_name.html", unnamed, people=queue.people)
+        _check_admitted(state, annotator)
+        at = place = _at(request, "at", len(state.items))
+        if place is None:
+            after = _at(request, "after", len(state.items))
+            place = state.next_for(annotator, datetime.now(UTC), -1 if after is None else after)
+        model = LabelPage(
+            run=run,
+            annotator=annotator,
+            plan=plan,
+            total=state.wanted,
+            done=state.done,
+            changed=changed,
+        )
+        hint = None
+        if place is not None:
+            task = _task(state.items[place])
+            if at is None:
+                store.claim(queue.id, task.sample, annotator, now())
+            own = state.given(place).get(annotator)
+            sample, verdict = judged_sample(store, row, task.sample)
+            told, language = vocabulary(row.protocol), language_of(request)
+            slot = slot_of(task, verdict)
+            item = item_of(task, slot, sample, told, language) if slot else None
+            given: dict[str, Any] = {"at": place + 1, "item": item}
+            given |= {"own": own.label if own else None, "note": own.note if own else ""}
+            model = model.model_copy(update=given)
+            if slot and not queue.blind:
+                hint = (told.label_told(task.kind, slot.judge, language), slot.reason)
+    links = {"start": queue_address(queue.id)}
+    if place is not None:
+        links |= {
+            "post": queue_address(queue.id, "label", at=place + 1),
+            "skip": queue_address(queue.id, "label", after=place + 1),
+        }
+    if state.last_of(annotator) is not None:
+        links["undo"] = queue_address(queue.id, "label", "undo")
+    status = 409 if changed else 200
+    return page(request, "label.html", model, status=status, waiting=False, links=links, hint=hint, **more)
+
+
+def _at(request: Request, name: str, most: int) -> int | None:
+    given = request.query_params.get(name, "")
+    is_number = given.isascii() and given.isdigit() and len(given) < 8
+    return int(given) - 1 if is_number and 1 <= int(given) <= most else None
+
+
+def _task(item: QueueItem) -> LabelTask:
+    return LabelTask(item.sample, item.kind, item.turn, item.item, item.weight)
+
+
+def _check_admitted(state: QueueState, person: str) -> None:
+    if not state.admits(person):
+        raise HTTPException(403, "this queue is for others to label")
+    if state.queue.closed:
+        raise ConfigError("this queue is closed")
+
+
+def name_oneself(request: Request, form: FormData) -> Response:
+    """Where nobody signs in: who labels."""
+    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
+    if not annotator:
+        raise InputError("say who labels: labels are kept by name", field="annotator")
+    response = RedirectResponse(queue_address(request.path_params["queue"], "label"), 303)
+    response.set_cookie(COOKIE, quote(annotator, safe=""), max_age=YEAR, samesite="lax", httponly=True)
+    return response
+
+
+def give(request: Request, form: FormData) -> Response:
+    annotator = needed_annotator(request)
+    with viewer_of(request).store() as store:
+        queue, row, state, at = _standing(request, store)
+        _check_admitted(state, annotator)
+        made = _made(store, queue, row, state, at, form, annotator)
+        if made is None:
+            return _label(request, changed=True)
+        if annotator not in state.given(at) and len(state.given(at)) >= state.items[at].wanted:
+            # Somebody else was faster; what they said stands, and this is not needed.
+            return RedirectResponse(queue_address(queue.id, "label"), 303)
+        store.add_labels([made])
+    return RedirectResponse(queue_address(queue.id, "label", after=at + 1), 303)
+
+
+def undo(request: Request, form: FormData) -> Response:
+    """Take back one's last label and go there."""
+    annotator = needed_annotator(request)
+    with viewer_of(request).store() as store:
+        queue = store.queue(request.path_params["queue"])
+        state = state_of(store, queue)
+        _check_admitted(state, annotator)
+        place = state.last_of(annotator)
+        if place is None:
+            return RedirectResponse(queue_address(queue.id, "label"), 303)
+        store.remove_label(state.given(place)[annotator])
+    return RedirectResponse(queue_address(queue.id, "label", at=place + 1), 303)
+
+
+def _standing(request: Request, store: Store) -> tuple[LabelQueue, RunRow, QueueState, int]:
+    queue = store.queue(request.path_params["queue"])
+    row, state = store.run(queue.run), state_of(store, queue)
+    refuse_at_work(row, store)
+    at = _at(request, "at", len(state.items))
+    if at is None:
+        raise InputError("there is no item at this place", field="at")
+    return queue, row, state, at
+
+
+def _made(
+    store: Store, queue: LabelQueue, row: RunRow, state: QueueState, at: int, form: FormData, annotator: str
+) -> HumanLabel | None:
+    """The label of a form; None where the item is not any more what was shown."""
+    task = _task(state.items[at])
+    wanted = str(form.get("label", ""))
+    if canonical(task.kind, wanted, row.protocol) != wanted:
+        raise InputError(f"there is no label {wanted!r} for {task.kind}", field="label")
+    sample, verdict = judged_sample(store, row, task.sample)
+    slot = slot_of(task, verdict)
+    if slot is None or form.get("seen") != seen(task, slot, sample):
+        return None
+    return HumanLabel(
+        **task._asdict(),
+        label=wanted,
+        annotator=annotator,
+        policy=queue.policy,
+        time=now(),
+        run=row.id,
+        about=digest(sample),
+        text=slot.text,
+        note=said(form, "note", LONGEST_NOTE),
+    )
+
+
+# --- settling --------------------------------------------------------------------------------------
+
+
+def disagreements(request: Request) -> Response:
+    return _disagreements(request)
+
+
+def _disagreements(request: Request, *, changed: bool = False) -> Response:
+    with viewer_of(request).store() as store:
+        queue = store.queue(request.path_params["queue"])
+        row, state = store.run(queue.run), state_of(store, queue)
+        every, open_ = state.disagreements(), state.unsettled()
+        model = DisagreementPage(
+            queue=info(queue, state), run=blind(row, store, 0), total=len(every), n_unsettled=len(open_)
+        )
+        at = _at(request, "at", len(every))
+        place = every[at] if at is not None else next(iter(open_), None)
+        if place is not None:
+            task = _task(state.items[place])
+            told, language = vocabulary(row.protocol), language_of(request)
+            sample, verdict = judged_sample(store, row, task.sample)
+            slot, settled = slot_of(task, verdict), state.settled(place)
+
+            def shown(label: HumanLabel) -> GivenLabel:
+                text = told.label_told(label.kind, label.label, language)
+                return GivenLabel(person=label.annotator, label=label.label, text=text, note=label.note)
+
+            found = {
+                "at": every.index(place) + 1,
+                "item": item_of(task, slot, sample, told, language) if slot else None,
+                "given": tuple(shown(label) for _, label in sorted(state.given(place).items())),
+                "settled": shown(settled) if settled else None,
+            }
+            model = model.model_copy(update=found)
+    links = {}
+    if model.at:
+        links["post"] = queue_address(queue.id, "disagreements", at=model.at)
+    if model.at > 1:
+        links["back"] = queue_address(queue.id, "disagreements", at=model.at - 1)
+    if 0 < model.at < model.total:
+        links["skip"] = queue_address(queue.id, "disagreements", at=model.at + 1)
+    place_of: dict[str, Any] = {"address": run_address(row.id), "back": queue_address(queue.id), "pieces_of": pieces_of}
+    status = 409 if changed else 200
+    return page(request, "disagreements.html", model, status=status, links=links, changed=changed, **place_of)
+
+
+def settle(request: Request, form: FormData) -> Response:
+    """Keep what was decided; it counts instead of what people said, which stays."""
+    person = viewer_of(request).person or annotator_of(request) or "adjudicator"
+    with viewer_of(request).store() as store:
+        queue = store.queue(request.path_params["queue"])
+        row, state = store.run(queue.run), state_of(store, queue)
+        every = state.disagreements()
+        at = _at(request, "at", len(every))
+        if at is None:
+            raise InputError("there is no disagreement at this place", field="at")
+        place = every[at]
+        made = _made(store, queue, row, state, place, form, person)
+        if made is None:
+            return _disagreements(request, changed=True)
+        if (before := state.settled(place)) is not None:
+            store.remove_label(before)
+        store.add_labels([made.model_copy(update={"adjudicated": True})])
+    return RedirectResponse(queue_address(queue.id, "disagreements"), 303)
+
+
+ADDRESS = "/queues/{queue:int}"
+routes = [
+    *page_routes("/runs/{run}/queues", of_run),
+    Route("/runs/{run}/queues", posted(make), methods=["POST"]),
+    *page_routes(f"{ADDRESS}/label", label),
+    Route(f"{ADDRESS}/label", posted(give), methods=["POST"]),
+    Route(f"{ADDRESS}/label/start", posted(name_oneself), methods=["POST"]),
+    Route(f"{ADDRESS}/label/undo", posted(undo), methods=["POST"]),
+    *page_routes(f"{ADDRESS}/disagreements", disagreements),
+    Route(f"{ADDRESS}/disagreements", posted(settle), methods=["POST"]),
+    Route(f"{ADDRESS}/close", posted(close), methods=["POST"]),
+    *page_routes(ADDRESS, queue_page),
+]
