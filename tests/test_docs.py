@@ -44,7 +44,7 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwi
 NOT_RUN = {
     "README.md": 2,
     "README.zh.md": 2,
-    "docs/cli.md": 5,
+    "docs/cli.md": 6,
     "docs/data-formats.md": 2,
     "docs/importers.md": 1,
     "docs/integrations.md": 8,
@@ -52,7 +52,7 @@ NOT_RUN = {
     "docs/models.md": 5,
     "docs/pairwise.md": 1,
     "docs/rubric.md": 1,
-    "docs/scale.md": 5,
+    "docs/scale.md": 6,
     "docs/serve.md": 4,
     "docs/viewer.md": 1,
 }

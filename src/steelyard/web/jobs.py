@@ -176,7 +176,7 @@ class Jobs:
             with self._open_store() as store:
                 made = making(store)
                 try:
-                    await self._drive([Job(one) for one in made], started)
+                    await self._judge([Job(one) for one in made], started)
                 finally:
                     for one in made:
                         await one.run.aclose()
@@ -190,7 +190,7 @@ class Jobs:
                 for one in made:
                     self._jobs.pop(one.run.row.id, None)
 
-    async def _drive(self, jobs: Sequence[Job], started: Future[list[str]]) -> None:
+    async def _judge(self, jobs: Sequence[Job], started: Future[list[str]]) -> None:
         for place, job in enumerate(jobs):
             try:
                 await job.begin()

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from steelyard.errors import ConfigError
+from steelyard.errors import ConfigError, invalid_field
 from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, is_weights_beside
 from steelyard.judges.models.shelf import sha256_of
 
@@ -213,6 +213,4 @@ def _settings(path: Path) -> VerifierFile:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as TOML: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {field}: {first['msg'].removeprefix('Value error, ')}") from error
+        raise ConfigError(f"{path}: {invalid_field(error)}") from error
