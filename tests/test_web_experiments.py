@@ -46,10 +46,9 @@ def settings(folder: Path, server: Loopback, more: str = "") -> Settings:
 def until_done(client: httpx.Client) -> list[dict[str, Any]]:
     """The runs, oldest first, when none is at work any more."""
     while True:
-        runs = answer(client, "/api/v1/runs")["runs"]
         at_work = [one["run"]["id"] for one in answer(client, "/runs.json")["runs"] if one["progress"]]
         if not at_work:
-            return list(reversed(runs))
+            return list(reversed(answer(client, "/api/v1/runs")["runs"]))
         with client.stream("GET", f"/api/v1/runs/{at_work[-1]}/events") as events:
             assert "event: end" in "".join(events.iter_text())
 
