@@ -209,6 +209,8 @@ def judge_with_ray(
     if count > room:
         note(f"the cluster has {room} CPUs for {count} actors; the others begin when there is room")
     interrupted = False
+    # A shell that starts a command in the background has it ignore the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster.actors(order, count) as group:
         try:
             with Live(console=console(stderr=True), auto_refresh=False, transient=True) as live:
