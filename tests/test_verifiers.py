@@ -21,7 +21,7 @@ from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
 from steelyard.errors import ConfigError, JudgeError, MissingExtra
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.embedded.support import Odds, Support
-from steelyard.judges.verifiers.encoder import UNREAD, Encoder, Pair
+from steelyard.judges.verifiers.encoder import UNREAD, Encoder, ReadPair
 from steelyard.judges.verifiers.judge import VerifierJudge
 from steelyard.judges.verifiers.reading import reader
 from steelyard.records import Ask
@@ -31,7 +31,7 @@ from steelyard.tasks import SplitData, SplitReply
 
 
 def odds(encoder: Encoder, claim: str, *passages: str) -> Odds:
-    (found,) = encoder.read([Pair("\n".join(passages), claim)])
+    (found,) = encoder.read([ReadPair("\n".join(passages), claim)])
     assert sum(found) == pytest.approx(1)
     return found
 
@@ -214,7 +214,7 @@ class TestBatches:
     def test_are_as_one_by_one(self, texts: list[tuple[list[str], list[str]]], encoders: dict[str, Encoder]) -> None:
         """Neighbours in a batch and padding change nothing, and answers come in the order of the pairs."""
         for encoder in encoders.values():
-            pairs = [Pair(" ".join(passage), " ".join(claim[:20])) for claim, passage in texts]
+            pairs = [ReadPair(" ".join(passage), " ".join(claim[:20])) for claim, passage in texts]
             together = encoder.read(pairs)
             assert len(together) == len(pairs)
             for one, found in zip(pairs, together, strict=True):

@@ -35,7 +35,7 @@ def labelled_twice(samples: Sequence[str], share: float, seed: int) -> frozenset
     return frozenset(random.Random(seed).sample(every, max(n, 1) if share and every else 0))
 
 
-class Share(Record):
+class PersonShare(Record):
     """What one person has labelled."""
 
     person: str
@@ -128,12 +128,12 @@ class QueueState:
     def done(self) -> int:
         return sum(min(len(self.given(place)), item.wanted) for place, item in enumerate(self.items))
 
-    def shares(self) -> list[Share]:
+    def shares(self) -> list[PersonShare]:
         counted = dict.fromkeys(self.queue.people, 0)
         for given in self._given.values():
             for name in given:
                 counted[name] = counted.get(name, 0) + 1
-        return [Share(person=name, n=n) for name, n in sorted(counted.items())]
+        return [PersonShare(person=name, n=n) for name, n in sorted(counted.items())]
 
     def last_of(self, person: str) -> int | None:
         """The item that this person labelled last."""

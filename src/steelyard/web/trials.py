@@ -21,7 +21,7 @@ Answered = Reply | Unjudged
 
 
 @dataclass(frozen=True)
-class Trial:
+class PromptTrial:
     """One attempt, with all replies: a run can be made of it without asking again."""
 
     run: str
@@ -37,10 +37,10 @@ class Trial:
 class Trials:
     """The newest attempts of all readers, by the names that their pages know them by."""
 
-    _kept: OrderedDict[str, Trial] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[str, PromptTrial] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def keep(self, trial: Trial) -> str:
+    def keep(self, trial: PromptTrial) -> str:
         name = secrets.token_hex(8)
         with self._lock:
             self._kept[name] = trial
@@ -48,7 +48,7 @@ class Trials:
                 self._kept.popitem(last=False)
         return name
 
-    def get(self, name: str, person: str | None) -> Trial | None:
+    def get(self, name: str, person: str | None) -> PromptTrial | None:
         """There is none but one's own."""
         found = self._kept.get(name)
         return found if found and found.person == person else None

@@ -16,7 +16,7 @@ MODELS = ("model.onnx", "model_quantized.onnx")
 WEIGHTS_BESIDE = (".onnx_data", ".onnx.data")
 
 
-class Part(NamedTuple):
+class ModelFile(NamedTuple):
     """One file of a verifier: its name here, and where it may be; the first place that has it counts."""
 
     target: str
@@ -28,7 +28,7 @@ class FolderSource(NamedTuple):
     """All files of a verifier, small ones first. `is_elsewhere`: they come over the network."""
 
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[ModelFile]
     is_elsewhere: bool
 
 
@@ -93,7 +93,7 @@ def _here(folder: Path) -> FolderSource:
         raise ConfigError(f"{folder} is a folder without {', '.join(missing)}")
     extra = [name for name in sorted(there) if name == SETTINGS or is_weights_beside(name)]
     names = [CONFIG, TOKENIZER, *extra, model]
-    return FolderSource(f"folder {folder.name}", [Part(name, [FromFile(there[name])]) for name in names], False)
+    return FolderSource(f"folder {folder.name}", [ModelFile(name, [FromFile(there[name])]) for name in names], False)
 
 
 def _elsewhere(name: str, base: str, files: Mapping[str, str]) -> FolderSource:
@@ -103,13 +103,13 @@ def _elsewhere(name: str, base: str, files: Mapping[str, str]) -> FolderSource:
         return [FromAddress(base + quote(path)) for path in paths]
 
     if files:
-        return FolderSource(name, [Part(target, at(path)) for target, path in files.items()], True)
+        return FolderSource(name, [ModelFile(target, at(path)) for target, path in files.items()], True)
     models = [f"{folder}{model}" for model in MODELS for folder in ("", "onnx/")]
     parts = [
-        Part(CONFIG, at(CONFIG)),
-        Part(TOKENIZER, at(TOKENIZER)),
-        Part(SETTINGS, at(SETTINGS), is_needed=False),
-        Part(f"{MODELS[0]}_data", at(f"{MODELS[0]}_data", f"onnx/{MODELS[0]}_data"), is_needed=False),
-        Part(MODELS[0], at(*models)),
+        ModelFile(CONFIG, at(CONFIG)),
+        ModelFile(TOKENIZER, at(TOKENIZER)),
+        ModelFile(SETTINGS, at(SETTINGS), is_needed=False),
+        ModelFile(f"{MODELS[0]}_data", at(f"{MODELS[0]}_data", f"onnx/{MODELS[0]}_data"), is_needed=False),
+        ModelFile(MODELS[0], at(*models)),
     ]
     return FolderSource(name, parts, True)

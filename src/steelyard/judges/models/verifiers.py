@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from steelyard.errors import AbsentFile, ConfigError, JudgeError, PullError
 from steelyard.judges.models.catalogue import KnownVerifier, known_models, known_verifiers
 from steelyard.judges.models.draft import Draft
-from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, FolderSource, Part, to_convert
+from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, FolderSource, ModelFile, to_convert
 from steelyard.judges.models.pulling import explained
 from steelyard.judges.models.shelf import NAME, Removed, Shelf, in_words, sha256_of
 from steelyard.judges.models.sources import Told
@@ -198,7 +198,7 @@ def pull_verifier(
         raise explained(error, shelf.folder) from error
 
 
-def _fetched(part: Part, path: Path, told: Told) -> bool:
+def _fetched(part: ModelFile, path: Path, told: Told) -> bool:
     for source in part.sources:
         draft = Draft(path, source.name)
         try:

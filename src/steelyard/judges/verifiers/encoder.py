@@ -36,7 +36,7 @@ KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CALLERS = 2
 
 
-class Pair(NamedTuple):
+class ReadPair(NamedTuple):
     """Text of passages, and what is claimed."""
 
     premise: str
@@ -86,7 +86,7 @@ class Encoder:
         """How many pieces of the model's vocabulary each text has."""
         return [len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReadPair]) -> list[Odds]:
         """How each claim stands to its passages."""
         found = [UNREAD] * len(pairs)
         rows = {place: row for place, pair in enumerate(pairs) if (row := self._row(pair))}
@@ -98,7 +98,7 @@ class Encoder:
 
     # --- what the model is given -------------------------------------------------------------------
 
-    def _row(self, pair: Pair) -> Row | None:
+    def _row(self, pair: ReadPair) -> Row | None:
         """The input for one pair. Where it is too long, the end of the passages goes, never the claim."""
         premise, claim = self._without_marks(pair.premise), self._without_marks(pair.claim).strip()
         (size,) = self.sizes([claim])

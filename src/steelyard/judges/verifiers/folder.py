@@ -38,7 +38,7 @@ WORDS: Mapping[Meaning, frozenset[str]] = {
 }
 
 
-class LabelTable(BaseModel):
+class OutputLabels(BaseModel):
     """[labels] of verifier.toml: which output means what, by its number or by its name in config.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,7 +55,7 @@ class VerifierFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str | None = None
-    labels: LabelTable | None = None
+    labels: OutputLabels | None = None
     template: str | None = None
     claim_first: bool = False
     tokens: Literal["claim", "first"] = "claim"

@@ -21,7 +21,7 @@ from steelyard.judges.embedded.support import (
     quote_of,
 )
 from steelyard.judges.local.window import window
-from steelyard.judges.verifiers.encoder import Encoder, Pair
+from steelyard.judges.verifiers.encoder import Encoder, ReadPair
 from steelyard.text import language_of
 
 # What is compared exactly, by code: encoders read over a wrong number in words that all agree.
@@ -61,8 +61,8 @@ class _Passages:
             for claim, one in zip(cut, found, strict=True)
         ]
 
-    def _pair(self, claim: str) -> Pair:
-        return Pair(window(self._source.passages, [claim], self._encoder.room, self._size), claim)
+    def _pair(self, claim: str) -> ReadPair:
+        return ReadPair(window(self._source.passages, [claim], self._encoder.room, self._size), claim)
 
 
 def decided(claim: str, found: Alignment, odds: Odds, source: Source) -> Support:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from steelyard.engine.manifest import now
 from steelyard.errors import FormRefused, NotAllowed
-from steelyard.people.queues import Agreement, QueueState, Share, labelled_twice, with_wanted
+from steelyard.people.queues import Agreement, PersonShare, QueueState, labelled_twice, with_wanted
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.store import LabelQueue, QueueItem, RunRow, Store
@@ -75,7 +75,7 @@ class QueuePage(Record):
 
     queue: QueueInfo
     run: BlindRun
-    shares: tuple[Share, ...]
+    shares: tuple[PersonShare, ...]
     n_disagreements: int | None = None
     n_unsettled: int | None = None
     agreement: tuple[Agreement, ...] = ()

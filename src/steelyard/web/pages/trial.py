@@ -30,7 +30,7 @@ from steelyard.web.pages.compare import change_row, score_rows, scores_of
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import LIMITS, one
 from steelyard.web.rendering import language_of, page, page_routes
-from steelyard.web.trials import Trial, answering, tried
+from steelyard.web.trials import PromptTrial, answering, tried
 from steelyard.web.viewer import Viewer, viewer_of
 
 # How the form calls the text of a prompt, and how a manifest names where an edited one came from.
@@ -103,7 +103,7 @@ async def judge(request: Request) -> Response:
     try:
         name = actions.judge_name(viewer.config, given.judge or None)
 
-        async def work() -> Trial | None:
+        async def work() -> PromptTrial | None:
             protocol = protocol_of_run(row.protocol, row.manifest)
             options = protocol.parse_options(row.manifest.get("options", {}))
             made, _, _, _ = actions.judge_and_limiter(viewer, protocol, name, edited=edited)
@@ -112,7 +112,7 @@ async def judge(request: Request) -> Response:
                 found, replies = await tried(protocol, options, made, sample)
             finally:
                 await made.aclose()
-            return Trial(row.id, sample, name, edited, viewer.person, found, replies) if found else None
+            return PromptTrial(row.id, sample, name, edited, viewer.person, found, replies) if found else None
 
         trial = await viewer.evaluations.judged(work)
     except SteelyardError as error:
@@ -154,7 +154,7 @@ def _model(
 
 
 def _page(
-    request: Request, row: RunRow, sample: Sample, before: Verdict, model: TrialPage, trial: Trial | None = None
+    request: Request, row: RunRow, sample: Sample, before: Verdict, model: TrialPage, trial: PromptTrial | None = None
 ) -> Response:
     language = language_of(request)
     told = vocabulary(row.protocol)
@@ -182,7 +182,7 @@ async def save(request: Request) -> Response:
     return RedirectResponse(run_address(run), 303)
 
 
-def _saved(viewer: Viewer, request: Request, trial: Trial | None) -> str:
+def _saved(viewer: Viewer, request: Request, trial: PromptTrial | None) -> str:
     with viewer.store() as store:
         row, _, verdict = one(store, request)
     if trial is None or (trial.run, trial.sample.id) != (row.id, verdict.id):
