@@ -15,10 +15,10 @@ from scipy import stats as scipy_stats
 import report_fixtures as fixtures
 from command import Steelyard, write_lines
 from steelyard.errors import ConfigError, NotComparable
+from steelyard.reports.comparison import Comparison, MetricChange, blocks, ends, signed
 from steelyard.reports.markdown import document
 from steelyard.text.wording import LANGUAGES
-from steelyard.trust.comparison import Comparison, Judged, MetricChange, compare
-from steelyard.trust.comparison.page import blocks, ends, signed
+from steelyard.trust.comparison import Judged, compare
 from trust_fixtures import MANIFEST, judged, keep, simulate
 from trust_fixtures import Judged as Run
 

@@ -19,13 +19,13 @@ from command import Steelyard
 from steelyard.errors import ConfigError
 from steelyard.people.calibration import calibrate
 from steelyard.reports import Report, ReportBuilder
+from steelyard.reports.gate import Gate, blocks, junit
 from steelyard.reports.markdown import document
 from steelyard.stats import Mean, samples_to_exclude, wilson
 from steelyard.store.labels import write_labels
 from steelyard.text.wording import LANGUAGES
 from steelyard.trust.comparison import Judged, compare
-from steelyard.trust.gating import Bar, Gate, gate, outcome_of, parse_bar, parse_drops, state_of
-from steelyard.trust.gating.page import blocks, junit
+from steelyard.trust.gating import Bar, gate, outcome_of, parse_bar, parse_drops, state_of
 from trust_fixtures import MANIFEST, judged, keep, labels_of, simulate
 from trust_fixtures import Judged as Run
 

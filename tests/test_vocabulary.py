@@ -18,7 +18,6 @@ import steelyard
 from steelyard.judges.panel import PanelJudge
 from steelyard.judges.verifying import VerifyingJudge
 from steelyard.people.calibration import calibrate
-from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.prompts import Prompts
@@ -26,6 +25,9 @@ from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
 from steelyard.records import Ask, Reply, Usage, Verdict
 from steelyard.reports import ReportBuilder
+from steelyard.reports.calibration.page import blocks as calibration_blocks
+from steelyard.reports.comparison import ComparisonPage
+from steelyard.reports.gate import blocks as gate_blocks
 from steelyard.reports.html import render as render_html
 from steelyard.reports.json import render as render_json
 from steelyard.reports.layout import Page as ReportPage
@@ -38,9 +40,7 @@ from steelyard.store.listing import SampleQuery, summary, table
 from steelyard.trust.audit import audit
 from steelyard.trust.comparison import Judged, compare
 from steelyard.trust.comparison.labels import label_changes
-from steelyard.trust.comparison.page import ComparisonPage
 from steelyard.trust.gating import gate, parse_bar
-from steelyard.trust.gating.page import blocks as gate_blocks
 from viewer import viewing
 
 SOURCE = Path(steelyard.__file__).parent
@@ -74,7 +74,7 @@ HOMONYMS = {
     "valid": ("judges/tidy.py", "judges/refusals.py"),
     "supported": ("judges/models/",),  # what an output of a network means
     "unsupported": ("judges/models/", "web/errors.py"),  # the same; the code of an error
-    "check": ("cli/judges.py", "text/wording/", "trust/gating/", "web/"),  # a command; a row of a gate; a box to tick
+    "check": ("cli/judges.py", "reports/gate.py", "text/wording/", "web/"),  # a command; a row of a gate; a box to tick
     "criterion": ("text/wording/", "trust/audit/"),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
     "retrieval": ("samples/importers/",),  # a kind of span
@@ -97,7 +97,7 @@ HOMONYMS = {
     "not_found": ("web/errors.py",),  # the code of an error
     "found": ("judges/refusals.py", "web/templates/samples.html"),  # a word of an error; a variable
     "sentence": ("judges/tidy.py", "reports/html/", "web/"),  # the same; a place in the answer; a heading
-    "part": ("cli/rubric.py", "judges/models/", "reports/html/", "trust/audit/", "web/"),  # of a file, of a page
+    "part": ("cli/rubric.py", "judges/models/", "reports/html/", "reports/audit/", "web/"),  # of a file, of a page
     "answers": ("cli/rubric.py", "integrations/pytest_plugin.py"),  # the name of a file
     "preference": ("text/wording/", "web/templates/compare.html"),  # a link to runs of pairs
     "benign_extension": ("text/wording/",),  # a flag of result lines

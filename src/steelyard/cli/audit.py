@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from steelyard.cli.session import Session
     from steelyard.judges.base import Judge
     from steelyard.prompts import Prompts
-    from steelyard.trust.audit import Auditor, Card
+    from steelyard.reports.audit.card import Card
+    from steelyard.trust.audit import Auditor
     from steelyard.trust.gating import Bar
 
 
@@ -154,10 +155,10 @@ def _judged(work: Auditor, session: Session, data: str | None) -> Card:
 def _emit(
     card: Card, others: list[Card], session: Session, out: Path | None, html: Path | None, markdown: Path | None
 ) -> None:
+    from steelyard.reports.audit.html import render
+    from steelyard.reports.audit.page import blocks
     from steelyard.reports.markdown import document
     from steelyard.reports.terminal import renderable
-    from steelyard.trust.audit.html import render
-    from steelyard.trust.audit.page import blocks
 
     console().print(renderable(blocks(card, others, brief=True)))
     if out is not None:
@@ -170,7 +171,7 @@ def _emit(
 
 def _bars(texts: list[str]) -> list[Bar]:
     from steelyard.errors import ConfigError
-    from steelyard.trust.audit.card import Measure
+    from steelyard.reports.audit.card import Measure
     from steelyard.trust.gating import parse_bar
 
     bars = [parse_bar(text, lambda _: "ratio") for text in texts]

@@ -81,8 +81,8 @@ def compare(
     if len(runs) != 2:
         raise ConfigError(f"scores are compared between two runs, not {len(runs)}; with --pairwise there may be more")
     from steelyard.cli.results import ResultsSource
+    from steelyard.reports.comparison import blocks
     from steelyard.trust.comparison import compare as measure
-    from steelyard.trust.comparison.page import blocks
 
     sides = [judged(name, ResultsSource(name, config, store)) for name in runs]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))

@@ -48,9 +48,9 @@ def experiment(
     Example:  steelyard experiment faq --html faq.html
     """
     from steelyard.cli.session import GAPS, INTERRUPTED, Session
+    from steelyard.reports.experiment import blocks
     from steelyard.settings import Settings
     from steelyard.store import Store
-    from steelyard.trust.experiment_page import blocks
     from steelyard.trust.experiments import plan, tabulate
 
     settings = Settings.load(config)

@@ -71,10 +71,10 @@ def gate(
     """
     from steelyard.cli.results import ResultsSource
     from steelyard.reports import ReportBuilder
+    from steelyard.reports.gate import blocks
+    from steelyard.reports.gate import comment as as_comment
+    from steelyard.reports.gate import junit as as_junit
     from steelyard.trust import gating
-    from steelyard.trust.gating.page import blocks
-    from steelyard.trust.gating.page import comment as as_comment
-    from steelyard.trust.gating.page import junit as as_junit
 
     found = ResultsSource(source, config, store)
     builder = ReportBuilder(found.protocol, language(lang))

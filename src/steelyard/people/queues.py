@@ -11,9 +11,9 @@ from functools import cached_property
 from steelyard.errors import FormRefused
 from steelyard.people.calibration.matching import Rated
 from steelyard.people.calibration.measure import between_people
-from steelyard.people.calibration.model import Figure
 from steelyard.people.label_targets import Slot
 from steelyard.records import Record
+from steelyard.reports.calibration.model import Figure
 from steelyard.store import LabelQueue, QueueItem
 from steelyard.store.labels import HumanLabel
 from steelyard.store.queue_table import Claim

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from pydantic import Field
-
 from steelyard.engine.inputs import Input
 from steelyard.engine.manifest import check_unchanged
 from steelyard.engine.runs import Run, RunSettings, continue_, earlier_date, start, state_of
@@ -23,16 +21,16 @@ from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
-from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
 from steelyard.reports.build import ReportBuilder
+from steelyard.reports.comparison import MetricChange
+from steelyard.reports.experiment import CellScore, ExperimentRun, ExperimentTable
 from steelyard.reports.model import Report
 from steelyard.settings import Experiment, Settings
-from steelyard.stats import CONFIDENCE, Interval
+from steelyard.stats import CONFIDENCE
 from steelyard.stats.paired import holm
 from steelyard.store import RunIdentity, RunRow, Store
-from steelyard.trust.comparison import Judged, MetricChange, compare
-from steelyard.trust.comparison.model import Outcome
+from steelyard.trust.comparison import Judged, compare
 
 PLAIN = ""
 """The name of the only variant where an experiment names no options."""
@@ -149,59 +147,6 @@ def open_run(
 
 
 # --- what came of it -------------------------------------------------------------------------------
-
-
-class CellScore(Record):
-    """One main score of a run, and how it differs from the same score of the first run of its protocol."""
-
-    metric: str
-    scale: Scale
-    direction: Direction
-    value: float | None
-    interval: Interval | None
-    n: int
-    n_unjudged: int
-    difference: float | None = None
-    difference_interval: Interval | None = None
-    n_pairs: int = 0
-    n_moved: int = Field(default=0, description="samples whose score differs")
-    p_adjusted: float | None = Field(default=None, description="Holm's, over all differences of the experiment")
-    outcome: Outcome | None = Field(default=None, description="null for the baseline, and where nothing is paired")
-
-
-class ExperimentRun(Record):
-    """One combination and its run."""
-
-    data: str
-    protocol: str
-    judge: str
-    options: str = Field(description="the name of the variant; empty where the experiment has none")
-    run: str | None
-    state: str = Field(description="complete, stopped or failed; pending where it was not begun")
-    problem: str = ""
-    n: int = 0
-    cost: float | None = None
-    calls: int = 0
-    is_baseline: bool = False
-    scores: tuple[CellScore, ...] = ()
-
-    @property
-    def is_open(self) -> bool:
-        return self.state != "complete"
-
-
-class ExperimentTable(Record):
-    """All runs of an experiment side by side."""
-
-    name: str
-    language: Language
-    runs: tuple[ExperimentRun, ...]
-
-    def _repr_html_(self) -> str:
-        from steelyard.reports.notebook import fragment
-        from steelyard.trust.experiment_page import blocks
-
-        return fragment(blocks(self))
 
 
 class CellRun(Record):

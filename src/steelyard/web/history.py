@@ -16,10 +16,11 @@ from steelyard.errors import ConfigError, NotComparable
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.reports import ReportBuilder
+from steelyard.reports.comparison import Comparison
 from steelyard.reports.model import Estimate, Report
 from steelyard.store import RunRow, Store
 from steelyard.store.listing import catch_up, keep, worked_out
-from steelyard.trust.comparison import Comparison, Judged, compare
+from steelyard.trust.comparison import Judged, compare
 from steelyard.web.cache import kept_report, standing
 from steelyard.web.viewer import Viewer
 

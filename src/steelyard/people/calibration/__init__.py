@@ -9,15 +9,13 @@ from steelyard.errors import ConfigError, LabelsDoNotFit
 from steelyard.people.calibration.corrections import Rates, Scores
 from steelyard.people.calibration.matching import Matcher, Rated
 from steelyard.people.calibration.measure import by_votes, disputes, groups, measure
-from steelyard.people.calibration.model import Calibration, CorrectedScore, Figure, Task
 from steelyard.people.calibration.people import Majority
 from steelyard.people.calibration.reliability import PRECISION, curves
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Sample, Verdict
+from steelyard.reports.calibration.model import Calibration
 from steelyard.store.labels import HumanLabel, of_one_policy
 from steelyard.text import language_of
-
-__all__ = ["Calibration", "CorrectedScore", "Figure", "Task", "calibrate"]
 
 # Ten points from end to end: ±5.
 WIDTH = 0.1

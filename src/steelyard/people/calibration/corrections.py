@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.model import CorrectedRate, CorrectedScore
 from steelyard.people.calibration.people import Majority, Place, counted_metrics, needs_labels, scores_by_people
 from steelyard.people.label_targets import slots_of
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
 from steelyard.records import Verdict
+from steelyard.reports.calibration.model import CorrectedRate, CorrectedScore
 from steelyard.stats import Interval, Mean
 from steelyard.stats.correction import Units, clusters_for_width, corrected
 from steelyard.stats.libraries import Array, np

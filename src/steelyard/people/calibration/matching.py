@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from steelyard.people.calibration.model import Unmatched
 from steelyard.people.label_targets import Slot, slots_of
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import cluster_of
+from steelyard.reports.calibration.model import Unmatched
 from steelyard.stats import Cluster
 from steelyard.store.labels import HumanLabel, digest
 from steelyard.text import normalise

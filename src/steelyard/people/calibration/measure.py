@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.model import (
+from steelyard.people.calibration.people import Majority
+from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.reports.calibration.model import (
     AgreementGroup,
     Dispute,
     DisputedItem,
@@ -17,8 +19,6 @@ from steelyard.people.calibration.model import (
     SecondLook,
     Task,
 )
-from steelyard.people.calibration.people import Majority
-from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled, gather
 from steelyard.stats.intervals import wilson

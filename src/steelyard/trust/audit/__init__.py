@@ -27,13 +27,13 @@ from steelyard.judges.base import JudgeLike, as_judge
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Sample
+from steelyard.reports.audit.card import Card
 from steelyard.store import Store
-from steelyard.trust.audit.card import Card
 from steelyard.trust.audit.driver import Auditor
 from steelyard.trust.audit.plan import SECTIONS, Scope, built_in, own
 from steelyard.trust.audit.suite import PROTOCOLS, load
 
-__all__ = ["Auditor", "Card", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
+__all__ = ["Auditor", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
 
 OWN_SAMPLES = 20
 

@@ -15,8 +15,8 @@ from steelyard.judges.base import Judge
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Rounds, Sample, Usage, Verdict
+from steelyard.reports.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.store import Store
-from steelyard.trust.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.trust.audit.measure import measure
 from steelyard.trust.audit.plan import AuditPlan, Scope
 from steelyard.trust.audit.suite import Suite

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind
 from steelyard.records import Verdict
+from steelyard.reports.audit.card import CardPart, Injection, Missed, Moved, Raised, Sensitivity, Stability, Steady
 from steelyard.reports.model import Estimate
 from steelyard.stats import Mean, Ratio
-from steelyard.trust.audit.card import CardPart, Injection, Missed, Moved, Raised, Sensitivity, Stability, Steady
 from steelyard.trust.audit.movement import OPEN, Place, cited, compared, label_at, labels, raised
 from steelyard.trust.audit.plan import (
     ADDS_TO_THE_ANSWER,

@@ -12,14 +12,7 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale, Vocabulary
 from steelyard.records import Language, Verdict
 from steelyard.reports.build import most_telling, shown_flags
-from steelyard.reports.model import why
-from steelyard.reports.results import Results
-from steelyard.stats import CONFIDENCE, Cluster
-from steelyard.stats.libraries import np
-from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
-from steelyard.text import language_of
-from steelyard.trust.comparison.comparability import check_comparable
-from steelyard.trust.comparison.model import (
+from steelyard.reports.comparison import (
     MOST_VANISHED,
     Change,
     Comparison,
@@ -28,9 +21,16 @@ from steelyard.trust.comparison.model import (
     Outcome,
     Overall,
 )
+from steelyard.reports.model import why
+from steelyard.reports.results import Results
+from steelyard.stats import CONFIDENCE, Cluster
+from steelyard.stats.libraries import np
+from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
+from steelyard.text import language_of
+from steelyard.trust.comparison.comparability import check_comparable
 from steelyard.trust.comparison.rows import Judged, PairedRow, rows_of
 
-__all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
+__all__ = ["Judged", "compare", "why_of"]
 
 MOST_LISTED = 20
 MOST_TEXTS = 200

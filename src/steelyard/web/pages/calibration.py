@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from steelyard.errors import LabelsDoNotFit
-from steelyard.people.calibration import Calibration, calibrate
-from steelyard.people.calibration.page import blocks
+from steelyard.people.calibration import calibrate
 from steelyard.records import Language, Record
+from steelyard.reports.calibration.model import Calibration
+from steelyard.reports.calibration.page import blocks
 from steelyard.reports.html.document import page_parts
 from steelyard.store import RunRow
 from steelyard.store.labels import HumanLabel, label_line

@@ -16,15 +16,15 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, minus, number, score
+from steelyard.reports.comparison import Change, Comparison, ComparisonPage, MetricChange, ends, n_text, p_text, signed
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import ViewLimits, chip
 from steelyard.reports.model import Contestant, Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import digest
-from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
+from steelyard.trust.comparison import Judged, compare, why_of
 from steelyard.trust.comparison.labels import LabelChange, label_changes
-from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.trust.comparison.word_diff import word_changes
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE

@@ -13,10 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import interval, number
+from steelyard.reports.comparison import Comparison, ComparisonPage, ends, p_text, signed
 from steelyard.reports.html import charts
 from steelyard.text.wording import say
-from steelyard.trust.comparison import Comparison
-from steelyard.trust.comparison.page import ComparisonPage, ends, p_text, signed
 from steelyard.web.addresses import with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Against, Refusal, RunFigures, history

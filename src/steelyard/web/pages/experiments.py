@@ -16,10 +16,10 @@ from steelyard.errors import ConfigError, InputError, SteelyardError
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import interval, number
+from steelyard.reports.experiment import ExperimentTable, decision_told, difference_told
 from steelyard.settings import Experiment
 from steelyard.store import Store
-from steelyard.trust.experiment_page import decision_told, difference_told
-from steelyard.trust.experiments import CellRun, ExperimentTable, tabulate
+from steelyard.trust.experiments import CellRun, tabulate
 from steelyard.web import actions
 from steelyard.web.addresses import sample_of, segment_of, with_query
 from steelyard.web.cache import PATIENCE, standing

@@ -19,13 +19,12 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Metric
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, one_line
+from steelyard.reports.comparison import Comparison, MetricChange, ends, signed
 from steelyard.reports.html.charts import tick_text
 from steelyard.reports.html.trend_chart import TrendPoint, trend
 from steelyard.reports.model import Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.text.wording import say
-from steelyard.trust.comparison import Comparison, MetricChange
-from steelyard.trust.comparison.page import ends, signed
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Refusal, RunFigures, RunHistory, history

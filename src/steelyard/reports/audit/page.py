@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from steelyard.records import Language
+from steelyard.reports.audit.card import Card, CardPart
+from steelyard.reports.audit.sections import CardWords, Estimates, Listing, headline, is_best, remarks, sections
 from steelyard.reports.blocks import (
     Block,
     Heading,
@@ -18,8 +20,6 @@ from steelyard.reports.blocks import (
 )
 from steelyard.reports.model import Estimate
 from steelyard.text.wording import say
-from steelyard.trust.audit.card import Card, CardPart
-from steelyard.trust.audit.sections import CardWords, Estimates, Listing, headline, is_best, remarks, sections
 
 BRIEF_LISTED = 5
 LONGEST_CELL = 60

@@ -8,6 +8,9 @@ from steelyard.protocols.vocabulary import Scale
 from steelyard.records import ConfidenceKind, Language, Record
 from steelyard.stats import Interval
 
+# Fewer labels of one kind say nothing about where it is right in 95 of 100 cases.
+LEAST_LABELS = 20
+
 
 class Figure(Record):
     """A number with its 95 % interval; null where the labels do not define it."""

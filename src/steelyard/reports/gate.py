@@ -1,4 +1,4 @@
-"""A gate for people (terminal, Markdown for a pull request) and for build servers (JUnit XML)."""
+"""A gate's outcome as one frozen value: for the terminal, for a pull request (Markdown), for build servers (JUnit)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,77 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Literal
 from xml.etree import ElementTree
 
+from pydantic import Field, computed_field
+
 from steelyard.protocols import vocabulary
+from steelyard.protocols.vocabulary import Direction, Scale
+from steelyard.records import Language, Record
 from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, interval, number
 from steelyard.reports.blocks import one_line as short
 from steelyard.reports.build_servers import xml_text
+from steelyard.reports.comparison import MOST_VANISHED, Comparison, ComparisonPage, ends, signed
 from steelyard.reports.layout import Page
 from steelyard.reports.markdown import document, inert
 from steelyard.reports.model import Report
+from steelyard.stats import Interval
 from steelyard.text.wording import say
-from steelyard.trust.comparison.model import MOST_VANISHED
-from steelyard.trust.gating import CHANGES, Gate, GateCheck, Outcome
 
-if TYPE_CHECKING:
-    from steelyard.trust.comparison import Comparison
+State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
+"""On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
+Outcome = Literal["passed", "failed", "undecided"]
+Reason = Literal["", "not_in_run", "not_in_baseline", "not_in_both", "too_few"]
+"""Why a difference from a baseline could not be measured."""
+CHANGES = ("drop", "regression")
+"""The kinds of checks that are about a difference from a baseline."""
+
+
+class GateCheck(Record):
+    """One bar and how it went. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
+
+    kind: str
+    metric: str
+    sign: str
+    limit: float
+    value: float | None
+    interval: Interval | None
+    n: int
+    n_all: int | None = Field(
+        default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
+    )
+    n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
+    scale: Scale = "ratio"
+    direction: Direction = "up"
+    state: State
+    reason: Reason = Field(default="", description="why it could not be measured against the baseline")
+    outcome: Outcome
+    n_to_decide: int | None = Field(
+        default=None,
+        description="where it is not significant: samples that would make it so, at the same rate and spread",
+    )
+
+
+class Gate(Record):
+    """All bars of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
+
+    run: str
+    baseline: str | None
+    protocol: str = ""
+    language: Language
+    only_significant: bool
+    outcome: Outcome
+    checks: tuple[GateCheck, ...]
+    marks: tuple[tuple[str, str], ...] = Field(default=(), description="what makes run and baseline less comparable")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+
+# --- the page ---------------------------------------------------------------------------------------
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
 
@@ -43,16 +98,12 @@ class _Words:
 
     def value(self, check: GateCheck) -> str:
         if check.kind in CHANGES and check.value is not None:
-            from steelyard.trust.comparison.page import signed
-
             return signed(-check.value if check.direction == "up" else check.value, check.scale)
         return number(check.value, check.scale)
 
     def interval(self, check: GateCheck) -> str:
         """A score that fell behind is told by its change, with its sign."""
         if check.kind in CHANGES and check.interval is not None:
-            from steelyard.trust.comparison.page import ends
-
             fell = (-check.interval[1], -check.interval[0])
             return ends(fell if check.direction == "up" else check.interval, check.scale)
         return interval(check.interval, check.scale)
@@ -157,8 +208,6 @@ def comment(gate: Gate, report: Report, comparison: Comparison | None = None) ->
     assert isinstance(title, Heading)
     page: list[Block] = [Heading(f"Steelyard · {title.text} · {report.words.title_words(gate.language)}", 3)]
     if comparison is not None:
-        from steelyard.trust.comparison.page import ComparisonPage
-
         page.append(Lines((ComparisonPage(comparison).sentence(),)))
     page += [block for block in rest if block != Lines(words.notes())]
     lowest = report.model_copy(update={"worst": report.worst[:WORST_LISTED]})

@@ -12,26 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, computed_field
-
 from steelyard.errors import ConfigError
 from steelyard.protocols.vocabulary import BOUNDS, Direction, Scale
-from steelyard.records import Language, Record
+from steelyard.reports.gate import CHANGES, Gate, GateCheck, Outcome, Reason, State
 from steelyard.reports.model import Report
 from steelyard.stats import Interval, samples_to_exclude, wilson
 
 if TYPE_CHECKING:
-    from steelyard.people.calibration import Calibration
-    from steelyard.trust.comparison import Comparison, MetricChange, MissingMetric
+    from steelyard.reports.calibration.model import Calibration
+    from steelyard.reports.comparison import Comparison, MetricChange, MissingMetric
 
-State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
-"""On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
-Outcome = Literal["passed", "failed", "undecided"]
-Reason = Literal["", "not_in_run", "not_in_baseline", "not_in_both", "too_few"]
-"""Why a difference from a baseline could not be measured."""
 MAX_UNJUDGED = 0.05
-CHANGES = ("drop", "regression")
-"""The kinds of checks that are about a difference from a baseline."""
 
 
 def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
@@ -49,49 +40,6 @@ class Bar(NamedTuple):
     metric: str
     sign: Literal[">=", ">", "<=", "<"]
     limit: float
-
-
-class GateCheck(Record):
-    """One bar and how it went. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
-
-    kind: str
-    metric: str
-    sign: str
-    limit: float
-    value: float | None
-    interval: Interval | None
-    n: int
-    n_all: int | None = Field(
-        default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
-    )
-    n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
-    scale: Scale = "ratio"
-    direction: Direction = "up"
-    state: State
-    reason: Reason = Field(default="", description="why it could not be measured against the baseline")
-    outcome: Outcome
-    n_to_decide: int | None = Field(
-        default=None,
-        description="where it is not significant: samples that would make it so, at the same rate and spread",
-    )
-
-
-class Gate(Record):
-    """All bars of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
-
-    run: str
-    baseline: str | None
-    protocol: str = ""
-    language: Language
-    only_significant: bool
-    outcome: Outcome
-    checks: tuple[GateCheck, ...]
-    marks: tuple[tuple[str, str], ...] = Field(default=(), description="what makes run and baseline less comparable")
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def passed(self) -> bool:
-        return self.outcome == "passed"
 
 
 # --- what is asked for -----------------------------------------------------------------------------
@@ -307,7 +255,7 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Itera
 def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Comparison) -> _Measured:
     """How far a score fell behind, as a number of 0 and more: of one that should be low, how far it rose. With the
     reason where that cannot be told."""
-    from steelyard.trust.comparison import MissingMetric
+    from steelyard.reports.comparison import MissingMetric
 
     n_all = comparison.n_pairs
     if isinstance(change, MissingMetric):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from steelyard.protocols import vocabulary
 from steelyard.records import Language
+from steelyard.reports.audit.card import LOW_IS_GOOD, Card, CardPart, Injection, Measure, Sensitivity, Stability
 from steelyard.reports.blocks import number, share
 from steelyard.reports.model import Estimate, named
 from steelyard.text.wording import say
-from steelyard.trust.audit.card import LOW_IS_GOOD, Card, CardPart, Injection, Measure, Sensitivity, Stability
 
 
 @dataclass(frozen=True)

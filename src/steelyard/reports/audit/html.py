@@ -8,14 +8,8 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from steelyard.records import Language
-from steelyard.reports.blocks import estimate_cells, interval, number, one_line
-from steelyard.reports.html import charts
-from steelyard.reports.html.document import from_template
-from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
-from steelyard.reports.model import Estimate
-from steelyard.text.wording import say
-from steelyard.trust.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
-from steelyard.trust.audit.sections import (
+from steelyard.reports.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
+from steelyard.reports.audit.sections import (
     CardSection,
     CardWords,
     Estimates,
@@ -25,6 +19,12 @@ from steelyard.trust.audit.sections import (
     remarks,
     sections,
 )
+from steelyard.reports.blocks import estimate_cells, interval, number, one_line
+from steelyard.reports.html import charts
+from steelyard.reports.html.document import from_template
+from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
+from steelyard.reports.model import Estimate
+from steelyard.text.wording import say
 
 BOUNDS = (0.0, 1.0)
 LONGEST_NAME = 60

@@ -1,11 +1,14 @@
-"""The table of an experiment as a page: for a terminal, as Markdown, as HTML."""
+"""The table of an experiment: as one frozen value, and as a page for a terminal, Markdown or HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pydantic import Field
+
 from steelyard.protocols import vocabulary
-from steelyard.records import Language
+from steelyard.protocols.vocabulary import Direction, Scale
+from steelyard.records import Language, Record
 from steelyard.reports.blocks import (
     NOT_APPLICABLE,
     Block,
@@ -18,13 +21,68 @@ from steelyard.reports.blocks import (
     number,
     one_line,
 )
+from steelyard.reports.comparison import Outcome, ends, signed
+from steelyard.stats import Interval
 from steelyard.text.wording import say
-from steelyard.trust.comparison.page import ends, signed
-from steelyard.trust.experiments import CellScore, ExperimentRun, ExperimentTable
 
 LONGEST_CELL = 60
 PARTS = ("data", "protocol", "judge", "options")
 TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "undecided": "open"}
+
+
+class CellScore(Record):
+    """One main score of a run, and how it differs from the same score of the first run of its protocol."""
+
+    metric: str
+    scale: Scale
+    direction: Direction
+    value: float | None
+    interval: Interval | None
+    n: int
+    n_unjudged: int
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    n_pairs: int = 0
+    n_moved: int = Field(default=0, description="samples whose score differs")
+    p_adjusted: float | None = Field(default=None, description="Holm's, over all differences of the experiment")
+    outcome: Outcome | None = Field(default=None, description="null for the baseline, and where nothing is paired")
+
+
+class ExperimentRun(Record):
+    """One combination and its run."""
+
+    data: str
+    protocol: str
+    judge: str
+    options: str = Field(description="the name of the variant; empty where the experiment has none")
+    run: str | None
+    state: str = Field(description="complete, stopped or failed; pending where it was not begun")
+    problem: str = ""
+    n: int = 0
+    cost: float | None = None
+    calls: int = 0
+    is_baseline: bool = False
+    scores: tuple[CellScore, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.state != "complete"
+
+
+class ExperimentTable(Record):
+    """All runs of an experiment side by side."""
+
+    name: str
+    language: Language
+    runs: tuple[ExperimentRun, ...]
+
+    def _repr_html_(self) -> str:
+        from steelyard.reports.notebook import fragment
+
+        return fragment(blocks(self))
+
+
+# --- the page ---------------------------------------------------------------------------------------
 
 
 def blocks(table: ExperimentTable, *, brief: bool = False) -> Iterator[Block]:
