@@ -173,9 +173,9 @@ class NotComparable(ConfigError):
     def __init__(self, a: str, b: str, reasons: Sequence[tuple[str, str]], *, can_be_forced: bool = True) -> None:
         self.reasons, self.can_be_forced = tuple(reasons), can_be_forced
         if can_be_forced:
-            told = "; ".join(f"{code}: {detail}" for code, detail in reasons)
+            differences = "; ".join(f"{code}: {detail}" for code, detail in reasons)
             super().__init__(
-                f"{a} and {b} cannot be compared fairly; they differ in {told}. "
+                f"{a} and {b} cannot be compared fairly; they differ in {differences}. "
                 "--anyway (over HTTP: anyway=true) compares them and marks it"
             )
         else:

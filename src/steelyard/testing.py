@@ -88,7 +88,7 @@ class Bench:
         from steelyard.store import Store
 
         chosen = self.settings.protocol(protocol) if isinstance(protocol, str) else protocol
-        told = chosen.parse_options({**self.settings.options.get(chosen.family, {}), **(options or {})})
+        parsed = chosen.parse_options({**self.settings.options.get(chosen.family, {}), **(options or {})})
         judged: list[Verdict] = []
 
         async def work() -> None:
@@ -96,7 +96,7 @@ class Bench:
             try:
                 check_judge(chosen, judge)
                 with Store.open(self.store_location) as store:
-                    runner = Runner(chosen, told, Memory(judge, store).judge, workers=1)
+                    runner = Runner(chosen, parsed, Memory(judge, store).judge, workers=1)
                     await runner.run([(0, sample)], lambda _, sample, verdict: judged.append(verdict))
             finally:
                 await judge.aclose()
@@ -238,22 +238,22 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     from steelyard.text.wording import say
     from steelyard.trust.gating import parse_bar, state_of
 
-    told = vocabulary(verdict.protocol)
+    vocab = vocabulary(verdict.protocol)
     language = language_of(*(item.text for item in verdict.items), str(sample))
-    items = [item for item in verdict.items if _concerns(told.labels_of(item), expectation)]
-    broken = [item for item in items if told.breaking(item, expectation)]
-    unjudged = [item for item in items if any(label == UNJUDGED for _, label in told.labels_of(item))]
+    items = [item for item in verdict.items if _concerns(vocab.labels_of(item), expectation)]
+    broken = [item for item in items if vocab.breaking(item, expectation)]
+    unjudged = [item for item in items if any(label == UNJUDGED for _, label in vocab.labels_of(item))]
     if require:
         missed = []
-        for bar in (parse_bar(text, lambda name: told.metric(name).scale) for text in require):
+        for bar in (parse_bar(text, lambda name: vocab.metric(name).scale) for text in require):
             if bar.metric not in verdict.scores:
                 raise ConfigError(f"there is no score {bar.metric!r} here; there are {', '.join(verdict.scores)}")
             value = verdict.scores[bar.metric]
             # One sample has no interval, so only the side of the limit counts.
             if state_of(value, None, bar.sign, bar.limit) != "met_not_significant":
-                scale = told.metric(bar.metric).scale
+                scale = vocab.metric(bar.metric).scale
                 shown = {"value": number(value, scale), "limit": number(bar.limit, scale), "sign": bar.sign}
-                name = told.metric_words(bar.metric, language)
+                name = vocab.metric_words(bar.metric, language)
                 missed.append(say(language, "testing.missed").format(metric=name, **shown))
         return "\n".join([*missed, *_listed(sample, verdict, [*broken, *unjudged], language)]) if missed else ""
     if broken:
@@ -262,7 +262,7 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     if unjudged or (expectation is None and verdict.status != "judged"):
         headline = say(language, "testing.unjudged")
         return "\n".join([_signed(headline, verdict), *_listed(sample, verdict, unjudged, language)])
-    if not items or (expectation is None and told.main_score(verdict.scores) is None):
+    if not items or (expectation is None and vocab.main_score(verdict.scores) is None):
         return _signed(say(language, "testing.nothing"), verdict)
     return ""
 
@@ -286,7 +286,7 @@ def _listed(sample: Sample, verdict: Verdict, items: Sequence[Any], language: An
     colon = say(language, "report.colon")
     passages = getattr(sample, "references", ())
     for item in items[:MOST_ITEMS]:
-        entry, (_, label) = page.entry(item), page.told.kind_of(item).shown(item)
+        entry, (_, label) = page.entry(item), page.vocab.kind_of(item).shown(item)
         labels = " · ".join(one.text for one in entry.labels)
         yield f"  {label.shown_sign} {labels}{colon}{one_line(entry.text, LONGEST)}"
         yield from (f"      {name}{one_line(fact, LONGEST)}" for name, fact in entry.facts)

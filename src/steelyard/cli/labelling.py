@@ -105,25 +105,25 @@ def _page(drawn: Draw, source: str, out: Path | None, language: Language, words:
     from steelyard.reports.model import named
     from steelyard.text.wording import say
 
-    def told(key: str, **values: object) -> str:
+    def phrase(key: str, **values: object) -> str:
         return say(language, f"labelling.{key}").format(**values)
 
     how = "random" if len(drawn.strata) < 2 else "stratified"
     lines = [
-        told(how, drawn=len(drawn.weights), n=drawn.n, seed=drawn.seed, items=drawn.n_items),
-        told(f"{how}_means"),
+        phrase(how, drawn=len(drawn.weights), n=drawn.n, seed=drawn.seed, items=drawn.n_items),
+        phrase(f"{how}_means"),
     ]
     if drawn.metric and drawn.reach is not None:
         metric = words.metric_words(drawn.metric, language)
         reach = number(drawn.reach, words.metric(drawn.metric).mean_scale)
-        lines.append(told("reach", metric=metric, reach=reach))
-    lines.append(told("blind"))
+        lines.append(phrase("reach", metric=metric, reach=reach))
+    lines.append(phrase("blind"))
     if out is not None:
-        lines.append(told("next", run=source, file=out))
+        lines.append(phrase("next", run=source, file=out))
     yield Lines(tuple(lines))
     if how == "stratified":
         yield Table(
-            (told("group"), told("drawn"), told("of"), told("weight")),
+            (phrase("group"), phrase("drawn"), phrase("of"), phrase("weight")),
             "lrrr",
             tuple(
                 (

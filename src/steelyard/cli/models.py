@@ -15,7 +15,7 @@ from steelyard.cli.common import console
 if TYPE_CHECKING:
     from steelyard.judges.models import Shelf
     from steelyard.judges.models.folders import FolderSource
-    from steelyard.judges.models.sources import Source, Told
+    from steelyard.judges.models.sources import OnBytes, Source
     from steelyard.judges.models.verifiers import VerifierShelf
 
 app = typer.Typer(
@@ -201,8 +201,8 @@ def pull(
         print(f"{name} is already here ({in_words(record.size)}, from {record.source})")
         return
     found = _source(source, name)
-    with _bar(name) as told:
-        record = fetch(name, found, shelf, told)
+    with _bar(name) as on_progress:
+        record = fetch(name, found, shelf, on_progress)
     print(f"{name}: {in_words(record.size)} from {record.source}")
     if record.checked:
         print(f"SHA-256 {record.sha256}, as expected; licence {record.licence}")
@@ -220,8 +220,8 @@ def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: b
         return
     if is_unverified(name, source, shelf) and not yes:
         _ask(name, source)
-    with _bar(name) as told:
-        record = pull_verifier(name, source, shelf, told)
+    with _bar(name) as on_progress:
+        record = pull_verifier(name, source, shelf, on_progress)
     print(f"{name}: {in_words(record.size)} from {record.source}; licence {record.licence}")
     verdict = "as expected" if record.checked else "recorded, but there is none to compare it with"
     for file, noted in record.files.items():
@@ -285,7 +285,7 @@ def _source(given: str | None, name: str) -> Source:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Told]:
+def _bar(name: str) -> Iterator[OnBytes]:
     """A progress bar on a terminal; in a pipe or a log, nothing until it is done."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -300,7 +300,7 @@ def _bar(name: str) -> Iterator[Told]:
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(name, total=None)
 
-        def told(done: int, total: int | None) -> None:
+        def on_progress(done: int, total: int | None) -> None:
             progress.update(task, completed=done, total=total)
 
-        yield told
+        yield on_progress

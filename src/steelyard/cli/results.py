@@ -138,8 +138,8 @@ def show(
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
     chosen = language(lang) or language_of(*texts)
     if form is Form.json:
-        told = {"notes": dict(verdict.notes), "agreement": agreement_notes([verdict.judge], chosen)}
-        print(json.dumps(verdict.line() | told, ensure_ascii=False, indent=2))
+        extras = {"notes": dict(verdict.notes), "agreement": agreement_notes([verdict.judge], chosen)}
+        print(json.dumps(verdict.line() | extras, ensure_ascii=False, indent=2))
     elif form is Form.markdown:
         print(sample_markdown(verdict, judged, chosen))
     elif form is Form.terminal:
@@ -295,8 +295,8 @@ class _LinesCheck:
         # A protocol of someone else may score each sample as it likes.
         if words.metrics and (unlike := verdict.scores.keys() ^ first.scores.keys()):
             missing = sorted(unlike - verdict.scores.keys())
-            told = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
-            yield "scores", f"{told}; all lines have the same scores, null where one does not apply"
+            problem = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
+            yield "scores", f"{problem}; all lines have the same scores, null where one does not apply"
 
 
 def _forms(form: Form) -> Literal["text", "json", "markdown"]:

@@ -54,20 +54,20 @@ def list_(
     # The id is what people copy: others may be cut short, it never is.
     table.add_column("run", no_wrap=True, min_width=20)
     # Most people name nothing: a column is there where somebody did.
-    told = [title for title in ("name", "project", "tags") if any(getattr(run, title) for run, _ in rows)]
-    for title in (*told, "protocol", "judge", "state"):
+    titles = [title for title in ("name", "project", "tags") if any(getattr(run, title) for run, _ in rows)]
+    for title in (*titles, "protocol", "judge", "state"):
         table.add_column(title)
     table.add_column("samples", justify="right")
     table.add_column("gaps", justify="right")
     for run, counts in rows:
         gaps = counts.get("partial", 0) + counts.get("failed", 0)
-        name = (escape(_short(run, title)) for title in told)
+        name = (escape(_short(run, title)) for title in titles)
         shown = (run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
         table.add_row(str(run.number), run.id, *name, *shown)
     console().print(table)
     for run, _ in rows:
         if run.id in failures:
-            _, reason, remedy = failures[run.id].told("en")
+            _, reason, remedy = failures[run.id].sentences("en")
             print(f"\n{run.number} failed. {one_line(reason)} {remedy}")
 
 

@@ -84,7 +84,7 @@ class Session:
                     spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
                     run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
                     tally, report = self.carry_out(run, loop, retrying=retrying)
-                    goes_on, found = self._told(run, report, tally.stopped)
+                    goes_on, found = self._report_failure(run, report, tally.stopped)
                     code = max(code, found)
                     if not goes_on:
                         break
@@ -102,11 +102,11 @@ class Session:
             row = run.store.run(run.row.id)
             stopped = row.manifest.get("stopped") or ("interrupted" if row.state == "running" else None)
             report = self._report(run, ReportBuilder(run.protocol.name, self.language))
-            code = max(code, self._told(run, report, stopped)[1])
+            code = max(code, self._report_failure(run, report, stopped)[1])
         if code:
             raise typer.Exit(code)
 
-    def _told(self, run: Run, report: Report, stopped: str | None) -> tuple[bool, int]:
+    def _report_failure(self, run: Run, report: Report, stopped: str | None) -> tuple[bool, int]:
         console().print(render(report, self.language))
         if note := self_judged_note(report):
             print(f"warning: {note}", file=sys.stderr)
@@ -114,7 +114,7 @@ class Session:
             print(f"stopped: {stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             return False, INTERRUPTED if stopped == "interrupted" else GAPS
         if report.failure:
-            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
+            print(one_line(" ".join(report.failure.sentences(self.language or "en"))), file=sys.stderr)
             return False, JudgeError.exit_code
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0

@@ -153,7 +153,7 @@ def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
         nonlocal total
         total = sum((one.weigh(ask) for one in stand_ins), start=total)
 
-    def told() -> Usage:
+    def further() -> Usage:
         asked = sum((one.on_items for one in stand_ins), start=Usage())
         return Usage(
             calls=max(0, total.calls - asked.calls),
@@ -165,7 +165,7 @@ def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
     first = judge.voices()[0].judge
     if isinstance(first, StandIn):
         first.on_labelled = weigh
-    return told
+    return further
 
 
 def _sure(data: ReplyData, ask: Ask) -> ReplyData:

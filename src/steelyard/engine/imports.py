@@ -148,8 +148,8 @@ class _ImportedRun:
     def finish(self) -> RunRow:
         self._write()
         get_protocol(imported_protocol(self._tool, self._scales))
-        told = {**self._manifest["protocol"], "origin": {"tool": self._tool, "scales": self._scales}}
-        manifest = self._manifest | {"protocol": told, "rows": self._rows}
+        protocol = {**self._manifest["protocol"], "origin": {"tool": self._tool, "scales": self._scales}}
+        manifest = self._manifest | {"protocol": protocol, "rows": self._rows}
         self._store.update_run(self.id, state="complete", finished=now(), manifest=manifest)
         return self._store.run(self.id)
 

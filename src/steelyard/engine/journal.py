@@ -217,7 +217,7 @@ class Memory:
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
-        repeats = told_apart(judge.voices())
+        repeats = distinct_repeats(judge.voices())
         before = time * (1 + max(repeats))
 
         def remembering(voice: Voice) -> Judge:
@@ -262,9 +262,9 @@ class Memory:
         answered = by_place.get(0, {})
         asks = sum(count for count, _ in answered.values())
         for voice in self.voices[first:]:
-            told = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
-            asked = sum(count for count, _ in told)
-            usage = sum((spent for _, spent in told), start=Usage())
+            counts = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
+            asked = sum(count for count, _ in counts)
+            usage = sum((spent for _, spent in counts), start=Usage())
             calls, tokens = max(0, asks - asked), usage.prompt_tokens + usage.completion_tokens
             each = calls / asked if asked else 0.0
             found.append(
@@ -284,7 +284,7 @@ class Memory:
             voice.retrying = retrying
 
 
-def told_apart(voices: Sequence[Voice]) -> list[int]:
+def distinct_repeats(voices: Sequence[Voice]) -> list[int]:
     """For each voice the repeat under which its replies are kept: two tables may name the same endpoint, and each is a
     voice of its own, whose reply must not take the place of the other's."""
     taken: list[tuple[str, int]] = []
@@ -323,8 +323,8 @@ class StoredJudge(Judge):
 
     def fingerprint(self, ask: Ask) -> str:
         """What the run was told: another run of the same judge may have been told something else."""
-        told = "\x00".join(stored.reply for stored in self._candidates(ask))
-        return f"{self.name} {hashlib.sha256(told.encode()).hexdigest()}"
+        replies = "\x00".join(stored.reply for stored in self._candidates(ask))
+        return f"{self.name} {hashlib.sha256(replies.encode()).hexdigest()}"
 
     def recall(self, ask: Ask) -> tuple[StoredReply, ReplyData] | None:
         """The reply that the run used, as it was stored and as it is read."""

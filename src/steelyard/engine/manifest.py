@@ -48,7 +48,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     described = judge.described()
     is_verified = described.get("kind") == "verifying"
-    told = {"template": dict(protocol.template)} if protocol.template else {}
+    template = {"template": dict(protocol.template)} if protocol.template else {}
     return {
         "protocol": {
             "name": protocol.name,
@@ -74,7 +74,7 @@ def make_manifest(
         "packages": dict(_versions(PACKAGES)),
         "python": platform.python_version(),
         "commit": _commit(),
-    } | told
+    } | template
 
 
 def described_data(source: str, format: str | None = None) -> dict[str, Any]:

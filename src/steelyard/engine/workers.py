@@ -57,8 +57,8 @@ def new_worker_id() -> str:
 def check_same(row: RunRow, judge: Judge, prompts: Prompts) -> None:
     """Refuse a worker that would judge otherwise than the run began: another package, prompt, model or parameter."""
     if changed := differing_packages(row.manifest):
-        told = "; ".join(f"{name} {here}, the run {there}" for name, here, there in changed)
-        raise ConfigError(f"this worker differs from run {row.id}: it has {told}; install the same version")
+        differences = "; ".join(f"{name} {here}, the run {there}" for name, here, there in changed)
+        raise ConfigError(f"this worker differs from run {row.id}: it has {differences}; install the same version")
     check_unchanged(row, judge, prompts)
 
 

@@ -152,8 +152,8 @@ async def _evaluated(
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
-    told = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
-    called = {field: value for field, value in told.items() if value}
+    names = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
+    called = {field: value for field, value in names.items() if value}
     if called and store is None:
         raise ConfigError(f"{next(iter(called))}= is what a run is called in a store; give store= too")
     is_one = isinstance(protocol, str | Protocol)

@@ -143,8 +143,8 @@ async def _call(
                 raise CommentError(_refusal(change, method, url, response.status, text))
             return json.loads(text)
     except (aiohttp.ClientError, TimeoutError, json.JSONDecodeError) as error:
-        told = str(error).replace(change.token, "***") or type(error).__name__
-        raise CommentError(f"{change.host} at {urlsplit(url).netloc} cannot be asked: {told}") from None
+        detail = str(error).replace(change.token, "***") or type(error).__name__
+        raise CommentError(f"{change.host} at {urlsplit(url).netloc} cannot be asked: {detail}") from None
 
 
 def _refusal(change: ChangeRequest, method: str, url: str, status: int, text: str) -> str:

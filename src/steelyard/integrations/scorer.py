@@ -75,11 +75,11 @@ class AnswerScorer:
     def _of(self, verdict: Verdict) -> AnswerScore:
         known, metric = get_protocol(self.protocol), self.scored
         value = verdict.scores.get(metric.name)
-        told = described(verdict, known, metric.name)
+        description = described(verdict, known, metric.name)
         is_open = value is None and known.is_open(metric.name, verdict)
         share = None if value is None else _share(float(value), metric)
         unjudged = main_reason(verdict) if is_open else ""
-        return AnswerScore(self.name, share, told.label, told.explanation, unjudged, verdict)
+        return AnswerScore(self.name, share, description.label, description.explanation, unjudged, verdict)
 
 
 def _share(value: float, metric: Metric) -> float:

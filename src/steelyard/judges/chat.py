@@ -114,8 +114,8 @@ class ChatJudge(Judge):
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
         shown = _shaping(self.endpoint) | {"timeout", "retries", "price"}
-        told = self.endpoint.model_dump(mode="json", include=shown)
-        return told | {
+        settings = self.endpoint.model_dump(mode="json", include=shown)
+        return settings | {
             "base_url": self.endpoint.shown_url,
             "body": self.endpoint.shown_body,
             "settled": self.structured,

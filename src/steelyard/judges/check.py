@@ -143,8 +143,8 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
     reachable = any(answer.reason not in INFRASTRUCTURE for answer in failures) or bool(replies)
     usage = sum((answer.usage for answer in answers), Usage())
     obeys = all(_ids(reply) == list(range(1, len(EXPECTED) + 1)) for reply in replies) if replies else None
-    told = [(answer, order) for answer, order in zip(answers, orders(), strict=True) if isinstance(answer, Reply)]
-    labels = sum(_as_expected(reply, order) for reply, order in told) if told else None
+    pairs = [(answer, order) for answer, order in zip(answers, orders(), strict=True) if isinstance(answer, Reply)]
+    labels = sum(_as_expected(reply, order) for reply, order in pairs) if pairs else None
     return Qualification(
         judge=judge.name,
         reachable=reachable,

@@ -161,9 +161,9 @@ def _reply(merged: Merged, usage: Usage) -> Reply:
 def _failed(failures: Sequence[Unjudged], members: int, usage: Usage) -> Unjudged:
     """Too few replied: the commonest reason, and all of them in the detail."""
     reasons = Counter(failure.reason for failure in failures)
-    told = "; ".join(dict.fromkeys(failure.detail or failure.reason for failure in failures))
+    details = "; ".join(dict.fromkeys(failure.detail or failure.reason for failure in failures))
     ((reason, _),) = reasons.most_common(1)
-    return Unjudged(reason=reason, detail=f"{len(failures)} of {members} judges failed: {told}"[:600], usage=usage)
+    return Unjudged(reason=reason, detail=f"{len(failures)} of {members} judges failed: {details}"[:600], usage=usage)
 
 
 def _exact(number: float) -> Fraction:

@@ -234,14 +234,14 @@ class Wire:
                 "check base_url, or point SSL_CERT_FILE to your own authority"
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
-            return Failed("unreachable", self._told(error), has_connected=False)
+            return Failed("unreachable", self._error_text(error), has_connected=False)
         except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, ValueError) as error:
             # Somebody is there, but this is not HTTP, or not what its headers say.
             self._note_answer()
-            return Failed("server_error", self._told(error))
+            return Failed("server_error", self._error_text(error))
         except (aiohttp.ClientError, OSError) as error:
             self._has_connected = True
-            return Failed("unreachable", self._told(error))
+            return Failed("unreachable", self._error_text(error))
         outcome = self._outcome(response.status, response.headers, content)
         if isinstance(outcome, Answered):
             self._successes += 1
@@ -311,7 +311,7 @@ class Wire:
         is_clean = "\\u" not in text and not self._mask.may_be_in(text) and is_shallow(payload)
         return payload if is_clean else self.cleaned(payload)
 
-    def _told(self, error: Exception) -> str:
+    def _error_text(self, error: Exception) -> str:
         return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {in_words(error)}")
 
     def _hidden(self, text: str) -> str:

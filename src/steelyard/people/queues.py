@@ -27,8 +27,8 @@ MOST_PEOPLE = 2
 def labelled_twice(samples: Sequence[str], share: float, seed: int) -> frozenset[str]:
     """The samples that two people label: so large a share, at random."""
     if not 0 <= share <= 1:
-        told = f"the share that two people label is between 0 and 1, not {share:g}"
-        raise FormRefused(told, "share", field="share")
+        problem = f"the share that two people label is between 0 and 1, not {share:g}"
+        raise FormRefused(problem, "share", field="share")
     every = sorted(set(samples))
     n = round(share * len(every))
     # At least one where any are wanted: without one there is no agreement to measure.

@@ -135,14 +135,14 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
 
 
 def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, first: str, second: str) -> Ask:
-    told: Language = "zh-Hans" if language == "zh" else "en"
+    locale: Language = "zh-Hans" if language == "zh" else "en"
     data = PairData(
         question=sample.question,
         references=sample.references,
         reference_answer=sample.reference_answer,
         first=first,
         second=second,
-        criteria=numbered(TOLD[one].in_language(told) if one in TOLD else one for one in aspects),
+        criteria=numbered(TOLD[one].in_language(locale) if one in TOLD else one for one in aspects),
     )
     return Ask(task="pairwise.judge", language=language, data=data, reply=PairReply)
 
@@ -150,8 +150,8 @@ def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, fi
 def _item(aspect: str, id: int, language: Language, reason: str, **fields: Any) -> CustomItem:
     """An aspect's item, unjudged unless the fields say otherwise."""
     text = NAMES[aspect].in_language(language) if aspect in NAMES else aspect
-    told = {"label": UNJUDGED, **fields}
-    return CustomItem(kind=PREFERENCE.name, id=id, text=text, aspect=aspect, reason=reason, **told)
+    labelled = {"label": UNJUDGED, **fields}
+    return CustomItem(kind=PREFERENCE.name, id=id, text=text, aspect=aspect, reason=reason, **labelled)
 
 
 def _labelled(aspect: str, id: int, language: Language, orders: list[Collected]) -> CustomItem:

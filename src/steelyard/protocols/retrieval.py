@@ -173,13 +173,13 @@ def _verdict(
     found = Blame(UNJUDGED, reason=failures[0].reason) if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
-        told = found.reason or MEANINGS.get(shown.name, Words()).in_language(
+        reason = found.reason or MEANINGS.get(shown.name, Words()).in_language(
             language_of(sample.question, sample.answer)
         )
         # The same text in every run over this sample: it is what two runs are compared by.
         text = (sample.question.strip() or sample.answer.strip())[:LONGEST_TEXT]
         by = [f"{item.kind} {item.id}" for item in found.shown_by]
-        items = (CustomItem(kind="cause", id=1, text=text, reason=told, label=found.cause, shown_by=by), *items)
+        items = (CustomItem(kind="cause", id=1, text=text, reason=reason, label=found.cause, shown_by=by), *items)
     if votes := collected.votes():
         notes["votes"] = votes
     if collected.invented:

@@ -344,8 +344,8 @@ class _Reader:
                     name, f"{place}.{unknown[0]}", f"is no field of a label; it has {', '.join(OF_A_LABEL)}"
                 )
             points = value.get("points")
-            told = value.get("means") or {key: value[key] for key in ("en", "zh") if key in value}
-            means = self._phrase(name, place, told) if told else Phrase()
+            meaning = value.get("means") or {key: value[key] for key in ("en", "zh") if key in value}
+            means = self._phrase(name, place, meaning) if meaning else Phrase()
         elif isinstance(value, str):
             means = self._phrase(name, place, value) if value.strip() else Phrase()
         else:
@@ -493,8 +493,9 @@ def _markdown_line(
             return
         raise error(number, "", "stands before the first criterion, which begins with ## and its name")
     if key == "veto":
-        told = setting[2].strip() if setting else ""
-        yield "veto", [part.strip() for part in re.split(r"[,，、]", told)] if told and told.lower() != "true" else True
+        labels = setting[2].strip() if setting else ""
+        is_plain = labels.lower() in ("", "true")
+        yield "veto", True if is_plain else [part.strip() for part in re.split(r"[,，、]", labels)]
     elif setting and key == "weight":
         yield "weight", _as_number(setting[2])
     elif setting and key in KEYS:

@@ -351,9 +351,9 @@ class Vocabulary:
         return Metric(name, "number")
 
     def _of_part(self, words: Words, part: str) -> Words:
-        told = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
+        name = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
         marks = (": ", "：", "：")
-        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, told, strict=True)))
+        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, name, strict=True)))
 
     def mains(self, names: Iterable[str]) -> tuple[str, ...]:
         """Of the scores there are, those that say how good the assistant is."""

@@ -24,7 +24,7 @@ class Curve:
     can draw; a table below it has the numbers."""
 
     points: tuple[tuple[float, Estimate], ...]
-    told: str
+    in_words: str
     axes: tuple[str, str]
 
 

@@ -100,7 +100,7 @@ class ReportBuilder:
 
     def __init__(self, protocol: str, language: Language | None = None) -> None:
         self._protocol, self._language = protocol, language
-        self._words = told = vocabulary(protocol)
+        self._words = vocab = vocabulary(protocol)
         self._statuses = Counter[str]()
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
@@ -108,18 +108,18 @@ class ReportBuilder:
         self._gaps = Counter[str]()
         self._within_tolerance = 0
         self._labels = defaultdict[str, Counter[str]](Counter)
-        self._all = GroupTally(told)
-        self._distributions = DistributionTally(told)
-        self._tags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
-        self._flags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
-        self._atoms = AtomsTally() if "levels" in told.sections else None
-        self._checks = ChecksTally(told)
-        self._outcomes = OutcomesTally(told) if told.outcome else None
-        self._votes = VotesTally(told)
-        self._routing = RoutingTally(told)
-        self._bands = BandsTally(told.metrics)
-        self._dialogue = DialogueTally(told) if "turns" in told.sections else None
-        self._ranking = RankingTally(told) if "ranking" in told.sections else None
+        self._all = GroupTally(vocab)
+        self._distributions = DistributionTally(vocab)
+        self._tags = Bounded(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._flags = Bounded(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._atoms = AtomsTally() if "levels" in vocab.sections else None
+        self._checks = ChecksTally(vocab)
+        self._outcomes = OutcomesTally(vocab) if vocab.outcome else None
+        self._votes = VotesTally(vocab)
+        self._routing = RoutingTally(vocab)
+        self._bands = BandsTally(vocab.metrics)
+        self._dialogue = DialogueTally(vocab) if "turns" in vocab.sections else None
+        self._ranking = RankingTally(vocab) if "ranking" in vocab.sections else None
         self._worst: list[Low] = []
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
@@ -279,9 +279,9 @@ def words_of(verdict: Verdict) -> Vocabulary:
     return vocabulary(verdict.protocol)
 
 
-def in_declared_order(told: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
+def in_declared_order(vocab: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
     """Every label of the aspect, also those that never occurred."""
-    known = [*told.aspect(aspect).names, *(label.name for of, label in told.flagged() if of == aspect), UNJUDGED]
+    known = [*vocab.aspect(aspect).names, *(label.name for of, label in vocab.flagged() if of == aspect), UNJUDGED]
     return {label: counts.get(label, 0) for label in known} | {
         label: n for label, n in counts.items() if label not in known
     }
@@ -293,17 +293,17 @@ def shown_flags(verdict: Verdict) -> tuple[str, ...]:
 
 def bad_labels(verdict: Verdict) -> list[tuple[str, str, AnyItem]]:
     """Every label that counts against the sample, with its item."""
-    told = words_of(verdict)
-    return [(*pair, item) for item in verdict.items for pair in told.against(item)]
+    vocab = words_of(verdict)
+    return [(*pair, item) for item in verdict.items for pair in vocab.against(item)]
 
 
 def most_telling(verdict: Verdict, metric: str | None = None) -> Telling | None:
     """The first item with the gravest label; where a metric ranks the sample, among those that it is counted from."""
-    told, bad = words_of(verdict), bad_labels(verdict)
+    vocab, bad = words_of(verdict), bad_labels(verdict)
     if not bad:
         return None
-    preferred = told.metric(metric).reads if metric else ()
-    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, told.severity(*entry[:2])))
+    preferred = vocab.metric(metric).reads if metric else ()
+    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, vocab.severity(*entry[:2])))
     return Telling(
         kind=kind,
         label=label,

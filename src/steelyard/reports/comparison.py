@@ -142,7 +142,7 @@ class ComparisonPage:
 
     def __init__(self, found: Comparison, brief: bool = False) -> None:
         self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"compare.{key}").format(**values)
@@ -151,7 +151,7 @@ class ComparisonPage:
         return say(self.language, f"report.{key}")
 
     def metric(self, name: str) -> str:
-        return self.told.metric_words(name, self.language)
+        return self.vocab.metric_words(name, self.language)
 
     def within(self, change: MetricChange) -> str:
         """The interval in brackets."""
@@ -174,7 +174,7 @@ class ComparisonPage:
         return self.say("pp") if change.scale == "ratio" else ""
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.vocab.title_words(self.language)}", 1)
         yield Lines((self.sentence(),))
         yield Lines(tuple(self.to_decide()), listed=True)
         yield Lines((*self.marks(), *self.unchanged()), listed=True)
@@ -192,10 +192,10 @@ class ComparisonPage:
         if self.is_equal:
             return self.say("equal", n=f"{sum(change.n for change in self.found.metrics):,}")
         decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
-        told = self.report("comma").join(self._moved(change) for change in decided)
-        if told:
-            told = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + told
-        return lead + self.say(self.found.outcome) + told + self._stop
+        moves = self.report("comma").join(self._moved(change) for change in decided)
+        if moves:
+            moves = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + moves
+        return lead + self.say(self.found.outcome) + moves + self._stop
 
     @property
     def is_equal(self) -> bool:
@@ -212,14 +212,14 @@ class ComparisonPage:
         """Which scores B lacks, before anything is said about the rest."""
         lost = {change.metric: (change.n_only_a, change.n_of_a) for change in self.found.metrics}
         lost |= {gap.metric: (gap.n_a, gap.n_a) for gap in self.found.missing}
-        told = [
+        missing = [
             self.say("vanished_one", metric=self.metric(name), n=f"{lost[name][0]:,}", of=f"{lost[name][1]:,}")
             for name in self.found.vanished
         ]
-        if not told:
+        if not missing:
             return ""
         space = " " if self.language == "en" else ""
-        return self.say("vanished") + self.report("colon") + self.report("comma").join(told) + self._stop + space
+        return self.say("vanished") + self.report("colon") + self.report("comma").join(missing) + self._stop + space
 
     def decision(self, change: MetricChange) -> str:
         is_same = not (change.n_rose or change.n_fell)
@@ -228,8 +228,8 @@ class ComparisonPage:
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
         by = signed(abs(change.difference), change.scale).lstrip("+") + self.unit(change)
-        told = {"metric": self.metric(change.metric), "by": by, "interval": self._between(change)}
-        return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
+        values = {"metric": self.metric(change.metric), "by": by, "interval": self._between(change)}
+        return self.say("fell" if fell else "rose", **values, n=f"{change.n:,}")
 
     def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
@@ -244,14 +244,14 @@ class ComparisonPage:
             by = signed(change.difference, change.scale) + self.unit(change)
             # Never fewer than there are: those did not decide it.
             n = f"{max(change.n_to_decide, change.n + 1):,}"
-            told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
-            yield self.say("to_decide", **told, n=n, now=f"{change.n:,}")
+            values = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
+            yield self.say("to_decide", **values, n=n, now=f"{change.n:,}")
 
     def marks(self) -> Iterator[str]:
         for code, detail in self.found.marks:
-            told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
-            told += self.say("as_shares") if code == "scale" else ""
-            yield self.say("beware") + self.report("colon") + told
+            mark = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            mark += self.say("as_shares") if code == "scale" else ""
+            yield self.say("beware") + self.report("colon") + mark
 
     def unchanged(self) -> Iterator[str]:
         if self.found.n_same == self.found.n_pairs:

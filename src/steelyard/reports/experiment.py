@@ -89,31 +89,31 @@ def blocks(table: ExperimentTable, *, brief: bool = False) -> Iterator[Block]:
     """The table as a page. What all runs have in common is said once, above it; in a terminal (`brief`) the rest of
     what a run is stands in a list, and its number in the table."""
 
-    def told(key: str, **values: object) -> str:
+    def phrase(key: str, **values: object) -> str:
         return say(table.language, f"experiment.{key}").format(**values)
 
     colon = say(table.language, "report.colon")
     varied = [part for part in PARTS if len({getattr(run, part) for run in table.runs}) > 1]
-    yield Heading(f"{told('title')} · {one_line(table.name, LONGEST_CELL)}", 1)
-    facts = [told("done", done=sum(run.state == "complete" for run in table.runs), all=len(table.runs))]
+    yield Heading(f"{phrase('title')} · {one_line(table.name, LONGEST_CELL)}", 1)
+    facts = [phrase("done", done=sum(run.state == "complete" for run in table.runs), all=len(table.runs))]
     common = [part for part in PARTS if part not in varied and getattr(table.runs[0], part)]
-    facts += [f"{told(part)}{colon}{one_line(getattr(table.runs[0], part), 200)}" for part in common]
+    facts += [f"{phrase(part)}{colon}{one_line(getattr(table.runs[0], part), 200)}" for part in common]
     yield Lines(tuple(facts))
     if brief:
         yield Lines(tuple(f"{at} = {_title(run, varied)}" for at, run in enumerate(table.runs, start=1)), listed=True)
     columns = (
-        *(("#",) if brief else (told(part) for part in varied)),
+        *(("#",) if brief else (phrase(part) for part in varied)),
         *(say(table.language, f"report.{key}") for key in ("score", "value", "interval")),
         "n",
-        told("difference_brief" if brief else "difference"),
-        told("decision"),
+        phrase("difference_brief" if brief else "difference"),
+        phrase("decision"),
     )
     rows = tuple(_rows(table, varied, brief))
     yield Table(columns, ("r" if brief else "l" * len(varied)) + "lrrrrl", rows, grouped=bool(varied) and not brief)
     problems = [f"{_title(run, PARTS)}{colon}{_state(run, table.language)}" for run in table.runs if run.is_open]
     if problems:
         yield Lines(tuple(problems), listed=True)
-    notes = [told("note")] if any(score.outcome for run in table.runs for score in run.scores) else []
+    notes = [phrase("note")] if any(score.outcome for run in table.runs for score in run.scores) else []
     spent = [run.cost for run in table.runs if run.cost is not None]
     notes += [f"{say(table.language, 'report.cost')}{colon}{sum(spent):.4f}"] if spent else []
     if notes:
@@ -141,22 +141,22 @@ def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterato
                 number(score.value, score.scale),
                 interval(score.interval, score.scale),
                 f"{score.n:,}",
-                difference_told(score, brief),
-                decision_told(run, score, table.language),
+                difference_text(score, brief),
+                decision_text(run, score, table.language),
             )
         if not run.scores:
             state = Toned(say(table.language, f"experiment.state.{run.state}"), "bad")
             yield (*names, NOT_APPLICABLE, NOT_APPLICABLE, NOT_APPLICABLE, "0", NOT_APPLICABLE, state)
 
 
-def difference_told(score: CellScore, brief: bool) -> str:
+def difference_text(score: CellScore, brief: bool) -> str:
     if score.difference is None:
         return NOT_APPLICABLE
     within = f" ({ends(score.difference_interval, score.scale)})" if score.difference_interval and not brief else ""
     return signed(score.difference, score.scale) + within
 
 
-def decision_told(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
+def decision_text(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
     """Whether it is better or worse than the baseline."""
     if run.is_baseline:
         return say(language, "experiment.baseline")

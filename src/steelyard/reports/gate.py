@@ -147,8 +147,8 @@ class _Words:
     def summary(self) -> str:
         counts = Counter(check.outcome for check in self.gate.checks)
         outcome = self.say(self.gate.outcome)
-        told = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
-        return told + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
+        summary = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
+        return summary + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
 
     def notes(self) -> tuple[str, ...]:
         """By which rule thresholds and differences from the baseline were decided."""
@@ -169,9 +169,9 @@ def blocks(gate: Gate) -> Iterator[Block]:
         facts.append(words.say("baseline") + colon + short(gate.baseline, 80))
     yield Lines(tuple(facts))
     beware = say(gate.language, "compare.beware")
-    told = [say(gate.language, f"compare.mark.{code}") + colon + short(detail, 200) for code, detail in gate.marks]
-    if told:
-        yield Lines(tuple(beware + colon + mark for mark in told), listed=True)
+    marks = [say(gate.language, f"compare.mark.{code}") + colon + short(detail, 200) for code, detail in gate.marks]
+    if marks:
+        yield Lines(tuple(beware + colon + mark for mark in marks), listed=True)
     yield Table(
         (words.say("check"), words.say("value"), words.report("interval"), "n", words.say("outcome")),
         "lrrrl",
@@ -187,9 +187,9 @@ def blocks(gate: Gate) -> Iterator[Block]:
         ),
     )
     colon = words.report("colon")
-    told = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
-    if told:
-        yield Lines(tuple(told), listed=True)
+    marks = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
+    if marks:
+        yield Lines(tuple(marks), listed=True)
     yield Lines(words.notes())
 
 
@@ -242,16 +242,16 @@ def junit(gate: Gate) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=xml_text(words.title(check)), time="0"
         )
-        told = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
-        told = "; ".join(filter(None, (told, words.to_decide(check))))
+        details = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
+        details = "; ".join(filter(None, (details, words.to_decide(check))))
         kind = _element(check)
         if kind == "system-out":
-            ElementTree.SubElement(case, kind).text = xml_text(told)
+            ElementTree.SubElement(case, kind).text = xml_text(details)
             continue
-        found = ElementTree.SubElement(case, kind, message=xml_text(told))
+        found = ElementTree.SubElement(case, kind, message=xml_text(details))
         if kind != "skipped":
             found.set("type", check.state)
-        found.text = xml_text(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
+        found.text = xml_text(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {details}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 

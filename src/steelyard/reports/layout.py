@@ -27,7 +27,7 @@ from steelyard.reports.model import (
     Group,
     Report,
     agreement_notes,
-    check_told,
+    check_words,
     is_broken_down,
     named,
     routing_notes,
@@ -63,7 +63,7 @@ class Page:
         yield Heading(f"{self.say('title')} · {self.words.title_words(self.language)}", 1)
         if self.report.failure:
             # The first thing to know; scores of nothing would only hide it.
-            title, reason, remedy = self.report.failure.told(self.language)
+            title, reason, remedy = self.report.failure.sentences(self.language)
             yield Heading(title)
             yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
         yield self.summary()
@@ -200,7 +200,7 @@ class Page:
             return
         yield Heading(self.say("checks"))
         rows = tuple(
-            (self.words.group_words(c.group, self.language), check_told(self.report, c), *self._cells(c.passed))
+            (self.words.group_words(c.group, self.language), check_words(self.report, c), *self._cells(c.passed))
             for c in self.report.checks
         )
         yield self._estimates((self.say("group"), self.say("named_item")), rows, "passed")
@@ -273,9 +273,9 @@ class Page:
         if not labels:
             return
         yield Heading(self.say("labels"))
-        told, lang = self.words.kind_words, self.language
+        kind_words, lang = self.words.kind_words, self.language
         rows = tuple(
-            (told(kind, lang), self.words.label_words(kind, label, lang), str(n), share(n, sum(counts.values())))
+            (kind_words(kind, lang), self.words.label_words(kind, label, lang), str(n), share(n, sum(counts.values())))
             for kind, counts in labels.items()
             for label, n in counts.items()
         )

@@ -48,8 +48,8 @@ class RoutingTally:
         self._opinions: dict[str, Counter[bool]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        told = (one for item in verdict.items for one in (item, *parts_of(item)))
-        if not any(one.judge or one.second_opinion for one in told):
+        labelled = (one for item in verdict.items for one in (item, *parts_of(item)))
+        if not any(one.judge or one.second_opinion for one in labelled):
             return
         for item in facts(verdict, self._words):
             parts, of = parts_of(item), self._words.kind_of(item).parts

@@ -101,9 +101,9 @@ def read_scored(
     looks = importer is None and not fields
 
     def rows() -> Iterator[tuple[Place, object]]:
-        told = ((file, importer_of(file.name, format, encoding) if looks else named) for file in found)
+        recognised = ((file, importer_of(file.name, format, encoding) if looks else named) for file in found)
         # Files of one tool belong together: traces may be in one and their scores in another.
-        for tool, group in groupby(told, key=lambda one: one[1]):
+        for tool, group in groupby(recognised, key=lambda one: one[1]):
             if tool is None:
                 read = (_rows(file, format, encoding, on_note, surface) for file, _ in group)
                 yield from chain.from_iterable(_perhaps_imported(one, kind, looks, on_note, surface) for one in read)
@@ -205,8 +205,8 @@ def _imported(tool: Importer, rows: Rows, name: str, kind: Kind, on_note: OnNote
     left = Left()
     # Two answers side by side are no export's: where pairs are judged, the columns of the other one are mapped.
     yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", left)
-    if told := "; ".join(f"{n:,} × {reason}" for reason, n in left.most_common() if n):
-        on_note(f"{name}: not taken: {told}")
+    if reasons := "; ".join(f"{n:,} × {reason}" for reason, n in left.most_common() if n):
+        on_note(f"{name}: not taken: {reasons}")
 
 
 def _read_as(name: str, tool: Importer, surface: Surface) -> str:

@@ -62,7 +62,7 @@ class Database(ABC):
         """Everything written inside is kept together or not at all. Only one at a time writes `about` the same."""
 
     @abstractmethod
-    def told_errors(self) -> AbstractContextManager[None]:
+    def explained_errors(self) -> AbstractContextManager[None]:
         """Errors of the database, and documents that are not what was written, as one line that says what to do."""
 
     @abstractmethod

@@ -45,7 +45,7 @@ class LabelTable(RunTable):
         where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
         order = "ORDER BY sample, kind, turn, item, annotator, run"
         shown = self._shown_runs()
-        with self.told_errors():
+        with self.explained_errors():
             for found in map(label_of, self.stream(f"{sql}{where} {order}", *wanted.values())):
                 if shown is None or found.run in shown:
                     yield found

@@ -193,8 +193,8 @@ def of_one_policy(labels: Iterable[HumanLabel], policy: str | None = None) -> li
             )
         return [label for label in given if label.policy == policy]
     if len(versions) > 1:
-        told = f"the labels follow different policies: {_listed(versions)}; choose one with --policy"
-        raise LabelsDoNotFit(told, "several")
+        problem = f"the labels follow different policies: {_listed(versions)}; choose one with --policy"
+        raise LabelsDoNotFit(problem, "several")
     return given
 
 

@@ -111,7 +111,7 @@ class RunTable(Database):
 
     def _runs(self, where: str, values: tuple[Any, ...]) -> list[RunRow]:
         rows = self.query(f"{GET_RUNS} {where} ORDER BY r.number DESC", *values)
-        with self.told_errors():
+        with self.explained_errors():
             found = [run for run in map(_run_row, rows) if self.shows(run.project)]
         for row in found:
             # What a rubric calls things is known only from the manifests of its runs.

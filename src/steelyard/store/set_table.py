@@ -172,7 +172,7 @@ class SetTable(RunTable, VerdictTable):
             places = f"SELECT place FROM set_samples WHERE {HELD} ORDER BY place LIMIT {limit:d} OFFSET {start:d}"
             where, values = f"sample_set = ? AND place IN ({places})", (found.id, *values)
         sql = f"SELECT sample, run, added_in FROM set_samples WHERE {where} ORDER BY place"
-        with self.told_errors():
+        with self.explained_errors():
             for sample, run, added_in in self.stream(sql, *values):
                 yield SetSample(SAMPLE.validate_json(sample), run, added_in)
 

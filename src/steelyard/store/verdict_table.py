@@ -39,7 +39,7 @@ class VerdictTable(Database):
     def verdicts(self, run: str) -> Iterator[tuple[Sample, Verdict]]:
         """The judged samples of a run in the order of the input, streamed."""
         rows = self.stream("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
-        with self.told_errors():
+        with self.explained_errors():
             for sample, verdict in rows:
                 yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
 
@@ -53,7 +53,7 @@ class VerdictTable(Database):
             end = start
             while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
                 end += 1
-            with self.told_errors():
+            with self.explained_errors():
                 for seq, sample, verdict in self.stream(sql, run, wanted[start], wanted[end]):
                     yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
             start = end + 1
@@ -101,7 +101,7 @@ class VerdictTable(Database):
 
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
         sql = f"SELECT sample, verdict FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
-        with self.told_errors():
+        with self.explained_errors():
             for sample, verdict in self.query(sql, run, sample_id):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
@@ -113,7 +113,7 @@ class VerdictTable(Database):
             sql = (
                 f"SELECT run, sample, verdict FROM {self.dialect.samples_by_id} WHERE run IN ({marks(some)}) AND id = ?"
             )
-            with self.told_errors():
+            with self.explained_errors():
                 for run, sample, verdict in self.query(sql, *some, sample_id):
                     if verdict is not None:
                         found[run] = SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)

@@ -181,7 +181,7 @@ class WorkTable(ReplyTable, Database):
             "SELECT q.seq, q.sample FROM queued q WHERE q.run = ? AND q.seq BETWEEN ? AND ? AND NOT EXISTS "
             "(SELECT 1 FROM samples s WHERE s.run = q.run AND s.seq = q.seq) ORDER BY q.seq"
         )
-        with self.told_errors():
+        with self.explained_errors():
             return [(seq, SAMPLE.validate_json(sample)) for seq, sample in self.query(sql, run, first, last)]
 
     def keep_verdicts(

@@ -226,11 +226,11 @@ def _changes(store: Store, a: str | None, b: str | None) -> dict[str, MetricChan
 
 
 def _score(report: Report, metric: str, change: MetricChange | None, p: float | None) -> CellScore:
-    estimate, told = report.scores[metric], report.words.metric(metric)
+    estimate, description = report.scores[metric], report.words.metric(metric)
     made = CellScore(
         metric=metric,
         scale=report.scale_of(metric),
-        direction=told.direction,
+        direction=description.direction,
         value=estimate.value,
         interval=estimate.interval,
         n=estimate.n,

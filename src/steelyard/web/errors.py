@@ -116,8 +116,8 @@ def problem_response(
         return Response(body, status, headers, media_type="application/json")
     language = language_of(request)
     if refusal:
-        told = say(language, f"viewer.refused.{refusal.code}").format(**refusal.values)
-        problem = ErrorDetail(code=code, message=told)
+        message = say(language, f"viewer.refused.{refusal.code}").format(**refusal.values)
+        problem = ErrorDetail(code=code, message=message)
     text = (
         environment()
         .get_template("error.html")

@@ -82,11 +82,11 @@ class RunningMeans:
     """The means of a run's main scores, kept up verdict by verdict: nothing is ever counted anew."""
 
     def __init__(self, protocol: str) -> None:
-        self._told = vocabulary(protocol)
+        self._vocab = vocabulary(protocol)
         self._sums: dict[str, tuple[float, int]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        for name in self._told.mains(verdict.scores):
+        for name in self._vocab.mains(verdict.scores):
             value = verdict.scores[name]
             if value is not None:
                 total, n = self._sums.get(name, (0.0, 0))
@@ -126,8 +126,8 @@ class Job:
     def progress(self) -> RunProgress:
         seconds = 0.0 if self._began is None else time.monotonic() - self._began
         state = snapshot(self._run.tally, seconds, self._limiter.in_flight)
-        told = {"stopping": self._is_stopping, "waiting": self._began is None, "scores": self._scores.means()}
-        return RunProgress(id=self.id, state="running", **told, **state)
+        own = {"stopping": self._is_stopping, "waiting": self._began is None, "scores": self._scores.means()}
+        return RunProgress(id=self.id, state="running", **own, **state)
 
     def stop(self, reason: str) -> None:
         """Finish what is in flight, begin nothing new."""

@@ -122,12 +122,12 @@ def seen(task: LabelTask, slot: Slot, sample: Sample) -> str:
     return hashlib.sha256("\0".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, language: Language) -> LabelItem:
+def item_of(task: LabelTask, slot: Slot, sample: Sample, vocab: Vocabulary, language: Language) -> LabelItem:
     """What is shown of a task. Made from the sample and the item's own words alone."""
-    aspect, kind = told.aspect(task.kind), told.kind_with(task.kind)
+    aspect, kind = vocab.aspect(task.kind), vocab.kind_with(task.kind)
     _, _, name = slot.task.partition(".")
     choices = tuple(
-        Choice(key=str(number), label=label, text=told.label_words(task.kind, label, language))
+        Choice(key=str(number), label=label, text=vocab.label_words(task.kind, label, language))
         for number, label in enumerate(slot.choices, start=1)
     )
     shown = LabelItem(
@@ -135,9 +135,9 @@ def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, langu
         kind=task.kind,
         turn=task.turn,
         item=task.item,
-        name=told.aspect_words(task.kind, language),
+        name=vocab.aspect_words(task.kind, language),
         ask=aspect.ask.in_language(language),
-        text=(told.name_words(kind.name, name, language) if kind else "") or slot.text,
+        text=(vocab.name_words(kind.name, name, language) if kind else "") or slot.text,
         choices=choices,
         question=None,
         answer=None,

@@ -36,16 +36,18 @@ def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:
 
 def protocol_of_run(name: str, manifest: Mapping[str, Any]) -> Protocol:
     """The protocol that a run judged by: with its template, where it had one."""
-    told = manifest.get("template")
-    return templated(get_protocol(name), PromptTemplate.of_manifest(told)) if told else get_protocol(name)
+    template = manifest.get("template")
+    return templated(get_protocol(name), PromptTemplate.of_manifest(template)) if template else get_protocol(name)
 
 
 def check_unchanged(run: str, manifest: Mapping[str, Any]) -> None:
     """A run is finished with the template it began with. The file may be gone, but it must not say something else."""
-    told = manifest.get("template")
-    if told and Path(told["source"]).is_file() and PromptTemplate.read(told["source"]).sha256 != told["sha256"]:
+    template = manifest.get("template")
+    if not template or not Path(template["source"]).is_file():
+        return
+    if PromptTemplate.read(template["source"]).sha256 != template["sha256"]:
         raise ConfigError(
-            f"the template {told['source']} has changed since run {run} began; put it back, or start a new run"
+            f"the template {template['source']} has changed since run {run} began; put it back, or start a new run"
         )
 
 

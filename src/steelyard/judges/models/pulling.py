@@ -10,13 +10,13 @@ from steelyard.errors import ConfigError, PullError
 from steelyard.judges.models.catalogue import KnownModel, known_models
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.shelf import ModelRecord, Shelf, in_words, sha256_of
-from steelyard.judges.models.sources import Source, Told
+from steelyard.judges.models.sources import OnBytes, Source
 
 # Room for the record, and for a file system that counts blocks.
 SPARE = 1 << 20
 
 
-def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, total: None) -> ModelRecord:
+def pull(name: str, source: Source, shelf: Shelf, on_progress: OnBytes = lambda done, total: None) -> ModelRecord:
     """Fetch a model and keep it under this name; the record says if its bytes are those that were expected."""
     path = shelf.path_for(name)
     if shelf.record(name):
@@ -26,7 +26,7 @@ def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, tota
         shelf.folder.mkdir(parents=True, exist_ok=True)
         with Draft(path, source.name) as draft:
             _check_room(shelf, known, draft.size)
-            source.fetch(draft, told)
+            source.fetch(draft, on_progress)
         sha256 = _verified(draft, known, source)
         draft.move_to(path)
         state = path.stat()

@@ -64,11 +64,11 @@ def calibrate(
         code = "nothing_fits" if chosen else "none"
         raise LabelsDoNotFit(_why_nothing(chosen, matcher), code, dict(matcher.unmatched.most_common()))
     majority = Majority(rated)
-    told = vocabulary(protocol)
+    vocab = vocabulary(protocol)
     return Calibration(
         protocol=protocol,
         language=language or language_of(*texts),
-        scale=told.scale,
+        scale=vocab.scale,
         judges=tuple(name for name, _ in judges.most_common() if name),
         policy=chosen[0].policy,
         annotators=dict(Counter(name for item in rated for name in item.people).most_common()),
@@ -82,7 +82,7 @@ def calibrate(
         votes=by_votes(rated, majority),
         reliability=curves(rated, majority, precision),
         precision=precision,
-        scores=scores.results(majority, told, width),
+        scores=scores.results(majority, vocab, width),
         rates=tuple(rates.results(majority)),
         width=width,
         weighted=len({item.weight for item in rated}) > 1,
@@ -107,5 +107,5 @@ def _why_nothing(labels: Sequence[HumanLabel], matcher: Matcher) -> str:
         "other_text": "they were made on other answers",
         "other_run": "they were made on another run",
     }
-    told = "; ".join(f"{n}: {reasons[reason]}" for reason, n in matcher.unmatched.most_common())
-    return f"none of the {len(labels)} labels fits this run ({told})"
+    counts = "; ".join(f"{n}: {reasons[reason]}" for reason, n in matcher.unmatched.most_common())
+    return f"none of the {len(labels)} labels fits this run ({counts})"

@@ -56,11 +56,11 @@ class Scores:
         if rated:
             self._labelled.append((verdict, rated, places))
 
-    def results(self, majority: Majority, told: Vocabulary, width: float) -> tuple[CorrectedScore, ...]:
+    def results(self, majority: Majority, vocab: Vocabulary, width: float) -> tuple[CorrectedScore, ...]:
         """`width` is that of the wanted interval, as a share of the scale."""
         people, weights = self._people(majority)
         return tuple(
-            _corrected_score(name, column, people.get(name, {}), weights, told.metric(name).bounds, width)
+            _corrected_score(name, column, people.get(name, {}), weights, vocab.metric(name).bounds, width)
             for name, column in self._columns.items()
         )
 

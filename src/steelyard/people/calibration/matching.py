@@ -108,8 +108,8 @@ class Matcher:
 class _Slots:
     """The slots of a sample, by number and by text."""
 
-    def __init__(self, slots: Iterable[Slot], told: Vocabulary) -> None:
-        self._told = told
+    def __init__(self, slots: Iterable[Slot], vocab: Vocabulary) -> None:
+        self._vocab = vocab
         self._by_number: dict[tuple[str, int | None, int | None], Slot] = {}
         self._by_text: dict[tuple[str, int | None, str], list[Slot]] = defaultdict(list)
         for slot in slots:
@@ -118,12 +118,12 @@ class _Slots:
 
     def by_judge(self, aspect: str) -> bool:
         """Whether a judge cut out the items, so that their numbers mean nothing in another run."""
-        kind = self._told.kind_with(aspect)
+        kind = self._vocab.kind_with(aspect)
         return kind is not None and kind.by_judge
 
     def find(self, label: HumanLabel) -> Slot | str:
         slot = self._by_number.get((label.kind, label.turn, label.item))
-        kind = self._told.kind_with(label.kind)
+        kind = self._vocab.kind_with(label.kind)
         # The text of a named item is its name in the language of the day.
         if not label.text or (kind and kind.identity == "name"):
             return slot or "no_item"

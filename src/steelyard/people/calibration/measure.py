@@ -73,14 +73,14 @@ def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondL
     if not first:
         return
     # What was left open is a label like any other here: it was a finding before.
-    told = [item for item in rated if item.slot.first is not None or item.slot.judge != UNJUDGED]
-    labels = [*_labels_in_use(told), UNJUDGED]
+    labelled = [item for item in rated if item.slot.first is not None or item.slot.judge != UNJUDGED]
+    labels = [*_labels_in_use(labelled), UNJUDGED]
     labels += [label for label in first if label not in labels]
-    tables = _Tables(told, labels)
-    people = [majority.label(item) for item in told]
+    tables = _Tables(labelled, labels)
+    people = [majority.label(item) for item in labelled]
     sides = (
-        tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
-        tables.of([[(i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
+        tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(labelled, people, strict=True)]),
+        tables.of([[(i.slot.judge, label)] for i, label in zip(labelled, people, strict=True)]),
     )
     before, after = (Resampled(side) for side in sides)
     both = Resampled(np.stack(sides, axis=1))

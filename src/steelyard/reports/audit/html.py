@@ -99,10 +99,10 @@ def _figures(part: CardPart, words: CardWords) -> Iterator[AuditFigure]:
             continue
         name, value = words.named("measure_name", measure), number(estimate.value, "ratio")
         ends = interval(estimate.interval, "ratio")
-        told = f"{say(words.language, 'report.interval')} {ends} · n {estimate.n:,}"
+        behind = f"{say(words.language, 'report.interval')} {ends} · n {estimate.n:,}"
         desc = f"{value}, {say(words.language, 'report.interval')} {ends}, n = {estimate.n}"
         href = f"#{part.data}-{measure}"
-        yield AuditFigure(name, value, told, charts.beam(estimate, "ratio", name, desc), href)
+        yield AuditFigure(name, value, behind, charts.beam(estimate, "ratio", name, desc), href)
 
 
 def _breakdown(table: Estimates, words: CardWords) -> Breakdown:

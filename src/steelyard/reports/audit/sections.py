@@ -68,11 +68,11 @@ class CardWords:
         return words.in_language(self.language) or self.named("label_name", label)
 
     def where(self, protocol: str, place: str) -> str:
-        told = vocabulary(protocol)
+        vocab = vocabulary(protocol)
         aspect, _, at = place.partition(" ")
-        kind = told.kind_with(aspect)
-        name = told.name_words(kind.name, at, self.language) if kind else ""
-        return name or f"{told.kind_words(aspect, self.language)} {at}"
+        kind = vocab.kind_with(aspect)
+        name = vocab.name_words(kind.name, at, self.language) if kind else ""
+        return name or f"{vocab.kind_words(aspect, self.language)} {at}"
 
     def sentence(self, *parts: str) -> str:
         return (" " if self.language == "en" else "").join(part for part in parts if part)

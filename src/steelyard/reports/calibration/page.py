@@ -62,7 +62,7 @@ def _points_interval(ends: Interval | None) -> str:
 
 class _Page:
     def __init__(self, found: Calibration) -> None:
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"calibrate.{key}").format(**values)
@@ -71,22 +71,22 @@ class _Page:
         return say(self.language, f"report.{key}")
 
     def task(self, task: str) -> str:
-        return task_told(self.told, task, self.language)
+        return task_words(self.vocab, task, self.language)
 
     def label(self, task: str, label: str) -> str:
-        return self.told.label_words(task.partition(".")[0], label, self.language)
+        return self.vocab.label_words(task.partition(".")[0], label, self.language)
 
     def metric(self, name: str) -> str:
-        return self.told.metric_words(name, self.language)
+        return self.vocab.metric_words(name, self.language)
 
     def scale(self, score: CorrectedScore) -> Scale:
-        return self.told.metric(score.metric).mean_scale
+        return self.vocab.metric(score.metric).mean_scale
 
     def within(self, ends: Interval | None, scale: str = "ratio") -> str:
         return bracketed(self.language, interval(ends, scale)) if ends else ""  # type: ignore[arg-type]
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.vocab.title_words(self.language)}", 1)
         yield Lines(tuple(self._plain_words()))
         yield Lines(tuple(self._warnings()), listed=True)
         yield Lines(tuple(self._facts()))
@@ -197,7 +197,7 @@ class _Page:
         yield Lines(tuple(self._needed(score) for score in self.found.scores), listed=True)
 
     def _needed(self, score: CorrectedScore) -> str:
-        low, high = self.told.metric(score.metric).bounds
+        low, high = self.vocab.metric(score.metric).bounds
         half = self.found.width * (high - low) / 2
         reach = number(half, self.scale(score))
         metric = self.metric(score.metric)
@@ -360,25 +360,25 @@ def _place(turn: int | None, item: int | None) -> str:
     return "/".join(str(part) for part in (turn, item) if part is not None) or NOT_APPLICABLE
 
 
-def task_told(told: Vocabulary, task: str, language: Language) -> str:
+def task_words(vocab: Vocabulary, task: str, language: Language) -> str:
     """What people labelled: an aspect, or one of the named items that have it."""
     aspect, _, name = task.partition(".")
-    kind = told.kind_with(aspect)
-    named = told.name_words(kind.name, name, language) if kind and name else name
-    return named or name or told.kind_words(aspect, language)
+    kind = vocab.kind_with(aspect)
+    named = vocab.name_words(kind.name, name, language) if kind and name else name
+    return named or name or vocab.kind_words(aspect, language)
 
 
 class ReliabilityPage:
     """The curves of a calibration in words and tables."""
 
     def __init__(self, found: Calibration) -> None:
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"calibrate.{key}").format(**values)
 
     def task(self, task: str) -> str:
-        return task_told(self.told, task, self.language)
+        return task_words(self.vocab, task, self.language)
 
     def title(self, curve: Reliability) -> str:
         return f"{one_line(curve.judge, 60)} · {self.task(curve.task)}"
@@ -439,7 +439,7 @@ class ReliabilityPage:
             "lrrrr",
             tuple(
                 (
-                    self.told.label_words(kind, each.label, self.language),
+                    self.vocab.label_words(kind, each.label, self.language),
                     self._least(each),
                     number(each.precision, "ratio"),
                     interval(each.interval, "ratio"),

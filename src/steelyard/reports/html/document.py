@@ -65,4 +65,4 @@ def page_parts(blocks: Iterable[Block]) -> Iterator[PagePart]:
 
 
 def _chart(title: str, curve: Curve) -> Markup:
-    return charts.reliability(curve.points, title, curve.told, curve.axes)
+    return charts.reliability(curve.points, title, curve.in_words, curve.axes)

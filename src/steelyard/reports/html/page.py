@@ -122,7 +122,7 @@ class ReportPage:
 
     @property
     def title(self) -> str:
-        return self.words.told.title_words(self.words.language)
+        return self.words.vocab.title_words(self.words.language)
 
     @property
     def about(self) -> str:
@@ -169,28 +169,28 @@ class ReportPage:
 
     def _worst_labels(self) -> Iterator[WeakSpot]:
         """Per kind of item the gravest label that occurs, as a share of the items that could have passed."""
-        told = set[str]()
+        listed = set[str]()
         for kind, label in self._gravest():
             # The named items have a breakdown of their own.
-            decided = [one.name for one in self.words.told.aspect(kind).labels if one.tone in ("good", "half", "bad")]
+            decided = [one.name for one in self.words.vocab.aspect(kind).labels if one.tone in ("good", "half", "bad")]
             counts = {name: self.report.labels[kind].get(name, 0) for name in decided}
-            if kind in told or not counts.get(label) or (self.report.checks and is_broken_down(self.report, kind)):
+            if kind in listed or not counts.get(label) or (self.report.checks and is_broken_down(self.report, kind)):
                 continue
-            told.add(kind)
+            listed.add(kind)
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
-            shown = self.words.told.label_words(kind, label, self.words.language)
+            shown = self.words.vocab.label_words(kind, label, self.words.language)
             href = self.places.label(kind, label)
             yield WeakSpot(self.words.kind(kind), shown, counts[label] / total, detail, href)
 
     def _gravest(self) -> list[tuple[str, str]]:
         """The labels that count against a sample, the gravest first."""
-        told = self.words.told
+        vocab = self.words.vocab
         # Outcomes have a table of their own.
-        aspects = [aspect for aspect in self.report.labels if aspect != told.outcome]
-        found = [(aspect, label) for aspect in aspects for label in told.aspect(aspect).names]
-        against = [pair for pair in found if told.label(*pair).is_against]
-        return sorted(against, key=lambda pair: told.severity(*pair))
+        aspects = [aspect for aspect in self.report.labels if aspect != vocab.outcome]
+        found = [(aspect, label) for aspect in aspects for label in vocab.aspect(aspect).names]
+        against = [pair for pair in found if vocab.label(*pair).is_against]
+        return sorted(against, key=lambda pair: vocab.severity(*pair))
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words
@@ -206,7 +206,7 @@ class ReportPage:
             yield from self._weakest("type", types)
             turns = [(name, words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
             yield from self._weakest("turn", turns)
-        if any(words.told.metric(name).direction != "up" for name in words.main):
+        if any(words.vocab.metric(name).direction != "up" for name in words.main):
             return
         tags = [
             (tag, words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
@@ -247,14 +247,14 @@ class ReportPage:
         verdict, scale = chosen.verdict, self.report.scale_of(chosen.metric or "")
         telling = most_telling(verdict, chosen.metric)
         flags = shown_flags(verdict)
-        reason = why(telling, flags, self.words.language, self.words.told)
+        reason = why(telling, flags, self.words.language, self.words.vocab)
         if not reason and verdict.status == "failed":
             reason = reason_in(self.words.language, str(verdict.notes.get("failure") or ""))
         return Listed(
             sample_view(verdict, chosen.sample, self.words.language, anchor, self.limits),
             self.words.metric(chosen.metric) if chosen.metric and len(self.words.main) > 1 else "",
             score(chosen.score, scale),
-            score_tone(chosen.score, self.words.told.metric(chosen.metric or "")),
+            score_tone(chosen.score, self.words.vocab.metric(chosen.metric or "")),
             one_line(reason, 240),
             flags,
         )

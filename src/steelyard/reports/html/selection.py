@@ -29,9 +29,9 @@ class Lowest:
 
     def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
         self.n += 1
-        told = words_of(verdict)
-        metric, score = told.main_score(verdict.scores) or (None, None)
-        goodness = told.metric(metric).goodness(score) if metric and score is not None else 0.0
+        vocab = words_of(verdict)
+        metric, score = vocab.main_score(verdict.scores) or (None, None)
+        goodness = vocab.metric(metric).goodness(score) if metric and score is not None else 0.0
         rank = (_class(verdict, metric, score), goodness, -len(bad_labels(verdict)), verdict.id)
         chosen = Chosen(rank, verdict, sample, metric, score)
         if self._most and (len(self._chosen) < self._most or chosen.rank < self._chosen[-1].rank):

@@ -106,8 +106,8 @@ def _evaluations(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScor
             if correction := mapping_at(result, "correction"):
                 person = correction.get("updated_by")
                 by = plain_id(person.get("name") if isinstance(person, Mapping) else person)
-                told = {"by": by or "annotator", "by_person": True, "reason": text_at(correction, "explain")}
-                yield from scored(left, name, correction.get("score"), **told)
+                by_whom = {"by": by or "annotator", "by_person": True, "reason": text_at(correction, "explain")}
+                yield from scored(left, name, correction.get("score"), **by_whom)
             rest += [(one, name, depth + 1) for key, one in part.items() if key != "evaluator_result"]
 
 

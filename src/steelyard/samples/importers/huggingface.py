@@ -39,8 +39,8 @@ def _open(name: str) -> Rows:
         for number, row in enumerate(table, 1):
             yield Place(name, number, "row"), row
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        told = str(error).partition("\n")[0][:300] or type(error).__name__
-        yield Place(name, 0, "line"), InputError(f"cannot be read as a dataset: {told}", file=name)
+        problem = str(error).partition("\n")[0][:300] or type(error).__name__
+        yield Place(name, 0, "line"), InputError(f"cannot be read as a dataset: {problem}", file=name)
 
 
 def _parts(name: str) -> tuple[str, str, str]:

@@ -139,8 +139,8 @@ def _completion(row: Mapping[str, Any]) -> str | None:
 
 def _scores(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
     for scorer, score in mapping_at(row, "scores").items():
-        told = score if isinstance(score, Mapping) else {"value": score}
-        value, reason = told.get("value"), text_at(told, "explanation")
+        entry = score if isinstance(score, Mapping) else {"value": score}
+        value, reason = entry.get("value"), text_at(entry, "explanation")
         for name, one in value.items() if isinstance(value, Mapping) else [("", value)]:
             called = f"{scorer}.{name}" if name else scorer
             yield from scored(left, called, GRADES.get(one, one) if isinstance(one, str) else one, reason=reason)

@@ -59,8 +59,8 @@ def _feedback(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
         yield from scored(left, one.get("key"), value, by=by, by_person=by_person, reason=text_at(one, "comment"))
     if not list_at(row, "feedback"):
         stats = decoded(row.get("feedback_stats"))
-        for key, told in (stats if isinstance(stats, Mapping) else {}).items():
-            yield from scored(left, key, mapping_at({"of": told}, "of").get("avg"))
+        for key, summary in (stats if isinstance(stats, Mapping) else {}).items():
+            yield from scored(left, key, mapping_at({"of": summary}, "of").get("avg"))
 
 
 IMPORTER = Importer(

@@ -44,15 +44,15 @@ def _dialogue(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Import
         criteria = mapping_at(row, "prompt_infos", question, "criteria")
         if not criteria:
             left["turn without criteria"] += 1
-        told = {str(key): _criterion(one) for key, one in criteria.items()}
+        by_id = {str(key): _criterion(one) for key, one in criteria.items()}
         said = mapping_at(row, "eval_results", question)
-        talk.add(question, answer, criteria=list(told.values()), scores=list(_said(said, told, turn, left)))
+        talk.add(question, answer, criteria=list(by_id.values()), scores=list(_said(said, by_id, turn, left)))
     yield from talk.imported(kind, left)
 
 
 def _criterion(one: object) -> str:
-    told = one if isinstance(one, Mapping) else {}
-    content, type_ = text_at(told, "criteria_content"), text_at(told, "criteria_type")
+    entry = one if isinstance(one, Mapping) else {}
+    content, type_ = text_at(entry, "criteria_content"), text_at(entry, "criteria_type")
     return f"{content} | {type_}" if type_ else content
 
 

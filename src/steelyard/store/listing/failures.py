@@ -139,14 +139,14 @@ class _Grouping:
 
 
 def _counted(store: Store, run: str) -> Failures:
-    told = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
+    vocab = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
     labels: Counter[str] = Counter()
     tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
     grouped: defaultdict[tuple[str, str, str], _Grouping] = defaultdict(_Grouping)
     n = failing = 0
     for id, sample, document in store.query("SELECT id, sample, verdict FROM samples WHERE run = ? ORDER BY seq", run):
         n += 1
-        found = list(_against(from_json(document), told))
+        found = list(_against(from_json(document), vocab))
         failing += bool(found)
         labels.update({f"{aspect}:{label}" for aspect, label, *_ in found})
         for tag in dict.fromkeys(from_json(sample)["tags"]):
@@ -154,7 +154,7 @@ def _counted(store: Store, run: str) -> Failures:
         for aspect, label, name, text in found:
             grouped[aspect, label, name].add(id, text[:LONGEST_STATEMENT], name)
     groups = [(key, group) for key, grouping in grouped.items() for group in grouping.groups]
-    groups.sort(key=lambda entry: (told.severity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
+    groups.sort(key=lambda entry: (vocab.severity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
     ranked = sorted(tags.items(), key=lambda entry: (-entry[1]["failing"], entry[0]))
     return Failures(
         n=n,
@@ -177,10 +177,10 @@ def _counted(store: Store, run: str) -> Failures:
     )
 
 
-def _against(verdict: Mapping[str, Any], told: Vocabulary) -> Iterator[tuple[str, str, str, str]]:
+def _against(verdict: Mapping[str, Any], vocab: Vocabulary) -> Iterator[tuple[str, str, str, str]]:
     """Every label that counts against a sample: aspect, label, name of the item, its text."""
     for item in verdict["items"]:
-        for aspect in told.kind_of(item).aspects:
+        for aspect in vocab.kind_of(item).aspects:
             label = item.get(aspect.field)
             if label is not None and aspect.label(label).is_against:
                 yield aspect.name, str(label), item.get("name", ""), item["text"]

@@ -158,8 +158,8 @@ def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -
 
 def columns(seq: int, id: str, status: str, sample: Mapping[str, Any], verdict: Mapping[str, Any]) -> tuple[Any, ...]:
     """A sample as a row of `listed`, without its run."""
-    told = vocabulary(verdict["protocol"])
-    labels = Counter(label for item in verdict["items"] for label in _labels(item, told.kind_of(item)))
+    vocab = vocabulary(verdict["protocol"])
+    labels = Counter(label for item in verdict["items"] for label in _labels(item, vocab.kind_of(item)))
     documents = (verdict["scores"], verdict["flags"], sample["tags"], labels)
     return seq, id, status, _title(sample), *(json.dumps(document, ensure_ascii=False) for document in documents)
 

@@ -72,7 +72,7 @@ def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any], *, same_protocol: 
     templates = [side.get("template") or {} for side in (a, b)]
     other_template = any(templates[0].get(part) != templates[1].get(part) for part in ("sha256", "fence"))
     if other_template:
-        yield "template", " / ".join(str(told.get("source", "shipped prompts")) for told in templates)
+        yield "template", " / ".join(str(template.get("source", "shipped prompts")) for template in templates)
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
     # Two templates need no list of the shipped prompts that one of the runs did without.
     if not other_template and (

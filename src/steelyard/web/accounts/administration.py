@@ -139,8 +139,8 @@ class Administration:
             return
         others = (user for user in self.store.users() if user.name != name and not user.disabled)
         if not any(self.store.roles_of(user.name).get(EVERY_PROJECT) == "admin" for user in others):
-            told = f"{name} is the only administrator of every project; make another one first"
-            raise FormRefused(told, "last_admin", name=name)
+            problem = f"{name} is the only administrator of every project; make another one first"
+            raise FormRefused(problem, "last_admin", name=name)
 
 
 def new_password() -> str:

@@ -86,11 +86,11 @@ class AccessMiddleware:
                     visit.target, visit.project, project = f"{visit.target} of {row.id}", row.project, row.project
             if access.may(about.action, project):
                 return None
-            told = f"your role does not allow it: {about.action}"
-            return self._refused(request, access, about.action, told, project=visit.project)
+            message = f"your role does not allow it: {about.action}"
+            return self._refused(request, access, about.action, message, project=visit.project)
 
     def _refused(
-        self, request: Request, access: Access, action: str, told: str, code: str = "", project: str = ""
+        self, request: Request, access: Access, action: str, message: str, code: str = "", project: str = ""
     ) -> Response:
         with self.viewer.whole_store() as store:
             where = f"{request.method} {request.url.path}"[:200]
@@ -99,8 +99,8 @@ class AccessMiddleware:
         refusal = None
         if action:
             named = say(language_of(request), f"viewer.accounts.action.{action.replace(' ', '_')}")
-            refusal = NotAllowed(told, "role", action=named)
-        return problem_response(request, 403, told, code=code, refusal=refusal)
+            refusal = NotAllowed(message, "role", action=named)
+        return problem_response(request, 403, message, code=code, refusal=refusal)
 
     def _recorded(self, request: Request, send: Send) -> Send:
         """Writes down what changed something, before the answer goes out."""
@@ -144,12 +144,12 @@ class AccessMiddleware:
         return sending
 
 
-def _sign_in_needed(request: Request, told: str) -> Response:
+def _sign_in_needed(request: Request, message: str) -> Response:
     """People are led to the page where they sign in, and back afterwards."""
     if request.method in SAFE and not wants_json(request) and "authorization" not in request.headers:
         back = f"{request.url.path}{'?' if request.url.query else ''}{request.url.query}"
         return RedirectResponse(f"/login?{urlencode({'next': back})}", 303)
-    return problem_response(request, 401, told, code="sign_in_needed", headers={"WWW-Authenticate": "Bearer"})
+    return problem_response(request, 401, message, code="sign_in_needed", headers={"WWW-Authenticate": "Bearer"})
 
 
 def _says_from_where(request: Request) -> bool:

@@ -117,7 +117,7 @@ class OpenIdProvider:
         if "code" not in given:
             raise ProviderRefused(f"the provider said: {given.get('error', 'nothing')[:100]}")
         async with _session() as session:
-            told = await self._discovered(session)
+            endpoints = await self._discovered(session)
             form = {
                 "grant_type": "authorization_code",
                 "code": given["code"],
@@ -126,16 +126,16 @@ class OpenIdProvider:
                 "client_secret": self.client_secret,
                 "code_verifier": left.verifier,
             }
-            answer = await _json(session.post(told["token_endpoint"], data=form, allow_redirects=False))
-            keys = await _json(session.get(told["jwks_uri"], allow_redirects=False))
+            answer = await _json(session.post(endpoints["token_endpoint"], data=form, allow_redirects=False))
+            keys = await _json(session.get(endpoints["jwks_uri"], allow_redirects=False))
         return self._person(_checked(answer.get("id_token"), keys, self.issuer, self.client_id, left.nonce))
 
     async def _discovered(self, session: aiohttp.ClientSession) -> dict[str, str]:
         address = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-        told = await _json(session.get(address, allow_redirects=False))
-        if told.get("issuer") != self.issuer:
+        configuration = await _json(session.get(address, allow_redirects=False))
+        if configuration.get("issuer") != self.issuer:
             raise ProviderRefused(f"{address} speaks for another issuer")
-        found = {name: told.get(name) for name in ENDPOINTS}
+        found = {name: configuration.get(name) for name in ENDPOINTS}
         for one in found.values():
             if not isinstance(one, str):
                 raise ProviderRefused(f"{address} lacks an endpoint")

@@ -264,8 +264,8 @@ def role_of(form: FormData, name: str) -> Role | None:
     for role in ROLES:
         if given == role:
             return role
-    told = f"there is no role {given!r}; there are {', '.join(ROLES)}"
-    raise FormRefused(told, "no_role", field=name, role=given)
+    problem = f"there is no role {given!r}; there are {', '.join(ROLES)}"
+    raise FormRefused(problem, "no_role", field=name, role=given)
 
 
 def project_of(form: FormData) -> str:

@@ -98,8 +98,8 @@ def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:
         words("calibrate.problem.reason").format(reason=words(f"calibrate.reason.{reason}"), n=n)
         for reason, n in error.counts.items()
     ]
-    told = words("calibrate.problem.between").join(reasons)
-    return words(f"calibrate.problem.{error.code}").format(n=sum(error.counts.values()), reasons=told, policy=policy)
+    values = {"n": sum(error.counts.values()), "reasons": words("calibrate.problem.between").join(reasons)}
+    return words(f"calibrate.problem.{error.code}").format(**values, policy=policy)
 
 
 routes = page_routes("/runs/{run}/calibration", calibration)

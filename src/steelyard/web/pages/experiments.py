@@ -16,7 +16,7 @@ from steelyard.errors import ConfigError, InputError, SteelyardError
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import interval, number
-from steelyard.reports.experiment import ExperimentTable, decision_told, difference_told
+from steelyard.reports.experiment import ExperimentTable, decision_text, difference_text
 from steelyard.settings import Experiment
 from steelyard.store import Store
 from steelyard.trust.experiments import CellRun, tabulate
@@ -175,8 +175,9 @@ def _table(
 
     def made() -> ExperimentTable:
         with viewer.store() as store:
-            told = [(one.wanted, CellRun(id=row.id if row else None)) for one, row in zip(found, rows, strict=True)]
-            return tabulate(store, name, told)
+            ids = [row.id if row else None for row in rows]
+            runs = [(one.wanted, CellRun(id=id)) for one, id in zip(found, ids, strict=True)]
+            return tabulate(store, name, runs)
 
     titles = tuple(one.wanted.title for one in found)
     return viewer.known.get(("experiment", name, titles, key), made, patience)
@@ -186,7 +187,7 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
     """Each main score of each run, with its difference from the first run of the protocol."""
     for run in table.runs:
         for at, score in enumerate(run.scores):
-            decision = decision_told(run, score, language)
+            decision = decision_text(run, score, language)
             yield {
                 "run": run,
                 "is_first": at == 0,
@@ -194,7 +195,7 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
                 "value": number(score.value, score.scale),
                 "interval": interval(score.interval, score.scale),
                 "n": f"{score.n:,}",
-                "difference": difference_told(score, brief=False),
+                "difference": difference_text(score, brief=False),
                 "decision": decision,
                 "tone": getattr(decision, "tone", "plain"),
             }

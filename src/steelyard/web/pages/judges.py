@@ -152,8 +152,8 @@ async def health(request: Request) -> Response:
         found = next((one for one in each if not one.fit), each[-1])
     finally:
         await judge.aclose()
-    told = found.model_copy(update={"judge": name, "verdict": found.closing(language)})
-    return page(request, "judges.html", listed(viewer.config, told))
+    named = found.model_copy(update={"judge": name, "verdict": found.closing(language)})
+    return page(request, "judges.html", listed(viewer.config, named))
 
 
 routes = [

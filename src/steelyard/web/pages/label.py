@@ -146,8 +146,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
     model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
     if run.state == "running" or not annotator or "n" not in request.query_params:
-        told, language = vocabulary(row.protocol), language_of(request)
-        kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
+        vocab, language = vocabulary(row.protocol), language_of(request)
+        kinds = [(one.name, vocab.aspect_words(one.name, language), one.asked) for one in vocab.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         place_of: dict[str, Any] = {"address": run_address(row.id), "project": row.project}
         return page(request, "label_start.html", model, kinds=kinds, **place_of)
@@ -389,8 +389,8 @@ def _import(request: Request, file: UploadFile, annotator: str) -> Response:
             raise InputError("holds no labels", file=name)
         store.add_labels(found)
     elsewhere = sum(label.run != row.id for label in found)
-    told = {"imported": str(len(found)), "elsewhere": str(elsewhere) if elsewhere else None}
-    return RedirectResponse(run_address(row.id, "label", **told), 303)
+    counts = {"imported": str(len(found)), "elsewhere": str(elsewhere) if elsewhere else None}
+    return RedirectResponse(run_address(row.id, "label", **counts), 303)
 
 
 ADDRESS = "/runs/{run}/label"

@@ -133,9 +133,9 @@ def of_run(request: Request) -> Response:
         row = store.run(request.path_params["run"])
         model = QueuesPage(run=blind(row, store, 0), queues=tuple(every_queue(store, row.id)), filter=_filter(request))
         people = _members(store, row.project) if viewer_of(request).accounts else []
-    told, language = vocabulary(row.protocol), language_of(request)
-    kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
-    filters = [text for _, _, text in active(_query(model.filter), told, language)]
+    vocab, language = vocabulary(row.protocol), language_of(request)
+    kinds = [(one.name, vocab.aspect_words(one.name, language), one.asked) for one in vocab.aspects()]
+    filters = [text for _, _, text in active(_query(model.filter), vocab, language)]
     more: dict[str, Any] = {"kinds": kinds, "filters": filters, "address": run_address(row.id), "people": people}
     return page(request, "queues.html", model, **more)
 
@@ -219,8 +219,8 @@ def made_queue(
 
     found = [QueueItem(*task, wanted=1) for task in tasks(judged, plan)]
     if len(found) > MOST_ITEMS:
-        told = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
-        raise FormRefused(told, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
+        problem = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
+        raise FormRefused(problem, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
     twice = labelled_twice([item.sample for item in found], share, plan.seed)
     return store.add_queue(
         row.id,
@@ -255,8 +255,8 @@ def queue_page(request: Request) -> Response:
     if viewer.may("adjudicate", row.project):
         more = {"n_disagreements": len(state.disagreements()), "n_unsettled": len(state.unsettled())}
         model = model.model_copy(update={**more, "agreement": tuple(state.agreement())})
-    told, language = vocabulary(row.protocol), language_of(request)
-    kinds = {one.kind: told.aspect_words(one.kind, language) for one in model.agreement}
+    vocab, language = vocabulary(row.protocol), language_of(request)
+    kinds = {one.kind: vocab.aspect_words(one.kind, language) for one in model.agreement}
     may_label = state.admits(viewer.person) if viewer.person is not None else True
     place: dict[str, Any] = {"address": run_address(row.id), "project": row.project, "may_label": may_label}
     return page(request, "queue.html", model, kinds=kinds, **place)
@@ -306,14 +306,14 @@ def _label(request: Request, *, changed: bool = False) -> Response:
                 store.claim(queue.id, task.sample, annotator, now())
             own = state.given(place).get(annotator)
             sample, verdict = judged_sample(store, row, task.sample)
-            told, language = vocabulary(row.protocol), language_of(request)
+            vocab, language = vocabulary(row.protocol), language_of(request)
             slot = slot_of(task, verdict)
-            item = item_of(task, slot, sample, told, language) if slot else None
+            item = item_of(task, slot, sample, vocab, language) if slot else None
             given: dict[str, Any] = {"at": place + 1, "item": item}
             given |= {"own": own.label if own else None, "note": own.note if own else ""}
             model = model.model_copy(update=given)
             if slot and not queue.blind:
-                hint = (told.label_words(task.kind, slot.judge, language), slot.reason)
+                hint = (vocab.label_words(task.kind, slot.judge, language), slot.reason)
     links = {"start": queue_address(queue.id)}
     if place is not None:
         links |= {
@@ -438,17 +438,17 @@ def _disagreements(request: Request, *, changed: bool = False) -> Response:
         place = every[at] if at is not None else next(iter(open_), None)
         if place is not None:
             task = _task(state.items[place])
-            told, language = vocabulary(row.protocol), language_of(request)
+            vocab, language = vocabulary(row.protocol), language_of(request)
             sample, verdict = judged_sample(store, row, task.sample)
             slot, settled = slot_of(task, verdict), state.settled(place)
 
             def shown(label: HumanLabel) -> GivenLabel:
-                text = told.label_words(label.kind, label.label, language)
+                text = vocab.label_words(label.kind, label.label, language)
                 return GivenLabel(person=label.annotator, label=label.label, text=text, note=label.note)
 
             found = {
                 "at": every.index(place) + 1,
-                "item": item_of(task, slot, sample, told, language) if slot else None,
+                "item": item_of(task, slot, sample, vocab, language) if slot else None,
                 "given": tuple(shown(label) for _, label in sorted(state.given(place).items())),
                 "settled": shown(settled) if settled else None,
             }

@@ -100,10 +100,10 @@ def run(request: Request) -> Response:
 
 def live_scores(protocol: str, progress: RunProgress, language: Language) -> Iterator[tuple[str, str, str, str]]:
     """The main scores as they are so far: name, words, scale, value. Those without a value get one by an event."""
-    told = vocabulary(protocol)
-    for name in told.mains(metric.name for metric in told.metrics):
-        scale = told.metric(name).mean_scale
-        yield name, told.metric_words(name, language), scale, number(progress.scores.get(name), scale)
+    vocab = vocabulary(protocol)
+    for name in vocab.mains(metric.name for metric in vocab.metrics):
+        scale = vocab.metric(name).mean_scale
+        yield name, vocab.metric_words(name, language), scale, number(progress.scores.get(name), scale)
 
 
 def lowly(report: Report, run: str) -> Iterator[Lowly]:

@@ -157,7 +157,7 @@ def _page(
     request: Request, row: RunRow, sample: Sample, before: Verdict, model: TrialPage, trial: PromptTrial | None = None
 ) -> Response:
     language = language_of(request)
-    told = vocabulary(row.protocol)
+    vocab = vocabulary(row.protocol)
     after = trial.verdict if trial else None
     return page(
         request,
@@ -167,7 +167,7 @@ def _page(
         address=sample_address(row.id, model.id),
         view=sample_view(before, sample, language, "a", LIMITS),
         scores=list(score_rows(model.scores, [row.protocol, row.protocol], language)),
-        changes=[change_row(change, told, language) for change in model.changes],
+        changes=[change_row(change, vocab, language) for change in model.changes],
         usage=after.usage if after else None,
         prompt=PROMPT,
     )
