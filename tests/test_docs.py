@@ -42,8 +42,8 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwi
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
 NOT_RUN = {
-    "README.md": 2,
-    "README.zh.md": 2,
+    "README.md": 3,
+    "README.zh.md": 3,
     "docs/cli.md": 6,
     "docs/data-formats.md": 2,
     "docs/importers.md": 1,
