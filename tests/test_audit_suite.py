@@ -16,7 +16,7 @@ from steelyard.records import DialogueSample, RagSample, Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import language_of, sentences
 from steelyard.text.quantities import years
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 from steelyard.text.tolerance import ruling
 from steelyard.trust.audit import changes
 from steelyard.trust.audit.plan import Scope, built_in, own
@@ -148,7 +148,7 @@ def test_controls_are_as_long_and_harmless() -> None:
         text = changes.harmless_text(attack.text, SUITE.harmless[attack.language])
         longest = max(map(len, SUITE.harmless[attack.language].sentences))
         assert 0 <= len(text) - len(attack.text) <= longest
-        assert not suspected([text], [text])
+        assert not shows_injection([text], [text])
 
 
 def test_every_trial_is_one_thing() -> None:

@@ -16,8 +16,8 @@ import report_fixtures as fixtures
 from command import Steelyard
 from steelyard.errors import ConfigError
 from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.majority import scores_by_people
 from steelyard.people.calibration.measure import by_judge, by_people, change_of
-from steelyard.people.calibration.people import scores_by_people
 from steelyard.people.label_targets import slots_of
 from steelyard.protocols import vocabulary
 from steelyard.records import Verdict

@@ -8,7 +8,7 @@ from steelyard.judges.embedded.missing import han_words
 from steelyard.judges.embedded.polarity import polar, sides
 from steelyard.judges.embedded.source import Source
 from steelyard.judges.embedded.spans import spans
-from steelyard.judges.embedded.weave import WEAVE, Cloth, clauses_in, woven
+from steelyard.judges.embedded.weave import WEAVE, Cloth, clauses_in, with_markup
 
 PARK = (
     "Greyfen reserve has a café by the gate. Dogs are forbidden from March to July. "
@@ -48,7 +48,7 @@ def test_a_clause_denies_or_affirms(clause: str, denies: bool) -> None:
 )
 def test_the_clause_a_claim_is_about_tells_whether_it_is_denied(claim: str, denied: bool) -> None:
     """The same matter affirmed here and denied there is seen in other words than the passage's."""
-    assert (woven(claim, Cloth(spans([PARK]))).features["polar_best"] > 0) is denied
+    assert (with_markup(claim, Cloth(spans([PARK]))).features["polar_best"] > 0) is denied
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_the_clause_a_claim_is_about_tells_whether_it_is_denied(claim: str, deni
 def test_a_name_in_another_role_stands_apart_from_the_rest(passage: str, right: str, wrong: str) -> None:
     """The rest of the claim fits a clause that has another name, and the clause with this name fits it less."""
     cloth = Cloth(spans([passage]))
-    assert woven(wrong, cloth).features["gap_name"] > woven(right, cloth).features["gap_name"]
-    assert woven(wrong, cloth).foreign is not None
+    assert with_markup(wrong, cloth).features["gap_name"] > with_markup(right, cloth).features["gap_name"]
+    assert with_markup(wrong, cloth).foreign is not None
 
 
 def test_words_of_one_meaning_meet() -> None:
     """A synonym counts for most of the word, and a word of another meaning for nothing."""
     cloth = Cloth(spans(["The doctor purchased a vehicle."]))
-    near = woven("A physician bought a car.", cloth).features["w_sentence"]
+    near = with_markup("A physician bought a car.", cloth).features["w_sentence"]
     assert near > 0.6
-    assert woven("A bridge shouted at the moon.", cloth).features["w_sentence"] < 0.2
+    assert with_markup("A bridge shouted at the moon.", cloth).features["w_sentence"] < 0.2
 
 
 def test_opposites_have_sides() -> None:
@@ -98,8 +98,8 @@ def test_lists_and_names_in_apposition_are_no_clauses() -> None:
 
 def test_nothing_to_compare_gives_zeros() -> None:
     """A claim without words, or passages without any, are no error."""
-    assert woven("……", Cloth(spans([PARK]))).features == dict.fromkeys(WEAVE, 0.0)
-    assert woven("Dogs are welcome.", Cloth([])).features == dict.fromkeys(WEAVE, 0.0)
+    assert with_markup("……", Cloth(spans([PARK]))).features == dict.fromkeys(WEAVE, 0.0)
+    assert with_markup("Dogs are welcome.", Cloth([])).features == dict.fromkeys(WEAVE, 0.0)
 
 
 def test_a_phrase_is_read_in_its_sentence() -> None:

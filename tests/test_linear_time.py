@@ -39,7 +39,7 @@ from steelyard.text import (
 )
 from steelyard.text.measures import measure
 from steelyard.text.quantities import quantity, years
-from steelyard.text.suspicion import signs, suspected
+from steelyard.text.suspicion import shows_injection, signs
 from steelyard.text.tolerance import ruling
 from steelyard.text.values import read
 from steelyard.trust.audit.changes import planted
@@ -230,7 +230,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "reason_in_traditional": reason_in_traditional,
     "quotes": _quote,
     "signs": signs,
-    "suspected": lambda text: suspected([text], [text]),
+    "suspected": lambda text: shows_injection([text], [text]),
     "replies": _read_reply,
     "tidy": lambda text: tidy({"atoms": [{"id": text, "label": text}]}, AtomicReply),
     "error bodies": lambda text: readable(text.encode("utf-8", "replace")),

@@ -12,7 +12,7 @@ import pytest
 from command import Steelyard
 from html_page import read_page
 from steelyard.errors import ConfigError
-from steelyard.judges.jury import thresholds_for
+from steelyard.judges.panel_settings import thresholds_for
 from steelyard.people.calibration import calibrate
 from steelyard.people.calibration.reliability import Point, sure_from, thresholds
 from steelyard.people.label_targets import slots_of

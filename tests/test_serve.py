@@ -23,7 +23,7 @@ from steelyard.store import ROLES, AuditEntry, LoginSession, QueueItem, Role, Ru
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
-from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF, asked, every_route
+from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF, every_route, match_rule
 from steelyard.web.accounts.proxies import Proxies
 from steelyard.web.accounts.sign_in import Accounts, local_address, new_token
 from steelyard.web.app import create_app
@@ -170,7 +170,7 @@ def test_every_route_has_a_rule(team: Team) -> None:
     assert len(found) > 60
     for verb, route in found:
         numbered = route.replace("{queue}", "{queue:int}").replace("{card}", "{card:int}")
-        about = asked(verb, address(numbered, "20260302-120000-abcd"))
+        about = match_rule(verb, address(numbered, "20260302-120000-abcd"))
         assert about is not None
         # A wider rule before a narrower one would decide in its place.
         assert plain(about.route) == f"{verb} {route}"

@@ -37,7 +37,7 @@ from steelyard.reports.terminal import renderable
 from steelyard.store.labels import HumanLabel, allowed
 from steelyard.text.wording import LANGUAGES
 from steelyard.trust.comparison import Judged, compare
-from steelyard.trust.gating import Bar, gate
+from steelyard.trust.gating import Requirement, gate
 from trust_fixtures import Judged as Run
 from trust_fixtures import judged, labels_of, simulate
 
@@ -237,7 +237,7 @@ def test_any_two_runs_can_be_compared(a: list[list[str]], b: list[list[str]], la
     builder = ReportBuilder("atomic", language)
     for sample, verdict in run_of(b):
         builder.add(verdict, sample)
-    closed = gate(builder.build(), [Bar("accuracy", ">=", 0.5)], comparison=found)
+    closed = gate(builder.build(), [Requirement("accuracy", ">=", 0.5)], comparison=found)
     no_nonsense(rendered(list(gate_page(closed))))
     no_nonsense(junit(closed))
 

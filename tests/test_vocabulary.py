@@ -40,7 +40,7 @@ from steelyard.store.listing import SampleQuery, summary, table
 from steelyard.trust.audit import audit
 from steelyard.trust.comparison import Judged, compare
 from steelyard.trust.comparison.labels import label_changes
-from steelyard.trust.gating import gate, parse_bar
+from steelyard.trust.gating import gate, parse_requirement
 from viewer import viewing
 
 SOURCE = Path(steelyard.__file__).parent
@@ -64,7 +64,11 @@ OWN = {
 HOMONYMS = {
     "partial": ("cli/", "engine/", "reports/build.py", "text/wording/", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/", "cli/rubric.py"),  # what a reply lacks; a word of an example
-    "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
+    "undetermined": (
+        "judges/panel_settings.py",
+        "judges/panel.py",
+        "judges/verifying.py",
+    ),  # what becomes of a split vote
     # A shape of samples, which a rubric names too.
     "dialogue": (
         *("cli/importing.py", "cli/rubric.py", "engine/sets.py", "samples/"),
@@ -357,7 +361,7 @@ def test_less_drift_is_better(run: Run, tmp_path: Path) -> None:
     changes = label_changes(found[-1][1], other[-1][1])
     assert {change.kind for change in changes if change.change == "changed"} >= {"hue", "gust"}
     report = report_of(found)
-    held = gate(report, [parse_bar("drift<=1.5", report.scale_of)], comparison=back)
+    held = gate(report, [parse_requirement("drift<=1.5", report.scale_of)], comparison=back)
     assert held.checks[0].outcome == "passed"
     assert [check.value for check in held.checks if check.metric == "drift" and check.kind == "regression"] == [
         pytest.approx(4 / 3)
@@ -496,7 +500,7 @@ def test_a_stranger_writes_a_protocol_in_under_sixty_lines(installed: None, tmp_
     _, worse = judged(tmp_path / "worse.db", CitationJudge("龙井"), CITED, "citations")
     compared = compare(Judged("before", lambda: found), Judged("after", lambda: worse), anyway=True, language="en")
     assert (compared.main, compared.n_regressed) == ("sound", 1)
-    held = gate(report_of(worse), [parse_bar("sound>=0.9", report.scale_of)], comparison=compared)
+    held = gate(report_of(worse), [parse_requirement("sound>=0.9", report.scale_of)], comparison=compared)
     assert held.checks[0].outcome != "passed"
     # A panel votes, a second pass re-checks what counts against the sample.
     _, voted = judged(

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Surface(StrEnum):
-    """Where the user is: an error names settings as they are written there."""
+    """The interface the user works with, so that errors name settings as they are written there."""
 
     flags = "flags"
     python = "python"
@@ -107,7 +107,7 @@ class _ValidationError(Protocol):
 
 
 def invalid_field(error: _ValidationError) -> InvalidField:
-    """How every failed validation is told to a user: the first problem, in one line, in the words of the validator."""
+    """The first problem of a failed validation, as one line for the user."""
     first = error.errors()[0]
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return InvalidField(".".join(str(part) for part in first["loc"]), problem, first["type"])
@@ -140,7 +140,7 @@ class TranscriptError(InputError):
 
 
 class ConfigError(SteelyardError):
-    """The user asked for something that does not exist or does not fit together."""
+    """A setting that does not exist, or settings that contradict each other."""
 
     exit_code = 2
 
@@ -163,7 +163,7 @@ class FormRefused(ConfigError):
 
 
 class NotAllowed(FormRefused):
-    """This person may not do it."""
+    """The user lacks the permission."""
 
 
 class NotComparable(ConfigError):
@@ -205,7 +205,7 @@ class StoreError(SteelyardError):
 
 
 class UnknownRun(StoreError):
-    """A name that means no run of the store, or more than one."""
+    """A name that matches no run of the store, or more than one."""
 
     exit_code = 2
 
@@ -223,11 +223,11 @@ class UnknownQueue(StoreError):
 
 
 class RunInUse(StoreError):
-    """Somebody else is at work on the run; two at once would pay twice."""
+    """Another process is judging the run; two at once would pay twice."""
 
 
 class ServerAway(StoreError):
-    """The server of the store cannot be reached now; what was written before is kept."""
+    """The database server cannot be reached; what was committed is kept."""
 
 
 class PullError(SteelyardError):

@@ -81,7 +81,7 @@ class Bench:
     def verdict(self, sample: Sample, protocol: str | Protocol, options: Mapping[str, Any] | None = None) -> Verdict:
         """One sample judged. Without a `date` among the options none is told to the judge: a test that passes today
         asks the same tomorrow."""
-        from steelyard.engine.journal import Memory
+        from steelyard.engine.journal import Journal
         from steelyard.engine.runner import Runner
         from steelyard.engine.templates import check_judge
         from steelyard.evaluation import in_own_loop
@@ -96,7 +96,7 @@ class Bench:
             try:
                 check_judge(chosen, judge)
                 with Store.open(self.store_location) as store:
-                    runner = Runner(chosen, parsed, Memory(judge, store).judge, workers=1)
+                    runner = Runner(chosen, parsed, Journal(judge, store).judge, workers=1)
                     await runner.run([(0, sample)], lambda _, sample, verdict: judged.append(verdict))
             finally:
                 await judge.aclose()
@@ -174,13 +174,13 @@ class AnswerAssertion:
 
     def follows(self, system_prompt: str, *criteria: str, prompt: str = "", **options: Any) -> Self:
         """As a reply to `prompt` it meets these criteria, each of which follows from the system prompt."""
-        from steelyard.protocols import expecting
+        from steelyard.protocols import protocol_expecting
         from steelyard.records import DialogueSample, Turn
 
         __tracebackhide__ = True
         turn = Turn(prompt=prompt or self._question, answer=self._answer, criteria=criteria)
         sample = DialogueSample(id=self._bench.place or "answer", system_prompt=system_prompt, turns=(turn,))
-        protocol, expectation = expecting("prompt_followed")
+        protocol, expectation = protocol_expecting("prompt_followed")
         self._bench.check(sample, protocol, options=options, expectation=expectation)
         return self
 
@@ -210,10 +210,10 @@ class AnswerAssertion:
         return RagSample(**{"id": self._bench.place or "answer", "answer": self._answer, **context, **fields})
 
     def _expect(self, name: str, options: Mapping[str, Any], **fields: Any) -> Self:
-        from steelyard.protocols import expecting
+        from steelyard.protocols import protocol_expecting
 
         __tracebackhide__ = True
-        protocol, expectation = expecting(name)
+        protocol, expectation = protocol_expecting(name)
         self._bench.check(self._sample(**fields), protocol, options=options, expectation=expectation)
         return self
 
@@ -236,7 +236,7 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     from steelyard.reports.blocks import number
     from steelyard.text import language_of
     from steelyard.text.wording import say
-    from steelyard.trust.gating import parse_bar, state_of
+    from steelyard.trust.gating import parse_requirement, state_of
 
     vocab = vocabulary(verdict.protocol)
     language = language_of(*(item.text for item in verdict.items), str(sample))
@@ -245,7 +245,7 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     unjudged = [item for item in items if any(label == UNJUDGED for _, label in vocab.labels_of(item))]
     if require:
         missed = []
-        for bar in (parse_bar(text, lambda name: vocab.metric(name).scale) for text in require):
+        for bar in (parse_requirement(text, lambda name: vocab.metric(name).scale) for text in require):
             if bar.metric not in verdict.scores:
                 raise ConfigError(f"there is no score {bar.metric!r} here; there are {', '.join(verdict.scores)}")
             value = verdict.scores[bar.metric]

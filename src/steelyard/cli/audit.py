@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from steelyard.prompts import Prompts
     from steelyard.reports.audit.card import Card
     from steelyard.trust.audit import Auditor
-    from steelyard.trust.gating import Bar
+    from steelyard.trust.gating import Requirement
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +123,7 @@ def audit(
         card = _judged(work, session, data_hash(mine))
         opened.add_card(project if mine else "", card.judge, card.made, card.model_dump_json())
     _emit(card, [other for _, other in others], session, out, html, markdown)
-    _leave(card, bars, only_significant)
+    _exit_by_requirements(card, bars, only_significant)
 
 
 def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
@@ -133,7 +133,7 @@ def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
 
 
 def _judged(work: Auditor, session: Session, data: str | None) -> Card:
-    """Run the audit with progress and Ctrl-C; what was answered is kept whatever happens."""
+    """Run the audit with progress and Ctrl-C; answers that arrived are kept in any case."""
     from steelyard import __version__
     from steelyard.cli.session import interruptible
     from steelyard.engine.manifest import now
@@ -169,19 +169,19 @@ def _emit(
         markdown.write_text(document(blocks(card, others)), encoding="utf-8")
 
 
-def _bars(texts: list[str]) -> list[Bar]:
+def _bars(texts: list[str]) -> list[Requirement]:
     from steelyard.errors import ConfigError
     from steelyard.reports.audit.card import Measure
-    from steelyard.trust.gating import parse_bar
+    from steelyard.trust.gating import parse_requirement
 
-    bars = [parse_bar(text, lambda _: "ratio") for text in texts]
+    bars = [parse_requirement(text, lambda _: "ratio") for text in texts]
     if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
         raise ConfigError(f"an audit measures no {unknown[0]!r}; it measures {', '.join(get_args(Measure))}")
     return bars
 
 
-def _leave(card: Card, bars: list[Bar], only_significant: bool) -> None:
-    """Hold the card against what was required of it, and leave with the right code."""
+def _exit_by_requirements(card: Card, bars: list[Requirement], only_significant: bool) -> None:
+    """Check the card against the requirements and exit with the matching code."""
     from steelyard.cli.session import GAPS, INTERRUPTED
     from steelyard.reports.blocks import number
     from steelyard.reports.model import Estimate

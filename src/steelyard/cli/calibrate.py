@@ -1,4 +1,4 @@
-"""`calibrate`: a judge against people."""
+"""`calibrate`: compares a judge with human labels."""
 
 from __future__ import annotations
 

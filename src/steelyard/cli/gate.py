@@ -83,7 +83,7 @@ def gate(
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
     report = builder.build()
-    bars = [gating.parse_bar(text, report.scale_of) for text in require or ()]
+    bars = [gating.parse_requirement(text, report.scale_of) for text in require or ()]
     comparison = calibration = None
     if baseline is not None:
         from steelyard.trust.comparison import compare

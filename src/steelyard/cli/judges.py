@@ -1,4 +1,4 @@
-"""`judges`: who can judge, and whether an endpoint is fit to."""
+"""`judges`: lists judges and qualifies endpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNFIT = 4
 
 
 def _described(found: Qualification) -> Iterator[tuple[str, str]]:
-    """What the check showed, one thing per line; what could not be seen is left out."""
+    """The findings of the check, one per line; what could not be determined is left out."""
     words = {True: "yes", False: "no", None: "not seen"}
     yield "judge", found.judge
     yield "reachable", words[found.reachable]

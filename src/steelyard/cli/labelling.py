@@ -1,4 +1,4 @@
-"""`sample`: what to give to people; `labels`: what they gave back."""
+"""`sample` draws items for people to label; `labels` imports and exports their labels."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def sample(
 
 
 def _page(drawn: Draw, source: str, out: Path | None, language: Language, words: Vocabulary) -> Iterator[Block]:
-    """What was drawn, and what that implies for the estimate."""
+    """What was drawn, and how precise an estimate it allows."""
     from steelyard.reports.blocks import Lines, Table, number, one_line
     from steelyard.reports.model import named
     from steelyard.text.wording import say

@@ -1,4 +1,4 @@
-"""`validate` and `parse`: reading what the user already has."""
+"""`validate` checks sample files; `parse` reads labels out of transcripts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def validate(
 
 
 class RowProblem:
-    """What is wrong with one row or more: said in full for the first, by number for a few others."""
+    """One problem and the rows that have it: the first in full, a few others by number."""
 
     def __init__(self, first: InputError) -> None:
         self._first, self._count = first, 0

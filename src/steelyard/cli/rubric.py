@@ -1,4 +1,4 @@
-"""`rubric`: write a rubric, look at the shipped ones, and find out whether one can be judged by."""
+"""`rubric`: writes an example rubric, lists the shipped ones, and checks one with a judge."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class ImportedScores:
 
 
 def _label(aspect: Aspect, value: float) -> str | None:
-    """A yes or no as a label: one that is called 1 or 0, else the first that is good or bad."""
+    """A yes/no score as a label: the label named 1 or 0, else the first good or bad one."""
     if value not in (0, 1):
         return None
     if (name := str(int(value))) in aspect.names:

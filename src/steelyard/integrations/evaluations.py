@@ -1,4 +1,4 @@
-"""What tools for traces are told of a run: one evaluation per score of a sample, with the ids it belongs to."""
+"""A run as evaluations for tracing tools: one per score of a sample, with the trace ids it belongs to."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _cut(value: Any, texts: int, entries: int) -> Any:
 
 @contextmanager
 def _mistakes_as_results() -> Iterator[None]:
-    """A user's mistake is told to the model as the result of the tool; anything else is a failure of the server."""
+    """Return a user's mistake to the model as the result of the tool; anything else is a server error."""
     try:
         yield
     except SteelyardError as error:

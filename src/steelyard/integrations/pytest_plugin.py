@@ -114,7 +114,7 @@ def _rows(folder: Path, file: str, how: Mapping[str, Any]) -> Iterator[Sample | 
 
 
 class SteelyardFixture:
-    """What a test gets: `assert_that`, and in a test of samples `sample` and `check()`."""
+    """The `steelyard` fixture: `assert_that`, and in a test of samples `sample` and `check()`."""
 
     NAME = "steelyard"
 

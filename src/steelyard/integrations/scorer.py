@@ -61,7 +61,7 @@ class AnswerScorer:
         return self._scores(evaluate(samples, **self._settings()))
 
     async def score_async(self, samples: Iterable[RagSample]) -> list[AnswerScore]:
-        """The same, inside your own event loop."""
+        """The same as a coroutine, for use inside a running event loop."""
         return self._scores(await evaluate_async(samples, **self._settings()))
 
     def _settings(self) -> dict[str, Any]:

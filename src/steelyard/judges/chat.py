@@ -47,7 +47,7 @@ SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match 
 
 
 class Wordings(Protocol):
-    """Whoever turns an ask into the conversation to send."""
+    """Renders asks as conversations; `Prompts` is the one in use."""
 
     def messages(self, ask: Ask) -> Messages: ...
 
@@ -178,7 +178,7 @@ class ChatJudge(Judge):
             raise
 
     async def _called(self, ask: Ask, messages: Messages) -> Outcome:
-        """The first call finds out what the endpoint accepts; those that come meanwhile wait a little for it."""
+        """The first call negotiates what the endpoint accepts; concurrent calls wait for it briefly."""
         if self._proven:
             return await self._negotiated(ask, messages)
         if self._probe is None:

@@ -1,4 +1,4 @@
-"""What a refused call means: the whole judge is unusable, or just this ask has no answer."""
+"""Tells from a refused call whether the judge is unusable or only this ask has no answer."""
 
 from __future__ import annotations
 

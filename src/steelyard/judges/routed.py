@@ -1,4 +1,4 @@
-"""Two judges as one: the first decides what it is sure of, the second gets the rest."""
+"""A routed judge: the first judge decides what it is confident of, the second gets the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places for labels in a verdict: what people can be asked about, and what the judge put there."""
+"""The slots of a verdict: what people can label, and what the judge put there."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Stratum(Record):
 
 
 class Draw(Record):
-    """The samples to label: id → how many samples of the run it speaks for."""
+    """The samples to label: id → how many samples of the run it represents."""
 
     weights: dict[str, float]
     n: int
@@ -80,7 +80,7 @@ def candidates(
 
 
 def asked_slots(verdict: Verdict, kinds: Collection[str] = ()) -> Iterator[Slot]:
-    """The places of a verdict that people are asked about."""
+    """The slots of a verdict that people are asked to label."""
     vocab = vocabulary(verdict.protocol)
     for slot in slots_of(verdict):
         if slot.kind in kinds if kinds else vocab.aspect(slot.kind).asked:

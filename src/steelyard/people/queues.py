@@ -1,4 +1,4 @@
-"""A queue of items to label: who is given what next, how far everybody is, and where people disagree."""
+"""A labelling queue: the next item of each person, progress, and disagreements."""
 
 from __future__ import annotations
 

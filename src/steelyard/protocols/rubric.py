@@ -51,7 +51,7 @@ from steelyard.records import (
 )
 from steelyard.tasks import Exchange, RubricData, RubricDialogueData, RubricReply, RubricVerdict, rubric_reply
 from steelyard.text import contains_quote
-from steelyard.text.suspicion import signs, suspected
+from steelyard.text.suspicion import shows_injection, signs
 
 TOLD = {
     "en": {"when": "only if", "labels": "labels", "unmet": "the condition is not met", "colon": ": "},
@@ -162,13 +162,7 @@ def _verdict(
     rubric: Rubric, id: str, items: tuple[CustomItem, ...], flags: Sequence[str], collected: Collected
 ) -> Verdict:
     counted = Counted.of(rubric, items)
-    notes: dict[str, object] = {"criteria": counted.as_notes()}
-    if votes := collected.votes():
-        notes["votes"] = votes
-    if collected.invented:
-        notes["invented"] = collected.invented
-    if collected.failures:
-        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
+    of_asks, notes = collected.remarks()
     return Verdict(
         id=id,
         protocol=rubric.protocol,
@@ -178,10 +172,10 @@ def _verdict(
         flags=(
             *flags,
             *(["vetoed"] if counted.vetoed else []),
-            *(["invented_items"] if collected.invented else []),
+            *of_asks,
             *(flag for item in items for flag in item.flags),
         ),
-        notes=notes,
+        notes={"criteria": counted.as_notes(), **notes},
     )
 
 
@@ -189,7 +183,7 @@ def _verdict(
 
 
 class Counted(NamedTuple):
-    """What the labels of a sample give, exactly. What has no points is left out and counted."""
+    """The points of a sample, exactly. Labels without points are left out and counted."""
 
     earned: Fraction
     possible: Fraction
@@ -258,10 +252,12 @@ def _size(sample: Sample) -> int:
 
 def _suspected(sample: Sample) -> bool:
     if isinstance(sample, RagSample):
-        return suspected([sample.answer], sample.references)
+        return shows_injection([sample.answer], sample.references)
     prompts = (turn.prompt for turn in sample.turns)
     # A user may well tell the assistant to ignore its rules; only words meant for a judge are suspect there.
-    return suspected(turn.answer for turn in sample.turns) or any(signs(one, instruction=False) for one in prompts)
+    return shows_injection(turn.answer for turn in sample.turns) or any(
+        signs(one, instruction=False) for one in prompts
+    )
 
 
 # --- vocabulary ------------------------------------------------------------------------------------

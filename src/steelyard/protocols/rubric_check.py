@@ -1,4 +1,4 @@
-"""Whether a rubric can be judged by: what a judge finds wrong with its criteria, and whether it labels them alike when
+"""Checks a rubric: what a judge finds wrong with its criteria, and whether it labels them alike when
 they are worded differently. Pure, as protocols are."""
 
 from __future__ import annotations

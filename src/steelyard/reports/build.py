@@ -22,7 +22,7 @@ from steelyard.reports.model import (
     Report,
     RunFacts,
     RunFailure,
-    Telling,
+    TellingItem,
     agreement_notes,
     remedy,
     why,
@@ -31,7 +31,7 @@ from steelyard.reports.tally import (
     GROUPS_PER_TAG,
     AtomsTally,
     BandsTally,
-    Bounded,
+    BoundedTallies,
     ChecksTally,
     DialogueTally,
     DistributionTally,
@@ -63,7 +63,7 @@ class Low(NamedTuple):
     score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
-    telling: Telling | None
+    telling: TellingItem | None
 
 
 def unjudged_code(reason: str) -> str:
@@ -110,8 +110,8 @@ class ReportBuilder:
         self._labels = defaultdict[str, Counter[str]](Counter)
         self._all = GroupTally(vocab)
         self._distributions = DistributionTally(vocab)
-        self._tags = Bounded(lambda: GroupTally(vocab, GROUPS_PER_TAG))
-        self._flags = Bounded(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._tags = BoundedTallies(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._flags = BoundedTallies(lambda: GroupTally(vocab, GROUPS_PER_TAG))
         self._atoms = AtomsTally() if "levels" in vocab.sections else None
         self._checks = ChecksTally(vocab)
         self._outcomes = OutcomesTally(vocab) if vocab.outcome else None
@@ -220,7 +220,7 @@ class ReportBuilder:
         )
 
     def _failure(self, manifest: Mapping[str, Any], run: RunFacts | None, language: Language) -> RunFailure | None:
-        """Why nothing was labelled, as the run has it or as its samples show."""
+        """Why nothing was labelled: as recorded in the run, else the commonest reason of its samples."""
         state = run.state if run else ""
         none_judged = 0 < self._all.n == self._statuses["failed"] and state != "running"
         if state != "failed" and not none_judged:
@@ -297,14 +297,14 @@ def bad_labels(verdict: Verdict) -> list[tuple[str, str, AnyItem]]:
     return [(*pair, item) for item in verdict.items for pair in vocab.against(item)]
 
 
-def most_telling(verdict: Verdict, metric: str | None = None) -> Telling | None:
+def most_telling(verdict: Verdict, metric: str | None = None) -> TellingItem | None:
     """The first item with the gravest label; where a metric ranks the sample, among those that it is counted from."""
     vocab, bad = words_of(verdict), bad_labels(verdict)
     if not bad:
         return None
     preferred = vocab.metric(metric).reads if metric else ()
     kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, vocab.severity(*entry[:2])))
-    return Telling(
+    return TellingItem(
         kind=kind,
         label=label,
         text=name_of(item) or item.text[:LONGEST_TEXT],

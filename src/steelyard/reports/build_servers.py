@@ -30,7 +30,7 @@ BAD_ROW = "unreadable-row"
 ESCAPES = str.maketrans({"\\": "\\\\", "[": "\\[", "]": "\\]", "{": "{{", "}": "}}"})
 
 
-class Spot(NamedTuple):
+class FileLocation(NamedTuple):
     """Where a sample stands: a file and, where lines can be counted in it, a line."""
 
     file: str
@@ -109,8 +109,8 @@ def sarif(
     protocol: str,
     language: Language,
     version: str,
-    spots: Mapping[str, Spot],
-    fallback: Spot,
+    spots: Mapping[str, FileLocation],
+    fallback: FileLocation,
 ) -> str:
     """One result per item that counts against its sample, at the line of the sample where that is known (`spots`, by
     id), else at `fallback`."""
@@ -125,7 +125,7 @@ def sarif(
             results.append(_result(rule, verdict.id, _sentence(words, aspect, label, item, language), spot, item.text))
     for bad in bad_rows:
         rule = _rule(rules, BAD_ROW, "A row that cannot be read", "error")
-        results.append(_result(rule, "", str(bad), Spot(bad.file or fallback.file, bad.line or 1), str(bad)))
+        results.append(_result(rule, "", str(bad), FileLocation(bad.file or fallback.file, bad.line or 1), str(bad)))
     driver = {
         "name": "Steelyard",
         "version": version,
@@ -140,7 +140,7 @@ def _rule(rules: dict[str, dict[str, Any]], id: str, name: str, level: str) -> d
     return rules.setdefault(id, {**made, "index": len(rules)})
 
 
-def _result(rule: Mapping[str, Any], sample: str, text_of_item: str, spot: Spot, text: str) -> dict[str, Any]:
+def _result(rule: Mapping[str, Any], sample: str, text_of_item: str, spot: FileLocation, text: str) -> dict[str, Any]:
     place: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(spot.file)},

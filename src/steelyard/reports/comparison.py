@@ -10,7 +10,18 @@ from pydantic import Field
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, minus, one_line, score
+from steelyard.reports.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Heading,
+    Lines,
+    Table,
+    Tone,
+    TonedText,
+    minus,
+    one_line,
+    score,
+)
 from steelyard.reports.blocks import number as plain_number
 from steelyard.reports.model import bracketed
 from steelyard.stats import Interval
@@ -138,7 +149,7 @@ def ends(interval: Interval | None, scale: Scale) -> str:
 
 
 class ComparisonPage:
-    """What is said about a comparison, in its language; every form of it asks here."""
+    """The texts of a comparison in its language, shared by all output formats."""
 
     def __init__(self, found: Comparison, brief: bool = False) -> None:
         self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
@@ -279,14 +290,14 @@ class ComparisonPage:
                     signed(change.difference, change.scale),
                     ends(change.interval, change.scale),
                     p_text(change.p_adjusted),
-                    Toned(self.decision(change), TONES.get(change.outcome, "plain")),
+                    TonedText(self.decision(change), TONES.get(change.outcome, "plain")),
                 )
                 for change in self.found.metrics
             )
             + tuple(
                 (self.metric(gap.metric), n_text(0, gap.n_a, gap.n_b))
                 + (NOT_APPLICABLE,) * 5
-                + (Toned(self.say("outcome_missing"), "bad"),)
+                + (TonedText(self.say("outcome_missing"), "bad"),)
                 for gap in self.found.missing
                 if gap.n_a or gap.n_b
             ),

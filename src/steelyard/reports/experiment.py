@@ -16,7 +16,7 @@ from steelyard.reports.blocks import (
     Lines,
     Table,
     Tone,
-    Toned,
+    TonedText,
     interval,
     number,
     one_line,
@@ -129,7 +129,7 @@ def _state(run: ExperimentRun, language: Language) -> str:
     return f"{state} ({one_line(run.problem, 300)})" if run.problem else state
 
 
-def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterator[tuple[str | Toned, ...]]:
+def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterator[tuple[str | TonedText, ...]]:
     for at, run in enumerate(table.runs, start=1):
         words = vocabulary(run.protocol)
         full = tuple(one_line(getattr(run, part), LONGEST_CELL) or NOT_APPLICABLE for part in varied)
@@ -145,7 +145,7 @@ def _rows(table: ExperimentTable, varied: Sequence[str], brief: bool) -> Iterato
                 decision_text(run, score, table.language),
             )
         if not run.scores:
-            state = Toned(say(table.language, f"experiment.state.{run.state}"), "bad")
+            state = TonedText(say(table.language, f"experiment.state.{run.state}"), "bad")
             yield (*names, NOT_APPLICABLE, NOT_APPLICABLE, NOT_APPLICABLE, "0", NOT_APPLICABLE, state)
 
 
@@ -156,11 +156,11 @@ def difference_text(score: CellScore, brief: bool) -> str:
     return signed(score.difference, score.scale) + within
 
 
-def decision_text(run: ExperimentRun, score: CellScore, language: Language) -> str | Toned:
+def decision_text(run: ExperimentRun, score: CellScore, language: Language) -> str | TonedText:
     """Whether it is better or worse than the baseline."""
     if run.is_baseline:
         return say(language, "experiment.baseline")
     if score.outcome is None:
         return say(language, "experiment.unpaired")
     outcome = score.outcome if score.n_moved else "equal"
-    return Toned(say(language, f"compare.outcome_{outcome}"), TONES.get(outcome, "plain"))
+    return TonedText(say(language, f"compare.outcome_{outcome}"), TONES.get(outcome, "plain"))

@@ -14,7 +14,7 @@ from pydantic import Field, computed_field
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, interval, number
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, TonedText, interval, number
 from steelyard.reports.blocks import one_line as short
 from steelyard.reports.build_servers import xml_text
 from steelyard.reports.comparison import MOST_VANISHED, Comparison, ComparisonPage, ends, signed
@@ -34,7 +34,7 @@ CHANGES = ("drop", "regression")
 
 
 class GateCheck(Record):
-    """One bar and how it went. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
+    """One requirement and its outcome. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
 
     kind: str
     metric: str
@@ -59,7 +59,7 @@ class GateCheck(Record):
 
 
 class Gate(Record):
-    """All bars of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
+    """All checks of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
 
     run: str
     baseline: str | None
@@ -129,8 +129,8 @@ class _Words:
             return f"{check.n:,}"
         return self.say("n_of_all", n=f"{check.n:,}", of=f"{check.n_all:,}")
 
-    def outcome(self, check: GateCheck) -> Toned:
-        return Toned(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
+    def outcome(self, check: GateCheck) -> TonedText:
+        return TonedText(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
 
     def to_decide(self, check: GateCheck) -> str:
         """How many samples would decide what is not significant, or why a difference was not measured; nothing where

@@ -14,7 +14,7 @@ from steelyard.reports.blocks import (
     Heading,
     Lines,
     Table,
-    Toned,
+    TonedText,
     estimate_cells,
     number,
     one_line,
@@ -42,7 +42,7 @@ BRIEF_GROUPS = 20
 BRIEF_WHY = 100
 BRIEF_LOW = 10
 LONGEST_CELL = 300
-Row = tuple[str | Toned, ...]
+Row = tuple[str | TonedText, ...]
 
 
 class Page:

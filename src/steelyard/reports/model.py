@@ -1,4 +1,4 @@
-"""What a report says, as one frozen value. Renderers add no numbers of their own."""
+"""The report of a run as one frozen value. Renderers add no numbers of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def named(language: Language, table: str, name: str, default: str | None = None)
 
 
 class Estimate(Record):
-    """A number with what stands behind it. `value` is null where nothing could be measured, never 0."""
+    """A mean or rate with its interval and counts. `value` is null where nothing could be measured, never 0."""
 
     value: float | None = None
     interval: Interval | None = Field(default=None, description="95 %, null below two clusters")
@@ -153,7 +153,7 @@ class DialogueSummary(Record):
     n_vacuous: int
 
 
-class Telling(Record):
+class TellingItem(Record):
     """The item that says most about why a sample scored low."""
 
     kind: str
@@ -171,7 +171,7 @@ class LowSample(Record):
     main_score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
-    telling: Telling | None
+    telling: TellingItem | None
     why: str
 
 
@@ -201,7 +201,7 @@ class SecondOpinions(Record):
     interval: Interval | None = Field(default=None, description="95 %, of the share that agrees")
 
 
-class Saved(Record):
+class SavedCalls(Record):
     """What a routed judge did not have to ask of one of its judges. Tokens and cost are estimated from the calls that
     were made, which hold fewer items, so it saved at least as much; null where none was made or no price is known."""
 
@@ -218,7 +218,7 @@ class Routing(Record):
 
     decided: dict[str, dict[str, int]] = Field(description="kind of item → judge → how many labels")
     second_opinions: dict[str, SecondOpinions]
-    saved: tuple[Saved, ...] = ()
+    saved: tuple[SavedCalls, ...] = ()
 
 
 class RunFailure(Record):
@@ -413,7 +413,7 @@ def bracketed(language: Language, text: str) -> str:
     return say(language, "report.open") + text + say(language, "report.close")
 
 
-def why(telling: Telling | None, flags: tuple[str, ...], language: Language, words: Vocabulary) -> str:
+def why(telling: TellingItem | None, flags: tuple[str, ...], language: Language, words: Vocabulary) -> str:
     """One line on why a sample scored low."""
     if telling is None:
         return named(language, "flag", flags[0]) if flags else ""

@@ -25,7 +25,7 @@ from steelyard.records import (
     Sample,
     Verdict,
 )
-from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, TonedText, score
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import agreement_notes, bracketed, named, reason_in
@@ -72,7 +72,7 @@ def confidence_text(item: AnyItem | Part) -> str:
 
 
 class SamplePage:
-    """What is said about one sample, in one language; every form of it asks here."""
+    """The texts about one sample in one language, shared by all output formats."""
 
     def __init__(self, verdict: Verdict, language: Language) -> None:
         self.verdict, self.language, self.vocab = verdict, language, vocabulary(verdict.protocol)
@@ -80,10 +80,10 @@ class SamplePage:
     def say(self, key: str) -> str:
         return say(self.language, f"sample.{key}")
 
-    def label(self, kind: str, label: object) -> Toned:
+    def label(self, kind: str, label: object) -> TonedText:
         found = self.vocab.label(kind, str(label))
         tone: Tone = "good" if found.tone == "good" else "bad" if found.tone == "bad" else "open"
-        return Toned(found.words.in_language(self.language) or found.name, tone)
+        return TonedText(found.words.in_language(self.language) or found.name, tone)
 
     def fact(self, key: str, text: str) -> tuple[tuple[str, str], ...]:
         """A named line, left out where there is nothing to say."""
@@ -232,7 +232,7 @@ class SamplePage:
             return ()
         claimed, stated = atom.difference.claimed, atom.difference.stated
         kind = named(self.language, "difference", atom.difference.kind)
-        template = self.say("difference_text")
+        template = self.say("difference_told")
         # Judged text is never a template: what it holds in braces stays as it is.
         parts = {"{claimed}": claimed, "{stated}": stated, "{kind}": kind}
         return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], template))
@@ -258,17 +258,17 @@ class SamplePage:
         kind = self.vocab.kind_of(item)
         labels = tuple(self.label(aspect.name, label) for aspect, label in kind.shown_labels(item))
         text = self.vocab.item_words(item, self.language)
-        further: tuple[Toned, ...] = ()
+        further: tuple[TonedText, ...] = ()
         facts = self.reason(item.reason)
         match item:
             case Atom():
-                further = (Toned(named(self.language, "level", str(item.level))),) if item.level else ()
+                further = (TonedText(named(self.language, "level", str(item.level))),) if item.level else ()
                 if item.causal_of is not None:
-                    further += (Toned(self.say("causal_of").format(n=item.causal_of)),)
+                    further += (TonedText(self.say("causal_of").format(n=item.causal_of)),)
                 facts += self.reason(item.level_reason, "level_reason")
                 facts += self.evidence(item.evidence) + self.difference(item)
             case KeyPoint():
-                further = (Toned(named(self.language, "depth", item.depth)),) if item.depth else ()
+                further = (TonedText(named(self.language, "depth", item.depth)),) if item.depth else ()
             case Criterion():
                 facts = self._of_criterion(item)
             case _:

@@ -1,4 +1,4 @@
-"""How several judges shared the work of a run: votes of a panel, and who decided what in a routed one."""
+"""Statistics of runs with several judges: votes of a panel, and who decided what in a routed judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.protocols.vocabulary import Vocabulary, name_of, parts_of
 from steelyard.records import AnyItem, Part, Verdict
-from steelyard.reports.model import Routing, Saved, SecondOpinions, Votes
+from steelyard.reports.model import Routing, SavedCalls, SecondOpinions, Votes
 from steelyard.reports.tally import count_bounded
 from steelyard.stats.intervals import wilson
 
@@ -75,7 +75,7 @@ class RoutingTally:
                 )
                 for kind, counts in self._opinions.items()
             },
-            saved=tuple(Saved.model_validate(one) for one in saved),
+            saved=tuple(SavedCalls.model_validate(one) for one in saved),
         )
 
 

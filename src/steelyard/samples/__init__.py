@@ -53,7 +53,7 @@ class ScoredSample(NamedTuple):
 
 
 class ReadSettings(TypedDict, total=False):
-    """What the reading of files can be told by name."""
+    """The keyword arguments of `read_samples`."""
 
     fields: Mapping[str, str] | None
     encoding: str

@@ -1,4 +1,4 @@
-"""Who may use a team's server, and what they did: users, their roles by project, tokens, sessions, the audit log.
+"""The accounts of a team's server: users, their roles by project, tokens, sessions, the audit log.
 
 Secrets are never stored: of passwords a slow hash, of tokens and sessions, which are random, their SHA-256.
 """

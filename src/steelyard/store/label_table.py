@@ -1,4 +1,4 @@
-"""What people say about items. Labels are dear: they outlive the run they were made on."""
+"""The table of human labels. They outlive the run they were made on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people say about items: one label by one person, under one version of the labelling policy.
+"""Human labels: one label of one item by one person, under one version of the labelling policy.
 
 A label is tied to what it is about: the sample, the item by number and text, and a digest of the judged text,
 so that a label of one answer is never used for another answer of the same name.

@@ -126,7 +126,7 @@ class PostgresStore(Store, WorkTable):
         with self._turn:
             db, self._db = self._db, None
             if db is not None:
-                _given_back(self._conninfo, db)
+                _return_connection(self._conninfo, db)
 
     # --- statements ---
 
@@ -146,7 +146,7 @@ class PostgresStore(Store, WorkTable):
                     cursor.execute(_own(sql), _clean(values))
                     yield from cursor
             finally:
-                _given_back(self._conninfo, db)
+                _return_connection(self._conninfo, db)
 
     def write(self, sql: str, *values: Any) -> int:
         with self.explained_errors():
@@ -206,7 +206,7 @@ class PostgresStore(Store, WorkTable):
             for run, shared in self._held:
                 if not _locked(db, run, shared=shared):
                     db.close()
-                    raise _in_hands(run)
+                    raise _run_in_use(run)
             self._session = _session(db) if self._held else None
             self._db = db
         return self._db
@@ -241,7 +241,7 @@ class PostgresStore(Store, WorkTable):
             if any(held == run for held, _ in self._held) or not self._tried(
                 lambda db: _locked(db, run, shared=shared)
             ):
-                raise _in_hands(run)
+                raise _run_in_use(run)
             self._session = self._tried(_session)
         self._held.append((run, shared))
         try:
@@ -299,7 +299,7 @@ AGAIN = (
 )
 
 
-def _in_hands(run: str) -> RunInUse:
+def _run_in_use(run: str) -> RunInUse:
     return RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it")
 
 
@@ -333,7 +333,7 @@ def _taken(conninfo: str) -> Connection | None:
     return None
 
 
-def _given_back(conninfo: str, db: Connection) -> None:
+def _return_connection(conninfo: str, db: Connection) -> None:
     if db.closed or db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         db.close()
         return

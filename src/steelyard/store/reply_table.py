@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard.records import Unjudged, Usage
-from steelyard.store.database import Database, insert_new, marks, upsert
+from steelyard.store.database import Database, insert_new, placeholders, upsert
 from steelyard.store.rows import StoredReply
 
 ADD_REPLY = upsert("replies", "key ask task judge reply raw usage run", "key")
@@ -27,7 +27,7 @@ class ReplyTable(Database):
 
     def replies(self, keys: Sequence[str]) -> list[StoredReply | None]:
         """The replies under these keys, None where there is none."""
-        sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({marks(keys)})"
+        sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({placeholders(keys)})"
         with self.explained_errors():
             found = {key: stored_reply(row) for key, *row in self.query(sql, *keys)}
         return [found.get(key) for key in keys]

@@ -144,12 +144,12 @@ class RunTable(Database):
 
     @abstractmethod
     def alone_with(self, run: str) -> AbstractContextManager[None]:
-        """Keep other processes off a run: two that go on with it at once would pay twice for the same asks. However
+        """Lock a run against other processes: two that continue it at once would pay twice for the same asks. However
         this process ends, the run is free again."""
 
     @abstractmethod
     def in_use(self, run: str) -> bool:
-        """Whether some process is at work on a run. One that says so and is not was killed."""
+        """Whether a process is judging the run. A run in state `running` without one was killed."""
 
     # --- the words of prompts ---
 

@@ -1,4 +1,4 @@
-"""A gate for continuous integration: what a run must reach, how far it may fall behind another, and whether it does.
+"""A gate for continuous integration: checks of a run against required scores and against a baseline.
 
 A threshold is a threshold: a score on the wrong side of it fails, significant or not, and the report says which.
 Differences from a baseline move by chance, so there only a significant fall fails. What could not be measured never
@@ -26,7 +26,7 @@ MAX_UNJUDGED = 0.05
 
 
 def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
-    """What a check comes to. With `only_significant`, a threshold that is not missed significantly is undecided."""
+    """The outcome of a check. With `only_significant`, a threshold that is not missed significantly is undecided."""
     if state in ("missed", "unmeasured"):
         return "failed"
     if state != "missed_not_significant" or kind in CHANGES:
@@ -34,7 +34,7 @@ def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
     return "undecided" if only_significant else "failed"
 
 
-class Bar(NamedTuple):
+class Requirement(NamedTuple):
     """`accuracy >= 0.9`, in the scale of the metric."""
 
     metric: str
@@ -48,14 +48,14 @@ BAR = re.compile(r"\s*+([^<>=≥≤]++)(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\
 SHARE = re.compile(r"\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 
 
-def parse_bar(text: str, scale_of: Callable[[str], Scale]) -> Bar:
+def parse_requirement(text: str, scale_of: Callable[[str], Scale]) -> Requirement:
     """`accuracy>=0.9`, `accuracy >= 90%`, `faithfulness>=85` (of 100)."""
     found = BAR.fullmatch(text)
     if not found:
         raise ConfigError(f"--require takes METRIC>=NUMBER (or >, <=, <), not {text!r}")
     sign = {"≥": ">=", "≤": "<="}.get(found[2], found[2])
     metric = found[1].strip()
-    return Bar(metric, sign, _in_scale(float(found[3]), bool(found[4]), scale_of(metric), text))  # type: ignore[arg-type]
+    return Requirement(metric, sign, _in_scale(float(found[3]), bool(found[4]), scale_of(metric), text))  # type: ignore[arg-type]
 
 
 def parse_drops(given: Mapping[str, str], scale_of: Callable[[str], Scale]) -> dict[str, float]:
@@ -142,7 +142,7 @@ class _Measured(NamedTuple):
 
 def gate(
     report: Report,
-    bars: Sequence[Bar] = (),
+    bars: Sequence[Requirement] = (),
     *,
     run: str = "",
     drops: Mapping[str, float] | None = None,
@@ -152,7 +152,7 @@ def gate(
     max_unjudged: float = MAX_UNJUDGED,
     finished: bool = True,
 ) -> Gate:
-    """Hold a run against its bars; with a calibration, `bars` are about the corrected scores."""
+    """Check a run against its requirements; with a calibration, `bars` are about the corrected scores."""
     if not bars and comparison is None:
         raise ConfigError("a gate needs something to check: --require 'accuracy>=0.9', or --baseline RUN")
     checks = [*_required(report, bars, calibration, only_significant), *_against(comparison, drops or {})]
@@ -197,7 +197,7 @@ def _check(
 
 
 def _required(
-    report: Report, bars: Iterable[Bar], calibration: Calibration | None, only_significant: bool
+    report: Report, bars: Iterable[Requirement], calibration: Calibration | None, only_significant: bool
 ) -> Iterable[GateCheck]:
     by_people = {score.metric: score for score in calibration.scores} if calibration else {}
     for bar in bars:
@@ -291,7 +291,7 @@ def _too_few(clusters: int, limit: float, span: float) -> bool:
 
 
 def _unjudged(report: Report, limit: float) -> GateCheck:
-    """A judge that failed on half of the samples must not open the gate by its silence."""
+    """Fail a run with too many unjudged items: a judge that failed on half of the samples must not pass the gate."""
     n = report.n + report.n_bad_rows
     lost = n - report.statuses.get("judged", 0)
     share = lost / n if n else None

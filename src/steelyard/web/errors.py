@@ -1,4 +1,4 @@
-"""What went wrong, in one shape everywhere: `{"error": {"code", "message", "field"}}`, or a page that says the same."""
+"""Errors in one shape everywhere: `{"error": {"code", "message", "field"}}`, or a page that says the same."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CODES = {
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, and which field of the request it is about."""
+    """The error, and the field of the request that it is about."""
 
     code: str
     message: str
@@ -169,7 +169,7 @@ HANDLERS: Mapping[Any, Any] = {
 
 
 class Unexpected:
-    """A slip of ours: the details go to the log, the reader hears that there was one."""
+    """An internal error: the details go to the log, the reader gets a general message."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -17,7 +17,7 @@ from steelyard.prompts import Prompts
 from steelyard.store import RunIdentity, RunRow, Store
 from steelyard.trust.experiments import Combination, find_run, open_run, plan
 from steelyard.web import actions
-from steelyard.web.jobs import ToDrive
+from steelyard.web.jobs import PreparedRun
 from steelyard.web.viewer import Viewer
 
 
@@ -47,20 +47,20 @@ def begin(viewer: Viewer, name: str, project: str | None) -> list[str]:
         if one.row and state == "running":
             raise RunInUse(f"run {one.row.id} of this experiment is at work")
 
-    def ready(store: Store, one: FoundRun, state: str) -> Callable[[], ToDrive]:
+    def ready(store: Store, one: FoundRun, state: str) -> Callable[[], PreparedRun]:
         wanted = one.wanted
         judge, limiter, limits, prompts = actions.judge_and_limiter(viewer, wanted.protocol, wanted.judge)
         runs.check_ready(judge)
         check_judge(wanted.protocol, judge)
         conduct = runs.RunSettings(limits.samples_at_once, Budget(), limiter=limiter)
 
-        def make() -> ToDrive:
+        def make() -> PreparedRun:
             run = open_run(store, wanted, one.row, judge, prompts, conduct, identity)
-            return ToDrive(actions.counted(run), limiter, state == "failed")
+            return PreparedRun(actions.with_total(run), limiter, state == "failed")
 
         return make
 
-    def making(store: Store) -> list[ToDrive]:
+    def making(store: Store) -> list[PreparedRun]:
         made = [ready(store, one, state) for one, state in known if state != "complete"]
         return [make() for make in made]
 

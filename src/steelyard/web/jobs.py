@@ -1,5 +1,4 @@
-"""Work inside the viewer: each run, each row of runs and each evaluation in a thread and an event loop of its own,
-beside the pages."""
+"""Background work of the viewer: each run, group of runs and evaluation has a thread and an event loop of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
 T = TypeVar("T")
-Making = Callable[[Store], "Sequence[ToDrive]"]
+Making = Callable[[Store], "Sequence[PreparedRun]"]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
@@ -70,8 +69,8 @@ class RunProgress(Record):
         return self.done + self.skipped + self.bad_rows
 
 
-class ToDrive(NamedTuple):
-    """A run that is made and not yet at work, with what its calls go through."""
+class PreparedRun(NamedTuple):
+    """A run that was created and not begun, with its limiter."""
 
     run: Run
     limiter: Limiter
@@ -99,7 +98,7 @@ class RunningMeans:
 class Job:
     """One run at work, or waiting for those before it. What happens to it is said in `progress()`."""
 
-    def __init__(self, driven: ToDrive) -> None:
+    def __init__(self, driven: PreparedRun) -> None:
         self._run, self._limiter, self._retry = driven
         self.id = self._run.row.id
         self._scores = RunningMeans(self._run.row.protocol)
@@ -130,12 +129,12 @@ class Job:
         return RunProgress(id=self.id, state="running", **own, **state)
 
     def stop(self, reason: str) -> None:
-        """Finish what is in flight, begin nothing new."""
+        """Stop gracefully: finish what is in flight, begin nothing new."""
         self._is_stopping = True
         self._tell(lambda: self._run.runner.stop(reason))
 
     def cancel(self) -> None:
-        """End now. What was answered is in the store."""
+        """Stop at once. Replies that arrived are in the store."""
         self._tell(lambda: self._task.cancel() if self._task else None)
 
     def _tell(self, what: Callable[[], object]) -> None:
@@ -144,7 +143,7 @@ class Job:
 
 
 class Jobs:
-    """All runs at work in this viewer, and what became of those that failed."""
+    """All runs at work in this viewer, and the errors of those that failed."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
@@ -171,7 +170,7 @@ class Jobs:
         return ids
 
     async def _work(self, making: Making, started: Future[list[str]]) -> None:
-        made: Sequence[ToDrive] = ()
+        made: Sequence[PreparedRun] = ()
         try:
             with self._open_store() as store:
                 made = making(store)

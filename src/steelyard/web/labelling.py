@@ -15,7 +15,7 @@ from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
-from steelyard.reports.html.richtext import rendered, woven
+from steelyard.reports.html.richtext import rendered, with_markup
 from steelyard.reports.marking import LONGEST_SEARCHED, Searched, TextMark, segments
 from steelyard.reports.model import named
 from steelyard.store.labels import HumanLabel, digest
@@ -123,7 +123,7 @@ def seen(task: LabelTask, slot: Slot, sample: Sample) -> str:
 
 
 def item_of(task: LabelTask, slot: Slot, sample: Sample, vocab: Vocabulary, language: Language) -> LabelItem:
-    """What is shown of a task. Made from the sample and the item's own words alone."""
+    """The item as an annotator sees it, without anything that the judge said."""
     aspect, kind = vocab.aspect(task.kind), vocab.kind_with(task.kind)
     _, _, name = slot.task.partition(".")
     choices = tuple(
@@ -212,7 +212,7 @@ def pieces_of(text: Text, item: str) -> list[tuple[str | Markup, bool]]:
         marks = [TextMark("i", *span) for span in spans]
         if not marks:
             return list(text.pieces)
-    parts = woven(segments(rich.text, marks), rich)
+    parts = with_markup(segments(rich.text, marks), rich)
     return [(one, False) if isinstance(one, Markup) else (one.text, bool(one.keys)) for one in parts]
 
 

@@ -1,4 +1,4 @@
-"""Runs with a user's own judge prompt: sent as it is, one call a sample, and the reply is read as a transcript."""
+"""Runs with a user's own judge prompt: sent unchanged, one call a sample; the reply is parsed as a transcript."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PromptTemplate", "check_judge", "check_unchanged", "form_names", "pr
 
 
 def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:
-    """The protocol as the user's own prompt judges by it: the same items, scores and checks, other words."""
+    """The protocol with the user's own prompt: the same items, scores and checks."""
     if protocol.name not in form_names():
         known = ", ".join(form_names())
         raise ConfigError(f"protocol {protocol.name} has no transcript form; a template works with {known}")
@@ -41,7 +41,7 @@ def protocol_of_run(name: str, manifest: Mapping[str, Any]) -> Protocol:
 
 
 def check_unchanged(run: str, manifest: Mapping[str, Any]) -> None:
-    """A run is finished with the template it began with. The file may be gone, but it must not say something else."""
+    """Refuse to continue a run whose template file has changed; a missing file is fine, the run has its text."""
     template = manifest.get("template")
     if not template or not Path(template["source"]).is_file():
         return

@@ -54,7 +54,7 @@ class PromptTemplate(NamedTuple):
         return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
     def described(self) -> dict[str, Any]:
-        """For a run's manifest: enough to tell templates apart and to go on without the file."""
+        """For a run's manifest: identifies the template and lets the run continue without the file."""
         return {"source": self.source, "sha256": self.sha256, "fence": self.fence, "text": self.text}
 
     @classmethod

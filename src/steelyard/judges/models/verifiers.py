@@ -19,7 +19,7 @@ from steelyard.judges.models.catalogue import KnownVerifier, known_models, known
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, FolderSource, ModelFile, to_convert
 from steelyard.judges.models.pulling import explained
-from steelyard.judges.models.shelf import NAME, Removed, Shelf, in_words, sha256_of
+from steelyard.judges.models.shelf import NAME, Removed, Shelf, sha256_of, size_text
 from steelyard.judges.models.sources import OnBytes
 
 RECORD, SEEN = "record.json", ".seen.json"
@@ -187,7 +187,7 @@ def pull_verifier(
                 path.unlink()
         free = shutil.disk_usage(folder).free
         if known and known.weights and free < known.weights + SPARE:
-            raise PullError(f"{name} needs {in_words(known.weights)} in {shelf.folder}; {in_words(free)} is free")
+            raise PullError(f"{name} needs {size_text(known.weights)} in {shelf.folder}; {size_text(free)} is free")
         for part in source.parts:
             if not _fetched(part, folder / part.target, on_progress) and part.is_needed:
                 raise PullError(f"{source.name} has no {part.target}; tried: {', '.join(o.name for o in part.sources)}")
@@ -270,4 +270,4 @@ def _damage(path: Path) -> str | None:
 
 def shown_size(known: KnownVerifier) -> str:
     """Of the weights; where their size is not known, the number of parameters."""
-    return in_words(known.weights) if known.weights else f"{known.parameters}"
+    return size_text(known.weights) if known.weights else f"{known.parameters}"

@@ -1,4 +1,4 @@
-"""A judge compared with people: how well they agree, where they do not, and what that makes of the run's scores."""
+"""Calibration: agreement of a judge with human labels, where they differ, and the run's scores corrected by that."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from steelyard.errors import ConfigError, LabelsDoNotFit
 from steelyard.people.calibration.corrections import Rates, Scores
+from steelyard.people.calibration.majority import Majority
 from steelyard.people.calibration.matching import Matcher, Rated
 from steelyard.people.calibration.measure import by_votes, disputes, groups, measure
-from steelyard.people.calibration.people import Majority
 from steelyard.people.calibration.reliability import PRECISION, curves
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Sample, Verdict
@@ -32,7 +32,7 @@ def calibrate(
     precision: float = PRECISION,
     language: Language | None = None,
 ) -> Calibration:
-    """Hold the verdicts of a run against people's labels.
+    """Compare the verdicts of a run with human labels.
 
     `width` is the wanted width of the corrected scores' intervals as a share of their scale; the result says how many
     samples people would have to label for it. `precision` is the share of right labels from which on a routed judge may

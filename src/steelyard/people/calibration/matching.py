@@ -1,4 +1,4 @@
-"""Which label is about which item. What cannot be told for certain is left out, counted and named."""
+"""Matches human labels to items. Labels without an unambiguous match are left out, counted and listed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_EXAMPLES = 20
 
 
 class Rated(NamedTuple):
-    """A slot that people filled."""
+    """A slot with human labels."""
 
     slot: Slot
     sample: str
@@ -35,7 +35,7 @@ class Rated(NamedTuple):
 
 @dataclass
 class Matcher:
-    """Takes the judged samples one by one and finds the labels for each."""
+    """Takes the judged samples one by one and finds the human labels of each."""
 
     labels: Sequence[HumanLabel]
     run: str = ""
@@ -117,7 +117,7 @@ class _Slots:
             self._by_text[slot.kind, slot.turn, normalise(slot.text)].append(slot)
 
     def by_judge(self, aspect: str) -> bool:
-        """Whether a judge cut out the items, so that their numbers mean nothing in another run."""
+        """Whether a judge made the items, so that their numbers differ between runs."""
         kind = self._vocab.kind_with(aspect)
         return kind is not None and kind.by_judge
 

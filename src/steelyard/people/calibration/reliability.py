@@ -1,4 +1,4 @@
-"""How far a judge's confidence can be relied on: reliability curves, and from where on its labels are right enough."""
+"""Reliability of a judge's confidence: calibration curves, and confidence thresholds for a wanted precision."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from steelyard.people.calibration.majority import Majority
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.people import Majority
 from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.records import ConfidenceKind
-from steelyard.reports.calibration.model import LEAST_LABELS, Calibration, ConfidenceBin, Reliability, SureFrom
+from steelyard.reports.calibration.model import (
+    LEAST_LABELS,
+    Calibration,
+    ConfidenceBin,
+    ConfidenceThreshold,
+    Reliability,
+)
 from steelyard.stats.intervals import wilson
 
 BINS = 10
@@ -18,7 +24,7 @@ PRECISION = 0.95
 
 
 class Point(NamedTuple):
-    """One label that people gave too: how sure the judge was, and whether it was right."""
+    """A label that people gave too: the judge's confidence, and whether it was right."""
 
     confidence: float
     is_right: bool
@@ -56,9 +62,9 @@ def _curve(judge: str, task: str, source: ConfidenceKind, points: Sequence[Point
     )
 
 
-def sure_from(label: str, points: Sequence[Point], precision: float) -> SureFrom:
+def sure_from(label: str, points: Sequence[Point], precision: float) -> ConfidenceThreshold:
     """The lowest confidence from which on this label is right often enough; null where it is so nowhere."""
-    found = SureFrom(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
+    found = ConfidenceThreshold(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
     weight = right = 0.0
     # From the surest down, each point once: there may be a hundred thousand.
     ordered = sorted(points, key=lambda point: -point.confidence)
@@ -66,7 +72,7 @@ def sure_from(label: str, points: Sequence[Point], precision: float) -> SureFrom
         weight, right = weight + point.weight, right + point.weight * point.is_right
         is_last_of_its_confidence = below is None or below.confidence < point.confidence
         if is_last_of_its_confidence and n >= LEAST_LABELS and right / weight >= precision:
-            found = SureFrom(
+            found = ConfidenceThreshold(
                 label=label,
                 least=point.confidence,
                 n=n,

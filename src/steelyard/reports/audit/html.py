@@ -44,7 +44,7 @@ class AuditFigure:
 
 
 @dataclass(frozen=True)
-class Beside:
+class CardComparison:
     """Cards of several judges: one row per measure, one cell per judge."""
 
     judges: tuple[str, ...]
@@ -57,7 +57,7 @@ class PartView:
     title: str
     figures: tuple[AuditFigure, ...]
     card: Breakdown
-    beside: Beside | None
+    beside: CardComparison | None
     sections: tuple[tuple[CardSection, tuple[Breakdown, ...]], ...]
 
 
@@ -134,7 +134,7 @@ def _cell(estimate: Estimate) -> Cell:
     return Cell(value, tuple(behind), (interval(estimate.interval, "ratio"), f"n {estimate.n:,}"))
 
 
-def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) -> Beside:
+def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) -> CardComparison:
     rows = []
     for measure in parts[0].measures():
         found = [part.measures().get(measure, Estimate()) for part in parts]
@@ -148,4 +148,4 @@ def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) 
             for estimate, best in zip(found, is_best(measure, found), strict=True)
         )
         rows.append((words.named("measure_name", measure), _direction(measure, words), cells))
-    return Beside(tuple(one_line(card.judge, LONGEST_NAME) for card in cards), tuple(rows))
+    return CardComparison(tuple(one_line(card.judge, LONGEST_NAME) for card in cards), tuple(rows))

@@ -1,4 +1,4 @@
-"""A card made ready for pages: its sections with plain sentences, tables of estimates and lists, in one language.
+"""A card prepared for rendering: sections with sentences, tables of estimates and lists, in one language.
 
 The terminal, Markdown and HTML all show these; they add nothing of their own.
 """
@@ -102,7 +102,7 @@ def is_best(measure: Measure, found: Sequence[Estimate]) -> list[bool]:
 
 
 def remarks(card: Card, words: CardWords) -> Iterator[str]:
-    """What a reader must know before the numbers."""
+    """Remarks shown before the numbers."""
     if card.stopped:
         yield words.say("stopped", reason=card.stopped)
     if card.n_failed:

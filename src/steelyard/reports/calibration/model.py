@@ -1,4 +1,4 @@
-"""What a calibration says, as one frozen value."""
+"""The result of a calibration, as one frozen value."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DisputedItem(Record):
 
 
 class Dispute(Record):
-    """One way to differ: the judge says this, people say that."""
+    """A pair of differing labels: the judge's and people's."""
 
     task: str
     judge: str
@@ -143,7 +143,7 @@ class ConfidenceBin(Record):
     interval: Interval | None = Field(description="95 %, of the share")
 
 
-class SureFrom(Record):
+class ConfidenceThreshold(Record):
     """From which confidence on a label is right in the wanted share of cases; null where it never is, or where people
     labelled too few of them to tell. Chosen and measured on the same labels."""
 
@@ -166,7 +166,7 @@ class Reliability(Record):
     right: float = Field(description="share that people gave the same label")
     error: float = Field(description="expected calibration error: mean distance of the two over the bins")
     bins: tuple[ConfidenceBin, ...] = Field(description="ten of equal width; empty ones are left out")
-    sure_from: tuple[SureFrom, ...]
+    sure_from: tuple[ConfidenceThreshold, ...]
 
 
 class Unmatched(Record):

@@ -22,10 +22,10 @@ from steelyard.reports.blocks import (
 from steelyard.reports.calibration.model import (
     LEAST_LABELS,
     Calibration,
+    ConfidenceThreshold,
     CorrectedScore,
     Figure,
     Reliability,
-    SureFrom,
     Task,
 )
 from steelyard.reports.model import Estimate, bracketed
@@ -449,7 +449,7 @@ class ReliabilityPage:
             ),
         )
 
-    def _least(self, each: SureFrom) -> str:
+    def _least(self, each: ConfidenceThreshold) -> str:
         if each.least is not None:
             return f"{each.least:.2f}"
         return self.say("never") if each.of >= LEAST_LABELS else NOT_APPLICABLE

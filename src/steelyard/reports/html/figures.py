@@ -78,7 +78,7 @@ class Figures:
         return self._stack(metric, answers, self.words.say("report.samples"))
 
     def made_of(self) -> ScoreFigure | None:
-        """The labels behind a single headline: what its number is made of."""
+        """The labels that a single headline number is counted from."""
         if len(self.words.main) != 1:
             return None
         metric = self.words.vocab.metric(self.words.main[0])
@@ -89,7 +89,7 @@ class Figures:
         return self._labels(self.words.kind(kind), kind, counts) if any(counts.values()) else None
 
     def spending(self) -> list[ScoreFigure]:
-        """What judging a sample took; tokens only where no price is known."""
+        """The cost per sample; tokens only where no price is known."""
         found = self.report.spending
         names = [
             name

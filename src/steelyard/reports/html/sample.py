@@ -15,7 +15,7 @@ from steelyard.protocols.vocabulary import Kind, Label, Vocabulary, parts_of, tu
 from steelyard.records import AnyItem, Criterion, DialogueSample, Language, RagSample, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.html.items import Items, cut, key_of
-from steelyard.reports.html.richtext import RichText, rendered, woven
+from steelyard.reports.html.richtext import RichText, rendered, with_markup
 from steelyard.reports.html.views import (
     SEVERITY,
     Badge,
@@ -34,7 +34,7 @@ from steelyard.reports.marking import LONGEST_SEARCHED, Searched, Segment, Span,
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
-from steelyard.text.likeness import likeness, rewordable
+from steelyard.text.likeness import fine_word_pieces, likeness
 
 Numbered = tuple[int, AnyItem]
 # The sign of a label that only a flag gives, such as one within a tolerance.
@@ -45,7 +45,7 @@ def sample_view(
     verdict: Verdict, sample: Sample | None, language: Language, anchor: str = "s", limits: ViewLimits | None = None
 ) -> SampleView:
     """The view of one judged sample; without the sample itself, of its items alone."""
-    return _Maker(verdict, sample, language, anchor, limits or ViewLimits()).view()
+    return _ViewBuilder(verdict, sample, language, anchor, limits or ViewLimits()).view()
 
 
 def readable(text: str) -> str:
@@ -54,14 +54,14 @@ def readable(text: str) -> str:
 
 
 def kept(items: list[Numbered], most: int, vocab: Vocabulary) -> list[Numbered]:
-    """At most so many, in their order; those that count against the answer are the last to go."""
+    """At most so many items, in order; those that count against the answer are dropped last."""
     if len(items) <= most:
         return items
     graded = sorted(items, key=lambda pair: not vocab.against(pair[1]))
     return sorted(graded[:most], key=lambda pair: pair[0])
 
 
-class _Maker:
+class _ViewBuilder:
     def __init__(
         self, verdict: Verdict, sample: Sample | None, language: Language, anchor: str, limits: ViewLimits
     ) -> None:
@@ -209,13 +209,13 @@ class _Maker:
         self, text: str, references: Sequence[str], searched: dict[int, Searched]
     ) -> tuple[int, tuple[Span, ...]] | None:
         """The passage, and the place in it, that shares most of a text's wording; none where no place is close."""
-        wanted = rewordable(text)
+        wanted = fine_word_pieces(text)
         best: tuple[float, int, tuple[Span, ...]] | None = None
         for at, reference in enumerate(references[: self.limits.passages]):
             if at not in searched:
                 searched[at] = Searched(readable(reference))
             spans = searched[at].statement(clean(text))
-            said = set().union(*(rewordable(searched[at].text[slice(*span)]) for span in spans))
+            said = set().union(*(fine_word_pieces(searched[at].text[slice(*span)]) for span in spans))
             if spans and (best is None or likeness(said, wanted) > best[0]):
                 best = likeness(said, wanted), at, spans
         return best and best[1:]
@@ -235,7 +235,7 @@ class _Maker:
         return self._rich(plain, rich, ()) if rich else plain
 
     def _rich(self, raw: PassageView, rich: RichText, marks: Sequence[TextMark]) -> PassageView:
-        parts = woven(segments(rich.text, marks), rich)
+        parts = with_markup(segments(rich.text, marks), rich)
         pieces = tuple(Piece("", markup=one) if isinstance(one, Markup) else self._piece(one, "t") for one in parts)
         return replace(raw, pieces=pieces, raw=raw.pieces)
 

@@ -22,7 +22,7 @@ from steelyard.samples.importers.base import (
     signs,
     text_at,
 )
-from steelyard.samples.importers.content import messages_in, once
+from steelyard.samples.importers.content import messages_in, without_repeats
 from steelyard.samples.importers.conversations import Conversation
 
 
@@ -79,7 +79,7 @@ def _conversation(case: Mapping[str, Any], number: int, run: str, kind: Kind, le
             asked.append(message["content"])
         elif asked:
             retrieved = [text for text in list_at(turn, "retrievalContext") if isinstance(text, str)]
-            talk.add("\n\n".join(asked), message["content"], references=once(retrieved))
+            talk.add("\n\n".join(asked), message["content"], references=without_repeats(retrieved))
             asked = []
     if asked:
         left["question that nobody answered"] += 1

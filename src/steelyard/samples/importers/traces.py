@@ -13,11 +13,11 @@ from steelyard.samples.importers.content import (
     answer_in,
     has_more_than_text,
     messages_in,
-    once,
     passages_beside,
     passages_in,
     question_in,
     system_in,
+    without_repeats,
 )
 from steelyard.samples.importers.conversations import Conversation
 from steelyard.samples.importers.grouping import grouped
@@ -61,7 +61,7 @@ class _Trace(NamedTuple):
     def passages(self) -> list[str]:
         retrieved = [span for span in self.spans if span.kind in RETRIEVERS]
         found = [text for span in retrieved for text in (span.documents or passages_in(span.output))]
-        return once(found or passages_beside(self.root.output) or passages_beside(self.root.input))
+        return without_repeats(found or passages_beside(self.root.output) or passages_beside(self.root.input))
 
     @property
     def question(self) -> str | None:

@@ -1,4 +1,4 @@
-"""What is wrong with the samples of a run, in groups: by label, by tag, by statements that say much the same.
+"""The failures of a run in groups: by label, by tag, by similar statements.
 
 Made in one pass over the verdicts when somebody first looks, and kept until the run changes. The groups depend on
 nothing but the verdicts and their order.
@@ -19,7 +19,7 @@ from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Record
 from steelyard.store import Store
 from steelyard.store.listing.index import catch_up, keep, worked_out
-from steelyard.text.likeness import likeness, rewordable
+from steelyard.text.likeness import fine_word_pieces, likeness
 
 NAME = "failures"
 # From this share of common wording on, two statements are much the same.
@@ -60,7 +60,7 @@ class FailureGroup(Record):
 
 
 class Failures(Record):
-    """What counts against the samples of a run."""
+    """The labels that count against the samples of a run, in groups."""
 
     n: int
     failing: int
@@ -114,7 +114,7 @@ class _Grouping:
     def add(self, sample: str, text: str, name: str) -> None:
         known = self._same.get(name or text)
         if known is None:
-            pieces = frozenset() if name else frozenset(p for p in rewordable(text) if not p[0].isdigit())
+            pieces = frozenset() if name else frozenset(p for p in fine_word_pieces(text) if not p[0].isdigit())
             known = self._closest(pieces)
             if known is None:
                 known = self._new(text, pieces)

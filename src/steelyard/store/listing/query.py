@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.errors import ConfigError
 from steelyard.protocols import vocabulary
 from steelyard.store import Store
-from steelyard.store.database import marks
+from steelyard.store.database import placeholders
 from steelyard.store.listing.index import BLOCK, keep, number_of, searchable, worked_out
 from steelyard.store.listing.model import SampleQuery
 
@@ -115,7 +115,7 @@ def _flag_counts(store: Store, run: str, size: int) -> Array:
 
 
 def _any_of(store: Store, run: str, what: str, wanted: Sequence[str], size: int) -> Array:
-    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks(wanted)})"
+    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({placeholders(wanted)})"
     return _filled(store.query(sql, run, what, *wanted), size)
 
 

@@ -1,4 +1,4 @@
-"""What is done to a sample before it is judged once more, and where its own parts stand afterwards. Pure.
+"""Changes to a sample before it is judged again, with the new places of its parts. Pure.
 
 A change that cannot be made to a sample (one passage has no other order) gives None.
 """

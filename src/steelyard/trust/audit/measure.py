@@ -33,7 +33,7 @@ LONGEST_TEXT = 200
 
 
 class Rate:
-    """A share that is being counted; what is unjudged or does not apply is counted beside it."""
+    """A rate being counted, with counts of unjudged and inapplicable cases."""
 
     def __init__(self) -> None:
         self._mean = Mean()
@@ -63,7 +63,7 @@ class AuditRates:
 
 
 def measure(plan: AuditPlan, verdicts: Verdicts) -> CardPart:
-    """All that one source of data says about the judge."""
+    """The card's part for one source of data."""
     bases = {case.base for cases in (plan.injections, plan.stabilities, plan.sensitivities) for case in cases}
     return CardPart(
         data=plan.data,

@@ -31,7 +31,7 @@ WORST_FIRST = ("bad", "half", OPEN, "open", "good", "neutral")
 
 
 def rank(vocab: Vocabulary, place: Place, label: str) -> int | None:
-    """How good a label is for the answer; None where it says nothing about that."""
+    """The rank of a label from bad to good; None for neutral labels."""
     if label == GONE:
         return RANKS["open"]
     return None if label == OPEN else RANKS[vocab.label(place[0], label).tone]

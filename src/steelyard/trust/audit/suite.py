@@ -71,7 +71,7 @@ class ErrorPair(Record):
 
 
 class Harmless(Record):
-    """Texts that are beside the point and talk to nobody."""
+    """Harmless filler texts."""
 
     sentences: tuple[str, ...]
     passages: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Two runs over the same samples: which is better, how sure that is, and what it would take to be sure."""
+"""Compares two runs over the same samples: the difference, its significance, and the samples needed to decide."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def _whys(judged: Judged, wanted: set[str], language: Language) -> dict[str, str
 
 
 def why_of(verdict: Verdict, language: Language) -> str:
-    """What is most telling about a sample, in one line."""
+    """The main reason for a sample's score, in one line."""
     return why(most_telling(verdict), shown_flags(verdict), language, vocabulary(verdict.protocol))
 
 

@@ -25,7 +25,7 @@ HARMLESS_OPTIONS = {"date", "items_per_ask", "thorough"}
 def check_comparable(
     a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow], *, anyway: bool = False
 ) -> tuple[Mark, ...]:
-    """What makes the runs less comparable; `NotComparable` where that is grave and nobody said `anyway`."""
+    """The differences that make the runs less comparable; raises `NotComparable` if they are grave, unless `anyway`."""
     if not before.keys() & after.keys():
         raise NotComparable(a.name, b.name, [("no_common", f"{len(before)} / {len(after)}")], can_be_forced=False)
     marks = tuple(marks_of(a, b, before, after))
@@ -36,7 +36,7 @@ def check_comparable(
 
 
 def marks_of(a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow]) -> Iterator[Mark]:
-    """What tells the two runs apart beside the answers."""
+    """The differences of the two runs beside the answers."""
     protocols = [{row.protocol for row in side.values()} for side in (before, after)]
     yield from _both("protocol", *protocols)
     yield from _both("scale", *({vocabulary(name).scale for name in side} for side in protocols))

@@ -19,7 +19,7 @@ MOST_DAYS = 3660
 
 @dataclass(frozen=True)
 class Administration:
-    """What somebody may change; without `access`, whoever can read the store may everything."""
+    """Changes of users, roles and tokens that somebody may make; without `access` (the command line), all of them."""
 
     store: Store
     now: datetime
@@ -134,7 +134,7 @@ class Administration:
             raise FormRefused("you are no administrator of that project", "not_your_project", field="project")
 
     def _check_another_admin(self, name: str) -> None:
-        """Somebody has to be left who can undo it."""
+        """Refuse to remove the last administrator."""
         if self.store.roles_of(name).get(EVERY_PROJECT) != "admin":
             return
         others = (user for user in self.store.users() if user.name != name and not user.disabled)
@@ -144,5 +144,5 @@ class Administration:
 
 
 def new_password() -> str:
-    """One that nobody has to think up; it is shown once."""
+    """A random password, shown once."""
     return secrets.token_urlsafe(12)

@@ -1,4 +1,4 @@
-"""What each role may do: the one place that decides it, for pages and HTTP API alike.
+"""The permissions of each role, for pages and HTTP API alike.
 
 A request that no rule names is refused, whoever makes it; a test compares the rules with the routes there are.
 """
@@ -181,8 +181,8 @@ ROLE_OF: Mapping[str, Role | None] = {rule.action: rule.role for rule in RULES}
 EVERYWHERE = frozenset(rule.action for rule in RULES if rule.everywhere)
 
 
-class Asked(NamedTuple):
-    """What a request is about."""
+class MatchedRule(NamedTuple):
+    """The rule that a request falls under."""
 
     action: str | None
     """None: it is for everyone."""
@@ -190,13 +190,13 @@ class Asked(NamedTuple):
     values: Mapping[str, Any]
 
 
-def asked(method: str, path: str) -> Asked | None:
+def match_rule(method: str, path: str) -> MatchedRule | None:
     """The rule for a request; None: there is none, and it is refused."""
     wanted = "GET" if method == "HEAD" else method
     for verb, route, action, pattern, convertors in _patterns():
         if verb == wanted and (found := pattern.match(path)):
             values = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
-            return Asked(action, f"{verb} {route}", values)
+            return MatchedRule(action, f"{verb} {route}", values)
     return None
 
 

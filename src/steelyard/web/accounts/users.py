@@ -66,7 +66,7 @@ class TokenInfo(Record):
 
 
 class Secret(Record):
-    """What is shown this once: a user's new password, or a token."""
+    """A secret that is shown once: a user's new password, or a token."""
 
     name: str
     text: str

@@ -77,7 +77,7 @@ def compared(
     language: Language,
     patience: float | None,
 ) -> Calibration | str | None:
-    """What comes of it, or in words why nothing does; worked out once for these labels and the run as it stands."""
+    """The calibration, or why there is none; computed once for these labels and this state of the run."""
     with viewer.store() as store:
         n = sum(store.judged(row.id).values())
 

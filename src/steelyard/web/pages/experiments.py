@@ -22,7 +22,7 @@ from steelyard.store import Store
 from steelyard.trust.experiments import CellRun, tabulate
 from steelyard.web import actions
 from steelyard.web.addresses import sample_of, segment_of, with_query
-from steelyard.web.cache import PATIENCE, standing
+from steelyard.web.cache import PATIENCE, run_version
 from steelyard.web.experimenting import FoundRun, begin, found_runs, run_state
 from steelyard.web.jobs import RunProgress
 from steelyard.web.rendering import is_json, language_of, page, page_routes
@@ -171,7 +171,7 @@ def _table(
     # A run at work changes faster than its scores are counted.
     rows = [one.row if cell.state != "running" else None for one, cell in zip(found, cells, strict=True)]
     with viewer.store() as store:
-        key = tuple(standing(store, row) if row else "" for row in rows)
+        key = tuple(run_version(store, row) if row else "" for row in rows)
 
     def made() -> ExperimentTable:
         with viewer.store() as store:

@@ -72,7 +72,7 @@ class QueueBrief(Record):
     people: tuple[str, ...]
 
 
-class Given(Record):
+class LabelCount(Record):
     """How many labels somebody gave under one version of the policy."""
 
     annotator: str
@@ -80,7 +80,7 @@ class Given(Record):
     n: int
 
 
-class Taken(Record):
+class ImportResult(Record):
     """How many labels an import took over, and how many of these are about other runs."""
 
     n: int
@@ -104,8 +104,8 @@ class LabelPage(Record):
     own: str | None = None
     note: str = ""
     item: LabelItem | None = None
-    given: tuple[Given, ...] = ()
-    taken: Taken | None = Field(default=None, description="what the file that was just imported held")
+    given: tuple[LabelCount, ...] = ()
+    taken: ImportResult | None = Field(default=None, description="what the file that was just imported held")
     changed: bool = Field(default=False, description="the label just given was not kept: its item has changed")
 
 
@@ -143,8 +143,10 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         row = store.run(request.path_params["run"])
         labels = list(store.labels(row.id))
         run = blind(row, store, len(labels))
-    given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
-    model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
+    given = tuple(LabelCount(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
+    model = LabelPage(
+        run=run, annotator=annotator, plan=plan, given=given, taken=import_result(request), changed=changed
+    )
     if run.state == "running" or not annotator or "n" not in request.query_params:
         vocab, language = vocabulary(row.protocol), language_of(request)
         kinds = [(one.name, vocab.aspect_words(one.name, language), one.asked) for one in vocab.aspects()]
@@ -167,11 +169,11 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     return page(request, "label.html", model, status=status, **more)
 
 
-def taken(request: Request) -> Taken | None:
+def import_result(request: Request) -> ImportResult | None:
     """What the address says about an import that led here: numbers only."""
     given = [request.query_params.get(name, "") for name in ("imported", "elsewhere")]
     n, elsewhere = (int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0 for text in given)
-    return Taken(n=n, elsewhere=elsewhere) if n else None
+    return ImportResult(n=n, elsewhere=elsewhere) if n else None
 
 
 def annotator_of(request: Request) -> str:
@@ -234,7 +236,7 @@ async def start(request: Request) -> Response:
 
 
 def _start(request: Request, form: FormData) -> Response:
-    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or form_text(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
     plan = LabelPlan.of(form)
@@ -246,7 +248,7 @@ def _start(request: Request, form: FormData) -> Response:
     return response
 
 
-def said(form: FormData, name: str, longest: int) -> str:
+def form_text(form: FormData, name: str, longest: int) -> str:
     """A text of a form. What is no whole character is replaced: a charset of the form's own choice can make halves."""
     return str(form.get(name, "")).encode("utf-8", "replace").decode().strip()[:longest]
 
@@ -256,14 +258,14 @@ def refuse_at_work(row: RunRow, store: Store) -> None:
         raise RunInUse(f"run {row.id} is still at work, and what is drawn would change with it; label when it is done")
 
 
-async def give(request: Request) -> Response:
+async def give_label(request: Request) -> Response:
     """Keep one label and go on to the next item without one."""
     async with request.form() as form:
-        return await run_in_threadpool(_give, request, form)
+        return await run_in_threadpool(_give_label, request, form)
 
 
-def _give(request: Request, form: FormData) -> Response:
-    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
+def _give_label(request: Request, form: FormData) -> Response:
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
@@ -275,13 +277,13 @@ def _give(request: Request, form: FormData) -> Response:
         if slot is None or form.get("seen") != seen(task, slot, sample):
             # The run was judged again meanwhile: what was read is not what stands here now.
             return _page(request, changed=True)
-        made = _made(task, row.id, annotator, plan.policy).model_copy(
+        made = _blank_label(task, row.id, annotator, plan.policy).model_copy(
             update={
                 "label": wanted,
                 "time": now(),
                 "about": digest(sample),
                 "text": slot.text,
-                "note": said(form, "note", LONGEST_NOTE),
+                "note": form_text(form, "note", LONGEST_NOTE),
             }
         )
         store.add_labels([made])
@@ -294,17 +296,17 @@ def _give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request) -> Response:
     """Take back the nearest earlier label and go there."""
-    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
         back = progress.last_given(at)
         if back is not None:
-            store.remove_label(_made(progress.tasks[back], row.id, annotator, plan.policy))
+            store.remove_label(_blank_label(progress.tasks[back], row.id, annotator, plan.policy))
     back = at if back is None else back
     return RedirectResponse(run_address(row.id, "label", **plan.query, at=back + 1), 303)
 
 
-def needed_annotator(request: Request) -> str:
+def require_annotator(request: Request) -> str:
     if annotator := annotator_of(request):
         return annotator
     raise InputError("say who labels: labels are kept by name", field="annotator")
@@ -323,7 +325,7 @@ def _standing(
     return row, Progress.of(found, store.labels(row.id), annotator, plan.policy), at
 
 
-def _made(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
+def _blank_label(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
     return HumanLabel(
         sample=task.sample,
         kind=task.kind,
@@ -360,7 +362,7 @@ async def import_(request: Request) -> Response:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise InputError("choose a file of labels (JSONL or CSV)", field="file")
-        return await run_in_threadpool(_import, request, file, said(form, "annotator", LONGEST_NAME))
+        return await run_in_threadpool(_import, request, file, form_text(form, "annotator", LONGEST_NAME))
 
 
 def _import(request: Request, file: UploadFile, annotator: str) -> Response:
@@ -399,7 +401,7 @@ routes = [
     Route(f"{ADDRESS}/undo", undo, methods=["POST"]),
     Route("/runs/{run}/labels.jsonl", export, methods=["GET"]),
     Route("/runs/{run}/labels", import_, methods=["POST"]),
-    Route(ADDRESS, give, methods=["POST"]),
+    Route(ADDRESS, give_label, methods=["POST"]),
     *page_routes(ADDRESS, label),
     *page_routes("/label", label_runs),
 ]

@@ -33,9 +33,9 @@ from steelyard.web.pages.label import (
     LabelPage,
     annotator_of,
     blind,
-    needed_annotator,
+    form_text,
     refuse_at_work,
-    said,
+    require_annotator,
 )
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.pages.samples import active, query_of
@@ -169,16 +169,18 @@ def make(request: Request, form: FormData) -> Response:
     with viewer_of(request).store() as store:
         row = store.run(request.path_params["run"])
         refuse_at_work(row, store)
-        people = [name.strip() for name in said(form, "people", 5000).replace("\n", ",").split(",") if name.strip()]
+        people = [
+            name.strip() for name in form_text(form, "people", 5000).replace("\n", ",").split(",") if name.strip()
+        ]
         made = made_queue(
             store,
             row,
             LabelPlan.of(form),
-            name=said(form, "name", LONGEST_NAME),
+            name=form_text(form, "name", LONGEST_NAME),
             people=list(dict.fromkeys(people)),
-            share=_share(said(form, "share", 10)),
+            share=_share(form_text(form, "share", 10)),
             blind=form.get("blind") is not None,
-            filter=_query(said(form, "filter", 5000)),
+            filter=_query(form_text(form, "filter", 5000)),
             author=viewer_of(request).person or "",
         )
     return RedirectResponse(queue_address(made.id), 303)
@@ -347,7 +349,7 @@ def name_oneself(request: Request, form: FormData) -> Response:
     """Where nobody signs in: who labels."""
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
-    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or form_text(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise FormRefused("say who labels: labels are kept by name", "nobody", field="annotator")
     response = RedirectResponse(queue_address(queue.id, "label"), 303)
@@ -356,7 +358,7 @@ def name_oneself(request: Request, form: FormData) -> Response:
 
 
 def give(request: Request, form: FormData) -> Response:
-    annotator = needed_annotator(request)
+    annotator = require_annotator(request)
     with viewer_of(request).store() as store:
         queue, row, state, at = _standing(request, store)
         _check_admitted(state, annotator)
@@ -372,7 +374,7 @@ def give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request, form: FormData) -> Response:
     """Take back one's last label and go there."""
-    annotator = needed_annotator(request)
+    annotator = require_annotator(request)
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
         state = state_of(store, queue)
@@ -415,7 +417,7 @@ def _made(
         run=row.id,
         about=digest(sample),
         text=slot.text,
-        note=said(form, "note", LONGEST_NOTE),
+        note=form_text(form, "note", LONGEST_NOTE),
     )
 
 

@@ -19,7 +19,7 @@ from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import number, score
 from steelyard.reports.html import Lowest, render
-from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
+from steelyard.reports.html.page import LowestLine, PageLinks, ReportPage, score_tone
 from steelyard.reports.model import Report, in_language
 from steelyard.store import RunRow, Store
 from steelyard.web.actions import progress_of
@@ -46,7 +46,7 @@ class RunPage(Record):
     projects: tuple[str, ...] = Field(default=(), description="the projects there are, to choose from")
 
 
-class SamplePlaces(Places):
+class SamplePlaces(PageLinks):
     """The parts of a live report lead to the samples that they are about."""
 
     def __init__(self, run: str) -> None:
@@ -106,11 +106,11 @@ def live_scores(protocol: str, progress: RunProgress, language: Language) -> Ite
         yield name, vocab.metric_words(name, language), scale, number(progress.scores.get(name), scale)
 
 
-def lowly(report: Report, run: str) -> Iterator[Lowly]:
+def lowly(report: Report, run: str) -> Iterator[LowestLine]:
     """The lowest samples as lines that lead to them."""
     for low in report.worst[:MOST_LOW]:
         tone = score_tone(low.main_score, report.words.metric(low.metric))
-        yield Lowly(
+        yield LowestLine(
             low.id, score(low.main_score, report.scale_of(low.metric)), tone, low.why, sample_address(run, low.id)
         )
 

@@ -1,4 +1,4 @@
-"""What people say together: one label per item, and the scores of a sample that follow from their labels."""
+"""The majority of human labels: one label per item, and the scores that follow from them."""
 
 from __future__ import annotations
 
