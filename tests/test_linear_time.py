@@ -38,7 +38,7 @@ from steelyard.text import (
     word_pieces,
 )
 from steelyard.text.measures import measure
-from steelyard.text.quantities import quantity, years
+from steelyard.text.quantities import quantity
 from steelyard.text.suspicion import shows_injection, signs
 from steelyard.text.tolerance import ruling
 from steelyard.text.values import read
@@ -243,7 +243,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "fences": lambda text: fence("answer", text, "c") + fill("$$$a$$$", {"a": text}, "x"),
     "samples": _sample,
     "rules": _rule,
-    "quantities": lambda text: (quantity(text), years(text), measure(text), read(text)),
+    "quantities": lambda text: (quantity(text), measure(text), read(text)),
     "differences": lambda text: _differ(text),
     "marking": _mark,
     "clean": lambda text: (clean(text), one_line(text), escape(text)),

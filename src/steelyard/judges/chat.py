@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.copying import shown_texts
-from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.dialects import dialect_of
 from steelyard.judges.dialects.base import Dialect
 from steelyard.judges.endpoint import Endpoint, Price
@@ -23,6 +22,7 @@ from steelyard.judges.logprobs import SpelledToken, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.payload import one_line
 from steelyard.judges.providers import Mode
+from steelyard.judges.refusals import diagnose
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.sigv4 import Signer
 from steelyard.judges.terms import Terms, opening_terms, other_terms

@@ -12,8 +12,7 @@ from typing import Literal
 
 from steelyard.records import DialogueSample, RagSample, Sample, Turn
 from steelyard.text import language_of, script_votes, sentences
-from steelyard.trust.audit.scripts import in_script
-from steelyard.trust.audit.suite import Harmless, Place
+from steelyard.trust.audit.suite import Harmless, Place, in_script
 
 CriterionAt = tuple[int, int]
 """The number of a turn, and of a criterion in it."""
