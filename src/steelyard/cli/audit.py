@@ -59,9 +59,7 @@ def audit(
         str, typer.Option("--project", help="Whose samples --data holds: only its members see that card in the viewer.")
     ] = "",
     map: MapOption = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="How often each base sample is asked in all; 1 asks nothing again.")
-    ] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many times each base sample is judged.")] = 3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the card here (JSON).")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the card here as one HTML file.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the whole card here as Markdown.")] = None,

@@ -40,7 +40,7 @@ def compare(
     anyway: AnywayOption = False,
     pairwise: Annotated[
         bool,
-        typer.Option("--pairwise", help="Let a judge say which answers it prefers, in both orders; two runs or more."),
+        typer.Option("--pairwise", help="Ask a judge which answers it prefers, in both orders; two or more runs."),
     ] = False,
     judge: JudgeOption = None,
     aspects: Annotated[

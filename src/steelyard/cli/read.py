@@ -113,7 +113,7 @@ def parse(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCE...", help="Text files, folders of them, or JSONL/CSV files.")
     ],
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: told from the text.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: detected from the text.")] = None,
     column: Annotated[str | None, typer.Option(help="The column that holds the transcript, for JSONL and CSV.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result lines here instead.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Print a report after the lines.")] = False,

@@ -18,7 +18,7 @@ from steelyard.samples.fields import coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, Rows, check_sources, count_rows, files_of, head_of, rows_of
 from steelyard.samples.ids import Ids
 from steelyard.samples.importers import PLAIN, detected, importer_named, importer_names
-from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left, paths_of
+from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Skipped, paths_of
 from steelyard.samples.locations import DataFile, is_dataset
 from steelyard.samples.objects import as_mapping, rows_in
 
@@ -202,10 +202,10 @@ def _perhaps_imported(rows: Rows, kind: Kind, looks: bool, on_note: OnNote, surf
 
 
 def _imported(tool: Importer, rows: Rows, name: str, kind: Kind, on_note: OnNote) -> Rows:
-    left = Left()
+    skipped = Skipped()
     # Two answers side by side are no export's: where pairs are judged, the columns of the other one are mapped.
-    yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", left)
-    if reasons := "; ".join(f"{n:,} × {reason}" for reason, n in left.most_common() if n):
+    yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", skipped)
+    if reasons := "; ".join(f"{n:,} × {reason}" for reason, n in skipped.most_common() if n):
         on_note(f"{name}: not taken: {reasons}")
 
 

@@ -11,7 +11,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     list_at,
     mapping_at,
@@ -26,7 +26,7 @@ from steelyard.samples.importers.content import messages_in, without_repeats
 from steelyard.samples.importers.conversations import Conversation
 
 
-def _run(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _run(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     if "testRunData" in row:
         row = mapping_at(row, "testRunData")
     run = plain_id(row.get("identifier", row.get("testFile")))
@@ -35,23 +35,23 @@ def _run(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     if not cases and not talks:
         raise InputError("holds neither testCases nor conversationalTestCases", field="testCases")
     for number, case in enumerate(cases, 1):
-        yield from _case(case, number, run, kind, left)
+        yield from _case(case, number, run, kind, skipped)
     for number, case in enumerate(talks, 1):
-        yield from _conversation(case, number, run, kind, left)
+        yield from _conversation(case, number, run, kind, skipped)
 
 
-def _case(case: Mapping[str, Any], number: int, run: str, kind: Kind, left: Left) -> Iterator[Imported]:
+def _case(case: Mapping[str, Any], number: int, run: str, kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     id = plain_id(case.get("name")) or f"test_case_{number}"
     source = ids("deepeval", run=run, test_case=id, order=case.get("order"))
     if case.get("actualOutput") is None:
-        left["test case without an actual output"] += 1
+        skipped["test case without an actual output"] += 1
         return
-    scores = list(_metrics(case, left))
+    scores = list(_metrics(case, skipped))
     if kind == "dialogue":
         talk = Conversation(id, source, case)
         talk.add(case.get("input"), case.get("actualOutput"))
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     retrieved = list_at(case, "retrievalContext")
     fields = {
@@ -66,7 +66,7 @@ def _case(case: Mapping[str, Any], number: int, run: str, kind: Kind, left: Left
     yield Imported({name: value for name, value in fields.items() if value is not None}, source, tuple(scores), case)
 
 
-def _conversation(case: Mapping[str, Any], number: int, run: str, kind: Kind, left: Left) -> Iterator[Imported]:
+def _conversation(case: Mapping[str, Any], number: int, run: str, kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     id = plain_id(case.get("name")) or f"conversational_test_case_{number}"
     talk = Conversation(id, ids("deepeval", run=run, test_case=id, order=case.get("order")), case)
     turns = mappings_at(case, "turns")
@@ -74,7 +74,7 @@ def _conversation(case: Mapping[str, Any], number: int, run: str, kind: Kind, le
     for turn in turns:
         message = next(iter(messages_in([dict(turn)])), None)
         if message is None:
-            left["turn without a role"] += 1
+            skipped["turn without a role"] += 1
         elif message["role"] == "user":
             asked.append(message["content"])
         elif asked:
@@ -82,20 +82,20 @@ def _conversation(case: Mapping[str, Any], number: int, run: str, kind: Kind, le
             talk.add("\n\n".join(asked), message["content"], references=without_repeats(retrieved))
             asked = []
     if asked:
-        left["question that nobody answered"] += 1
+        skipped["question that nobody answered"] += 1
     talk.system = text_at(case, "chatbotRole")
-    talk.scores = list(_metrics(case, left))
-    yield from talk.imported(kind, left)
+    talk.scores = list(_metrics(case, skipped))
+    yield from talk.imported(kind, skipped)
 
 
-def _metrics(case: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _metrics(case: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     for one in mappings_at(case, "metricsData"):
         if one.get("error"):
-            left["metric that failed"] += 1
+            skipped["metric that failed"] += 1
             continue
         name, by = text_at(one, "name"), text_at(one, "evaluationModel")
-        yield from scored(left, name, one.get("score"), by=by, reason=text_at(one, "reason"))
-        yield from scored(left, f"{name} passed", one.get("success"), by=by)
+        yield from scored(skipped, name, one.get("score"), by=by, reason=text_at(one, "reason"))
+        yield from scored(skipped, f"{name} passed", one.get("success"), by=by)
 
 
 IMPORTER = Importer(

@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.errors import InputError, MissingExtra
 from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
-from steelyard.samples.importers.base import Imported, Importer, Left, ids, one_by_one, plain_id
+from steelyard.samples.importers.base import Imported, Importer, Skipped, ids, one_by_one, plain_id
 
 
 def _open(name: str) -> Rows:
@@ -50,7 +50,7 @@ def _parts(name: str) -> tuple[str, str, str]:
     return path, rest[0] if len(rest) > 1 else "", rest[-1] if rest else ""
 
 
-def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     yield Imported(row, ids("huggingface", row_id=plain_id(row.get("id"))), (), row)
 
 
