@@ -546,7 +546,7 @@ def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "log.eval"
     file.write_bytes(content)
     (bad,) = read(file).bad
-    assert "is no .eval log that can be read" in bad.problem
+    assert "is not an .eval log that can be read" in bad.problem
 
 
 def wrong(value: Any) -> list[Any]:

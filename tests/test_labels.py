@@ -97,7 +97,7 @@ def test_blank_labels_are_not_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"label": "maybe"}, r"human\.jsonl:2: label: 'maybe' is none of correct, wrong, undetermined, exempt"),
+        ({"label": "maybe"}, r"human\.jsonl:2: label: 'maybe' is not one of correct, wrong, undetermined, exempt"),
         ({"kind": "atoms"}, r"human\.jsonl:2: kind: there is no 'atoms'; there are atom, fallback, check"),
         ({"item": "first"}, r"human\.jsonl:2: item: "),
         ({"weight": 0}, r"human\.jsonl:2: weight: "),

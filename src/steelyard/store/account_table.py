@@ -194,5 +194,5 @@ def check_name(name: Any, what: str, *, may_be_empty: bool = False) -> None:
         told = f"the name of a {what} has 1 to {LONGEST_NAME} characters"
         raise FormRefused(told, "name_length", most=LONGEST_NAME)
     if not name.isprintable() or name != name.strip():
-        told = f"{name!r} is no name for a {what}: it holds characters that cannot be seen"
+        told = f"{name!r} is not a name for a {what}: it holds characters that cannot be seen"
         raise FormRefused(told, "name_characters", name=repr(name))

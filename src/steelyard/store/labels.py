@@ -139,7 +139,7 @@ def _label(row: Mapping[str, Any], path: Path, line: int, known: Mapping[str, Se
     label = _canonical(aspects, given.label)
     if label is None:
         choice = ", ".join(_names(aspects))
-        raise InputError(f"{given.label!r} is none of {choice}", file=str(path), line=line, field="label")
+        raise InputError(f"{given.label!r} is not one of {choice}", file=str(path), line=line, field="label")
     return given.model_copy(update={"label": label})
 
 
