@@ -295,7 +295,7 @@ def test_sample_command(steelyard: Steelyard) -> None:
     done = steelyard("sample", "last", "--for-labelling", 10, "-o", "sheet.csv", "--lang", "en")
     assert done.code == 0
     assert "10 of 60 samples, drawn at random (seed 0): 40 labels to give." in done.out
-    assert "speaks for the whole run" in done.out
+    assert "represents the whole run" in done.out
     with open("sheet.csv", encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.DictReader(file))) == 40
     printed = steelyard(

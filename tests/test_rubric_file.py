@@ -152,7 +152,7 @@ def test_shipped_rubrics_are_in_both_languages() -> None:
         ("[polite]\nask = ''\n", "t.toml:2: polite.ask: must be text"),
         ("POLITEscale = ['one']\n", "t.toml:3: polite.scale: must be a list of 2 to 20"),
         ("[a]\nask = 'x?'\nPOLITElabels = { good = 0, bad = 0 }\n", "t.toml:5: polite.labels: has points, but none"),
-        ("POLITElabels = { 'a;b' = 1, c = 0 }\n", "t.toml:3: polite.labels.a;b: is no label"),
+        ("POLITElabels = { 'a;b' = 1, c = 0 }\n", "t.toml:3: polite.labels.a;b: is not a label"),
         ("POLITElabels = { unjudged = 1, c = 0 }\n", "polite.labels.unjudged: this label is taken"),
         ("POLITEgood = 'maybe'\n", 't.toml:3: polite.good: must be "yes" or "no"'),
         ("POLITEgood = 'no'\nscale = ['a', 'b']\n", "t.toml:3: polite.good: does not go with scale"),
@@ -165,7 +165,7 @@ def test_shipped_rubrics_are_in_both_languages() -> None:
         ("for = 'answers'\n[a]\nask = 'x?'\n", 't.toml:1: for: must be "answer" or "dialogue"'),
         ("title = 'x'\n", "t.toml: holds no criterion"),
         ("[a]\nask = \n", "t.toml:2: not valid TOML"),
-        ("[a]\nask = { fr = 'x' }\n", "t.toml:2: a.ask.fr: is no language"),
+        ("[a]\nask = { fr = 'x' }\n", "t.toml:2: a.ask.fr: is not a language"),
     ],
 )
 def test_an_error_names_file_line_and_field(text: str, says: str) -> None:
