@@ -83,9 +83,9 @@ def edit(
     called: Annotated[str | None, typer.Option("--name", help="What to call the run.")] = None,
     notes: Annotated[str | None, typer.Option("--notes", help="What to note about it.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Add a tag; may be given several times.")] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help="Take a tag away.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="Remove a tag.")] = None,
     meta: Annotated[
-        list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Set a value; an empty one takes it away.")
+        list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Set a value; an empty one removes it.")
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="The project it belongs to; '' for none.")] = None,
     baseline: Annotated[
@@ -188,7 +188,7 @@ def import_(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Take a run over from another store.
+    """Import a run from another store.
 
     Example:  steelyard runs import run.jsonl
     """
