@@ -165,7 +165,7 @@ def test_exactly_the_limit_holds() -> None:
     assert first(require(rights(9, 10), "accuracy>=0.9")) == "met_not_significant"
     found = require(rights(9, 10), "accuracy>0.9")
     assert (first(found), found.checks[0].n_to_decide) == ("missed_not_significant", None)
-    assert "how many samples would decide it cannot be told" in document(blocks(found))
+    assert "how many samples would decide it cannot be estimated" in document(blocks(found))
     assert state_of(0.1 + 0.2, (0.3, 0.3), "<=", 0.3) == "met"
 
 

@@ -260,7 +260,13 @@ def test_every_function_takes_linear_time(name: str) -> None:
         took = seconds(work, piece * (SIZE * 4 // len(piece)), 30)
         if took < 0.1:
             continue
-        small = min(seconds(work, piece * (SIZE // len(piece)), 30) for _ in range(2))
-        if took > MOST_GROWTH * small and seconds(work, piece * (SIZE * 4 // len(piece)), 30) > MOST_GROWTH * small:
-            slow.append(f"{what}: {small:.3f} s, then {took:.3f} s")
+        # What looks slow is looked at again: another process may have had the core meanwhile.
+        for _ in range(2):
+            small = seconds(work, piece * (SIZE // len(piece)), 30)
+            if took <= MOST_GROWTH * small:
+                break
+            took = seconds(work, piece * (SIZE * 4 // len(piece)), 30)
+        else:
+            if took > MOST_GROWTH * small:
+                slow.append(f"{what}: {small:.3f} s, then {took:.3f} s")
     assert not slow, "\n".join(slow)

@@ -199,7 +199,7 @@ def test_slips_are_told_before_anything_is_paid(desk: Steelyard, server: Loopbac
     """A rubric that cannot be read and a name that is none cost nothing."""
     Path("bad.toml").write_text("[polite]\nask = 'x?'\nwieght = 2\n", "utf-8")
     for name, says in (
-        ("bad.toml", "bad.toml:3: polite.wieght: is no field of a criterion; did you mean weight?"),
+        ("bad.toml", "bad.toml:3: polite.wieght: is not a field of a criterion; did you mean weight?"),
         ("nothing", "no rubric file nothing and no shipped rubric of that name"),
         ("", "rubric needs a file or a name"),
     ):

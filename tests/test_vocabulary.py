@@ -127,7 +127,7 @@ def names() -> set[str]:
 def in_code(text: str, wanted: set[str]) -> Iterator[str]:
     """The names that a longer text uses as names: next to a sign of code (`atom:wrong`, `label = 'wrong'`, `.wrong`).
     One that is no English word counts wherever it stands; "a wrong answer" is prose."""
-    for name in sorted(wanted):
+    for name in sorted(name for name in wanted if name in text):
         ordinary = "_" not in name and (name not in BUILT_IN or name in ENGLISH)
         before, after = (r"[./:=#\"'`\[{|]", r"[/:=#|]\S|[\"'`\]}]|\.\w") if ordinary else ("", "")
         word = rf"(?<![A-Za-z0-9_-]){name}(?![A-Za-z0-9_-])"

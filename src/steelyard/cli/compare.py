@@ -30,7 +30,7 @@ def compare(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B", help="The run (id, number, last) or file of before, and the one to compare with it."
+            metavar="A B", help="The earlier run (id, number, last) or file, and the one to compare with it."
         ),
     ],
     metric: Annotated[

@@ -95,7 +95,7 @@ DetachOption = Annotated[
 ]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help="Judge with N workers on this machine, or N Ray actors (PostgreSQL)."),
+    typer.Option("--processes", min=1, help="Judge with this many workers here, or Ray actors (PostgreSQL)."),
 ]
 EngineOption = Annotated[
     Engine | None, typer.Option("--engine", help="Where workers run: as actors of a Ray cluster (PostgreSQL).")

@@ -35,7 +35,7 @@ def gate(
         list[str] | None, typer.Option("--require", help="E.g. 'accuracy>=0.9'; may be repeated.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="Baseline run or file: no score may be significantly worse.")
+        str | None, typer.Option("--baseline", help="The run or file to compare with: a significant fall fails.")
     ] = None,
     max_drop: Annotated[
         list[str] | None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.judges.check import Qualification
     from steelyard.settings import Settings
 
-app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(help="List and check judges.", invoke_without_command=True, rich_markup_mode=None)
 UNFIT = 4
 
 
@@ -50,7 +50,7 @@ class AskLanguage(StrEnum):
 
 @app.callback()
 def judges(context: typer.Context, config: ConfigOption = None) -> None:
-    """List judges and qualify them.
+    """List and check judges.
 
     Without a command: who can judge, how far each was found to agree with people, and who judges by default.
 
@@ -147,7 +147,7 @@ def check(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Qualify an endpoint: reachable, structured output, obeys ids, latency.
+    """Check an endpoint: whether it answers, structured output, labels of plain items, latency.
 
     Example:  steelyard judges check openai:gpt-4o-mini
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from steelyard.records import Language
     from steelyard.reports.blocks import Block
 
-app = typer.Typer(help="Keep people's labels in the store.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Store human labels.", no_args_is_help=True, rich_markup_mode=None)
 
 
 class Stratify(StrEnum):

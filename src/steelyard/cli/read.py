@@ -113,14 +113,14 @@ def parse(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCE...", help="Text files, folders of them, or JSONL/CSV files.")
     ],
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: detected from the text.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: recognised from the text.")] = None,
     column: Annotated[str | None, typer.Option(help="The column that holds the transcript, for JSONL and CSV.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result lines here instead.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Print a report after the lines.")] = False,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
 ) -> None:
-    """Harvest labels and scores from transcripts that any model wrote in the documents' forms.
+    """Read labels and scores out of evaluations that a model wrote as text: lists, tables or JSON.
 
     A text may hold several transcripts; their ids are then NAME#1, NAME#2 and so on.
 

@@ -188,7 +188,7 @@ def import_(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Take a run over from another store.
+    """Import a run from another store.
 
     Example:  steelyard runs import run.jsonl
     """

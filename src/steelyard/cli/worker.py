@@ -47,7 +47,7 @@ def worker(
         list[Path] | None, typer.Option("--prompts", help="Your own prompt file or folder, as the run has it.")
     ] = None,
     progress: Annotated[
-        ProgressStyle, typer.Option(help="How progress is printed, on standard error.")
+        ProgressStyle, typer.Option(help="How to show progress, on standard error.")
     ] = ProgressStyle.auto,
     config: ConfigOption = None,
     store: StoreOption = None,

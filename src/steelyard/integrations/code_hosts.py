@@ -58,7 +58,7 @@ def change_of(environment: Mapping[str, str], number: int | None = None) -> Chan
         return _on_github(environment, number)
     if environment.get("CI_PROJECT_ID"):
         return _on_gitlab(environment, number)
-    raise ConfigError("this is no build of GitHub or GitLab: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set")
+    raise ConfigError("this is not a GitHub or GitLab build: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set")
 
 
 def _on_github(environment: Mapping[str, str], number: int | None) -> ChangeRequest:

@@ -149,7 +149,7 @@ def thresholds_for(judge: str, file: Path) -> dict[str, float | None]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
     except ValidationError as error:
-        raise ConfigError(f"{file}: is no file of thresholds: {invalid_field(error)}") from None
+        raise ConfigError(f"{file}: is not a file of thresholds: {invalid_field(error)}") from None
     if judge not in known.judges:
         whose = ", ".join(known.judges) or "nobody"
         raise ConfigError(f"{file} holds thresholds for {whose}, not for {judge}; calibrate a run of {judge}")

@@ -138,7 +138,8 @@ class Page:
         scores = self.report.scores
         rows = tuple(self._score_cells(n, e) for n, e in scores.items())
         yield self._estimates((self.say("score"),), rows)
-        yield Lines(tuple(line for n, e in scores.items() for line in self._meaning(n, e)), listed=True)
+        if meanings := tuple(line for n, e in scores.items() for line in self._meaning(n, e)):
+            yield Lines(meanings, listed=True)
         notes = ("note_mean", "note_null") + (() if self.report.dialogue else ("note_shared",))
         yield Lines(tuple(map(self.say, notes)))
 

@@ -194,5 +194,5 @@ def check_name(name: Any, what: str, *, may_be_empty: bool = False) -> None:
         problem = f"the name of a {what} has 1 to {LONGEST_NAME} characters"
         raise FormRefused(problem, "name_length", most=LONGEST_NAME)
     if not name.isprintable() or name != name.strip():
-        problem = f"{name!r} is no name for a {what}: it holds characters that cannot be seen"
+        problem = f"{name!r} is not a name for a {what}: it holds characters that cannot be seen"
         raise FormRefused(problem, "name_characters", name=repr(name))

@@ -105,7 +105,7 @@ class SetTable(RunTable, VerdictTable):
         """
         check_name(name, "set")
         if AT in name:
-            raise ConfigError(f"{name!r} is no name for a set: {AT} separates a name from a version")
+            raise ConfigError(f"{name!r} is not a name for a set: {AT} separates a name from a version")
         row = self.run(run)
         self._check_project(row.project)
         with self.all_or_nothing("sets"):

@@ -250,7 +250,7 @@ def continue_run(viewer: Viewer, name: str, *, retry: bool = False) -> str:
     with viewer.store() as store:
         row = store.run(name)
     if viewer.jobs.get(row.id):
-        raise RunInUse(f"run {row.id} is at work already")
+        raise RunInUse(f"run {row.id} is already running")
 
     def making(store: Store) -> list[PreparedRun]:
         protocol = protocol_of_run(row.protocol, row.manifest)
@@ -287,7 +287,7 @@ def stop(viewer: Viewer, name: str) -> RunProgress:
     with viewer.store() as store:
         row = store.run(name)
         if not viewer.jobs.stop(row.id, BY_HAND) and store.in_use(row.id):
-            raise RunInUse(f"run {row.id} is at work in another process; stop it there with Ctrl-C")
+            raise RunInUse(f"run {row.id} is running in another process; stop it there with Ctrl-C")
         return progress_of(viewer, store, row)
 
 
@@ -296,7 +296,7 @@ def delete(viewer: Viewer, name: str) -> str:
     with viewer.store() as store:
         row = store.run(name)
         if viewer.jobs.get(row.id):
-            raise RunInUse(f"run {row.id} is at work; stop it first")
+            raise RunInUse(f"run {row.id} is running; stop it first")
         store.delete_run(row.id)
     with viewer.whole_store() as store:  # a run of another project may have been made from the same file
         forget_run(viewer.uploads, row, store)

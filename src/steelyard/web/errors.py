@@ -73,7 +73,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     403: {"model": ErrorBody, "description": "Your role does not allow it; or another site made the request."},
     404: {"model": ErrorBody, "description": "There is no such thing."},
     405: {"model": ErrorBody, "description": "Not with this method."},
-    409: {"model": ErrorBody, "description": "Not now: somebody is at work on the run."},
+    409: {"model": ErrorBody, "description": "Not now: another process is working on the run."},
     413: {"model": ErrorBody, "description": "The request is too large."},
     415: {"model": ErrorBody, "description": "Not in this form."},
     422: {"model": ErrorBody, "description": "Something in the request does not fit; `field` says what."},

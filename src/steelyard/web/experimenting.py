@@ -45,7 +45,7 @@ def begin(viewer: Viewer, name: str, project: str | None) -> list[str]:
         known = [(one, run_state(viewer, store, one.row)) for one in found_runs(viewer, store, name, project)]
     for one, state in known:
         if one.row and state == "running":
-            raise RunInUse(f"run {one.row.id} of this experiment is at work")
+            raise RunInUse(f"run {one.row.id} of this experiment is running")
 
     def ready(store: Store, one: FoundRun, state: str) -> Callable[[], PreparedRun]:
         wanted = one.wanted

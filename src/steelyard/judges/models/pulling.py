@@ -20,7 +20,7 @@ def pull(name: str, source: Source, shelf: Shelf, on_progress: OnBytes = lambda 
     """Fetch a model and keep it under this name; the record says if its bytes are those that were expected."""
     path = shelf.path_for(name)
     if shelf.record(name):
-        raise ConfigError(f"{name} is already here; to fetch it anew: steelyard models remove {name}")
+        raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     known = known_models().get(name)
     try:
         shelf.folder.mkdir(parents=True, exist_ok=True)

@@ -178,7 +178,7 @@ def pull_verifier(
     """Fetch a verifier's files, compare them with what is known of them, and keep them under this name."""
     folder, known = shelf.path_for(name), known_verifiers().get(name)
     if shelf.record(name):
-        raise ConfigError(f"{name} is already here; to fetch it anew: steelyard models remove {name}")
+        raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Of an earlier pull that broke off, drafts are gone on with; finished files may be another source's.

@@ -60,7 +60,7 @@ def _open(name: str) -> Rows:
     except FileNotFoundError:
         yield _whole(name, "no such file")
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError) as error:
-        yield _whole(name, f"is no .eval log that can be read: {str(error)[:200]}")
+        yield _whole(name, f"is not an .eval log that can be read: {str(error)[:200]}")
 
 
 def _whole(file: str, problem: str) -> tuple[Place, InputError]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
-from steelyard.samples import values
+from steelyard.samples import literals, values
 from steelyard.samples.columns import Kind
 from steelyard.samples.importers.base import (
     Imported,
@@ -19,7 +20,7 @@ from steelyard.samples.importers.base import (
     scored,
     signs,
 )
-from steelyard.samples.importers.content import decoded, messages_in
+from steelyard.samples.importers.content import messages_in
 from steelyard.samples.importers.conversations import Conversation
 
 OWN: Final = frozenset(
@@ -35,7 +36,7 @@ TAKEN: Final = ("response", "retrieved_contexts", "reference", "question", "answ
 def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     scores = [score for name, value in row.items() if name not in OWN for score in _metric(skipped, name, value)]
     id = plain_id(row.get("id", row.get("sample_id")))
-    asked = decoded(row.get("user_input"))
+    asked = _asked(row)
     for name in ("reference_contexts", "multi_responses"):
         if row.get(name):
             skipped[f"{name} (no field of a sample)"] += 1
@@ -63,9 +64,19 @@ def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Impor
     yield Imported(fields, ids("ragas", sample_id=id), tuple(scores), row)
 
 
+def _asked(row: Mapping[str, Any]) -> object:
+    """The question, or the messages of a conversation; in a table these are a Python list, as pandas writes it."""
+    given = row.get("user_input")
+    try:
+        return literals.parsed(given) if isinstance(given, str) else given
+    except ValueError:
+        return given
+
+
 def _metric(skipped: Skipped, name: str, value: object) -> Iterator[ImportedScore]:
     found = values.plain(value)
-    if isinstance(found, int | float) or (isinstance(found, str) and found.strip()):
+    # Numbers of a JSON document are exact, and so is what they are read into.
+    if isinstance(found, int | float | Decimal) or (isinstance(found, str) and found.strip()):
         if isinstance(found, str) and len(found) > 40:
             return iter(())
         return scored(skipped, name, found)

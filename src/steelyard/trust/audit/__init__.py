@@ -172,7 +172,7 @@ def read_card(path: Path) -> Card:
         raise InputError("there is no such file", file=str(path)) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, ValidationError) as error:
         problem = invalid_field(error) if isinstance(error, ValidationError) else error
-        raise InputError(f"is no card of steelyard audit ({problem})", file=str(path)) from None
+        raise InputError(f"is not a card of steelyard audit ({problem})", file=str(path)) from None
 
 
 def check_comparable(card: Card, other: Card, name: str) -> None:

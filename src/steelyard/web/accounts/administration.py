@@ -105,7 +105,7 @@ class Administration:
     def revoke_token(self, id: str) -> Token:
         found = next((token for token in self.store.tokens() if token.id == id), None)
         if found is None or not self._may_revoke(found) or not self.store.revoke_token(id, self.time):
-            raise FormRefused(f"there is no token {id!r} that is still good", "no_token")
+            raise FormRefused(f"there is no token {id!r} that is still valid", "no_token")
         return found
 
     def _may_revoke(self, token: Token) -> bool:
@@ -131,7 +131,7 @@ class Administration:
     def _check_project(self, action: str, project: str) -> None:
         projects = self.access.projects(action) if self.access else None
         if projects is not None and project not in projects:
-            raise FormRefused("you are no administrator of that project", "not_your_project", field="project")
+            raise FormRefused("you are not an administrator of that project", "not_your_project", field="project")
 
     def _check_another_admin(self, name: str) -> None:
         """Refuse to remove the last administrator."""

@@ -76,7 +76,7 @@ def _made(store: Store, row: RunRow, given: NewLabel, place: str) -> HumanLabel:
     label = canonical(given.kind, given.label, protocol)
     if label is None:
         choice = ", ".join(allowed(given.kind, protocol))
-        raise InputError(f"{given.label!r} is none of {choice}", field=f"{place}.label")
+        raise InputError(f"{given.label!r} is not one of {choice}", field=f"{place}.label")
     found = store.verdict(run, given.sample)
     if found is None:
         raise HTTPException(404, f"{place}.sample: run {run} has no sample {given.sample!r}")

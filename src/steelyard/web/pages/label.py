@@ -255,7 +255,7 @@ def form_text(form: FormData, name: str, longest: int) -> str:
 
 def refuse_at_work(row: RunRow, store: Store) -> None:
     if state_of(row, store) == "running":
-        raise RunInUse(f"run {row.id} is still at work, and what is drawn would change with it; label when it is done")
+        raise RunInUse(f"run {row.id} is still running, and what is drawn would change with it; label when it is done")
 
 
 async def give_label(request: Request) -> Response:

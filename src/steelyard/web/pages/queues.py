@@ -162,7 +162,7 @@ def _query(filter: str) -> SampleQuery:
     try:
         return query_of(QueryParams(parse_qsl(filter[:5000])))
     except ValidationError:
-        raise FormRefused("is no filter of samples", "filter", field="filter") from None
+        raise FormRefused("is not a filter of samples", "filter", field="filter") from None
 
 
 def make(request: Request, form: FormData) -> Response:
