@@ -106,7 +106,10 @@ def test_counts_follow_every_label(state: QueueState) -> None:
         ("run-a", "mei", "1", 5),
         ("run-a", "mei", "2", 1),
     ]
-    assert store.labelled_by("run-a", "ann", "1") == {(f"s{place}", "atom", None, 1) for place in range(4)}
+    assert store.labelled_by("run-a", "ann", "1", ["s0"]) == {("s0", "atom", None, 1)}
+    assert store.labelled_by("run-a", "ann", "1", [f"s{n}" for n in range(600)]) == {
+        (f"s{place}", "atom", None, 1) for place in range(4)
+    }
 
 
 def test_a_share_is_labelled_twice() -> None:

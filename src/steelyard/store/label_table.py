@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from steelyard.errors import UnknownRun
-from steelyard.store.database import insert_new, upsert
+from steelyard.store.database import insert_new, marks, upsert
 from steelyard.store.labels import HumanLabel
 from steelyard.store.run_table import RunTable
 
@@ -16,6 +16,7 @@ ADD_LABEL = upsert("labels", " ".join(LABEL_COLUMNS), LABEL_KEY)
 TAKE_LABEL = insert_new("labels", " ".join(LABEL_COLUMNS))
 # Two NULLs in a key are different ones; no turn or item has this number.
 NOTHING = -1
+FEW = 500
 
 
 ItemKey = tuple[str, str, int | None, int | None]
@@ -75,13 +76,17 @@ class LabelTable(RunTable):
         """How often labels of a run were given, changed or taken back: as long as this stays the same, so do they."""
         return next((int(n) for (n,) in self.query("SELECT n FROM label_changes WHERE run = ?", run)), 0)
 
-    def labelled_by(self, run: str, annotator: str, policy: str) -> set[ItemKey]:
-        """What one person has labelled of a run under one policy."""
+    def labelled_by(self, run: str, annotator: str, policy: str, samples: Sequence[str]) -> set[ItemKey]:
+        """What one person has labelled of these samples of a run under one policy."""
         sql = (
             "SELECT sample, kind, turn, item FROM labels "
             "WHERE run = ? AND annotator = ? AND policy = ? AND adjudicated = 0"
         )
-        found = self.query(sql, run, annotator, policy)
+        given = run, annotator, policy
+        if len(samples) > FEW:  # rather all that this person labelled than each of them
+            found = self.query(sql, *given)
+        else:
+            found = self.query(f"{sql} AND sample IN ({marks(samples)})", *given, *samples)
         return {(sample, kind, _or_none(turn), _or_none(item)) for sample, kind, turn, item in found}
 
     def _shown_runs(self) -> frozenset[str] | None:

@@ -327,7 +327,8 @@ MIGRATIONS: tuple[str, ...] = (
         card TEXT NOT NULL
     );
     """,
-    # How far each item of a queue is, kept up with every label: no page has to count labels anew.
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
+    # were composed in the viewer.
     """
     CREATE INDEX queues_by_run ON queues (run, policy);
     CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
@@ -340,6 +341,15 @@ MIGRATIONS: tuple[str, ...] = (
         different INTEGER NOT NULL,
         settled INTEGER NOT NULL,
         PRIMARY KEY (queue, place)
+    );
+    CREATE TABLE experiments (
+        id INTEGER NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        name TEXT COLLATE "C" NOT NULL,
+        design TEXT NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT COLLATE "C" NOT NULL,
+        PRIMARY KEY (id)
     );
     CREATE TABLE label_changes (run TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL);
     INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,

@@ -348,7 +348,8 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (id)
     ) WITHOUT ROWID;
     """,
-    # How far each item of a queue is, kept up with every label: no page has to count labels anew.
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
+    # were composed in the viewer.
     """
     CREATE INDEX queues_by_run ON queues (run, policy);
     CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
@@ -361,6 +362,15 @@ MIGRATIONS: tuple[str, ...] = (
         different INTEGER NOT NULL,
         settled INTEGER NOT NULL,
         PRIMARY KEY (queue, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE experiments (
+        id INTEGER NOT NULL,
+        project TEXT NOT NULL,
+        name TEXT NOT NULL,
+        design TEXT NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT NOT NULL,
+        PRIMARY KEY (id)
     ) WITHOUT ROWID;
     CREATE TABLE label_changes (run TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,

@@ -222,14 +222,16 @@ def pieces_of(text: Text, item: str) -> list[tuple[str | Markup, bool]]:
 
 
 class DrawnTasks(NamedTuple):
-    """The tasks of a plan, and what they are about."""
+    """The tasks of a plan, what they are about, and the samples that these are of."""
 
     tasks: tuple[LabelTask, ...]
     keys: frozenset[ItemKey]
+    samples: tuple[str, ...]
 
     @classmethod
     def of(cls, every: tuple[LabelTask, ...]) -> DrawnTasks:
-        return cls(every, frozenset(task[:4] for task in every))
+        samples = dict.fromkeys(task.sample for task in every)
+        return cls(every, frozenset(task[:4] for task in every), tuple(samples))
 
 
 class Progress(NamedTuple):

@@ -144,7 +144,6 @@ def _page(request: Request, *, changed: bool = False) -> Response:
         row = store.run(request.path_params["run"])
         counts = store.label_counts(row.id)
         run = blind(row, store, sum(one.n for one in counts))
-        labelled = store.labelled_by(row.id, annotator, plan.policy) if annotator else set()
     given = tuple(Given(annotator=one.annotator, policy=one.policy, n=one.n) for one in counts)
     model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
     if run.state == "running" or not annotator or "n" not in request.query_params:
@@ -157,7 +156,8 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     if found is None:
         waiting = {**OF_NO_QUEUE, "waiting": True, "links": {}, "address": run_address(row.id)}
         return page(request, "label.html", model, status=202, **waiting)
-    progress = Progress(found, labelled)
+    with viewer.store() as store:
+        progress = _progress(store, row, found, annotator, plan)
     at = place(request, progress)
     model = model.model_copy(update={"total": len(found.tasks), "done": progress.done, "given": ()})
     if at is not None:
@@ -323,7 +323,11 @@ def _standing(
     at = int(given) - 1 if given.isdecimal() and len(given) < 10 else -1
     if not 0 <= at < len(found.tasks) + beyond:
         raise InputError("there is no item at this place", field="at")
-    return row, Progress(found, store.labelled_by(row.id, annotator, plan.policy)), at
+    return row, _progress(store, row, found, annotator, plan), at
+
+
+def _progress(store: Store, row: RunRow, drawn: DrawnTasks, annotator: str, plan: LabelPlan) -> Progress:
+    return Progress(drawn, store.labelled_by(row.id, annotator, plan.policy, drawn.samples))
 
 
 def _made(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
