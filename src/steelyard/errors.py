@@ -18,6 +18,7 @@ SteelyardError
 │   ├── UnknownRun        there is no run of that name, or several
 │   ├── UnknownSet        there is no set of that name, or several, or no such version of it
 │   ├── UnknownQueue      there is no queue of that number
+│   ├── UnknownExperiment there is no experiment of that number
 │   ├── RunInUse          another process is at work on the run
 │   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
@@ -218,6 +219,12 @@ class UnknownSet(StoreError):
 
 class UnknownQueue(StoreError):
     """A number that means no queue of items to label."""
+
+    exit_code = 2
+
+
+class UnknownExperiment(StoreError):
+    """A number that means no experiment."""
 
     exit_code = 2
 

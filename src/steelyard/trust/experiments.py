@@ -89,28 +89,39 @@ def plan(settings: Settings, name: str) -> list[Combination]:
     table = settings.experiment(name)
     where = f"{settings.source}: experiments.{name}"
     protocols = [_at(f"{where}.protocols", lambda one=one: settings.protocol(one)) for one in table.protocols]
-    for judge in table.judges:
+    data = {file: _at(f"{where}.data", lambda file=file: _input(settings, table, file)) for file in table.data}
+    return combinations(settings, protocols, data, table.judges, table.options, f"{where}.")
+
+
+def combinations(
+    settings: Settings,
+    protocols: Sequence[Protocol],
+    data: Mapping[str, Input],
+    judges: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    where: str = "",
+) -> list[Combination]:
+    """Every combination of these, of the data first. `where` stands before the key in what is said to be wrong."""
+    for judge in judges:
         # One that cannot be made is found before the others are paid.
-        _at(f"{where}.judges", lambda judge=judge: JudgeFactory(settings).judge(judge))
-    judges = [settings.choose(judge).name for judge in table.judges or (None,)]
-    variants = dict(table.options) or {PLAIN: {}}
+        _at(f"{where}judges", lambda judge=judge: JudgeFactory(settings).judge(judge))
+    named = [settings.choose(judge).name for judge in judges or (None,)]
+    variants = dict(options) or {PLAIN: {}}
     found = []
-    for file, protocol, judge, variant in product(table.data, protocols, judges, variants):
+    for title, protocol, judge, variant in product(data, protocols, named, variants):
         given = {**settings.options.get(protocol.family, {}), **variants[variant]}
-        key = f"{where}.options.{variant}" if variant else where
-        options = _at(key, lambda p=protocol, given=given: p.parse_options(dated(p, given)))
-        data = _at(f"{where}.data", lambda file=file, p=protocol: _input(settings, table, file, p))
-        found.append(Combination(file, protocol, judge, variant, data, options, bool(given.get("date"))))
+        key = f"{where}options{f'.{variant}' if variant else ''}"
+        parsed = _at(key, lambda p=protocol, given=given: p.parse_options(dated(p, given)))
+        _at(f"{where}data", lambda title=title, p=protocol: data[title].check(p))
+        found.append(Combination(title, protocol, judge, variant, data[title], parsed, bool(given.get("date"))))
     return found
 
 
-def _input(settings: Settings, table: Experiment, file: str, protocol: Protocol) -> Input:
+def _input(settings: Settings, table: Experiment, file: str) -> Input:
     path = settings.folder / file
     if not path.is_file():
         raise InputError("there is no such file", file=str(path))
-    data = Input([str(path)], dict(table.fields), table.encoding, table.format)
-    data.check(protocol)
-    return data
+    return Input([str(path)], dict(table.fields), table.encoding, table.format)
 
 
 def _at(key: str, make: Any) -> Any:

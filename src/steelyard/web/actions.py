@@ -66,6 +66,10 @@ class Spending(Record):
     max_tokens: int | None = Field(default=None, ge=0)
     max_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.max_cost, self.max_tokens, self.max_seconds)
+
 
 def judge_names(config: Settings) -> list[str]:
     """The judges that may be named over HTTP: the default, the user's own, installed ones and the offline ones.
@@ -193,7 +197,7 @@ def start_together(
         if choosy:
             check_readable(data, protocol)
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name)
-        budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
+        budget = spending.budget
         runs.check_affordable(judge, budget)
         runs.check_ready(judge)
         check_judge(protocol, judge)

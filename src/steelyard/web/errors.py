@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from steelyard import errors
+from steelyard.records import Language
 from steelyard.text.wording import say
 from steelyard.web.rendering import JSON, environment, frame, language_of
 
@@ -25,6 +26,7 @@ KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
     (errors.UnknownRun, 404, "not_found"),
     (errors.UnknownSet, 404, "not_found"),
     (errors.UnknownQueue, 404, "not_found"),
+    (errors.UnknownExperiment, 404, "not_found"),
     (errors.RunInUse, 409, "in_use"),
     (errors.InputError, 422, "invalid"),
     (errors.NotComparable, 422, "not_comparable"),
@@ -116,14 +118,20 @@ def problem_response(
         return Response(body, status, headers, media_type="application/json")
     language = language_of(request)
     if refusal:
-        message = say(language, f"viewer.refused.{refusal.code}").format(**refusal.values)
-        problem = ErrorDetail(code=code, message=message)
+        problem = ErrorDetail(code=code, message=refusal_text(refusal, language))
     text = (
         environment()
         .get_template("error.html")
         .render(problem=problem, status=status, name=HTTPStatus(status).phrase, **frame(request, language))
     )
     return Response(text, status, headers, media_type="text/html")
+
+
+def refusal_text(error: errors.SteelyardError, language: Language) -> str:
+    """What went wrong; a refusal in the reader's language."""
+    if isinstance(error, errors.FormRefused):
+        return say(language, f"viewer.refused.{error.code}").format(**error.values)
+    return " ".join(str(error).split())
 
 
 async def on_steelyard_error(request: Request, error: Exception) -> Response:

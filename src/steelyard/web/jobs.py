@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ from steelyard.engine.workers import WorkerShown
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.limiter import Limiter
 from steelyard.protocols import vocabulary
-from steelyard.records import Record, Verdict
+from steelyard.records import Record, Usage, Verdict
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
@@ -107,6 +107,14 @@ class Job:
         self._task: asyncio.Task[object] | None = None
         self._is_stopping = False
 
+    @property
+    def spent(self) -> Usage:
+        return self._run.memory.spent
+
+    def share(self, spent: Usage, seconds: float) -> None:
+        """Of the budget, leave what the runs before this one have not used."""
+        self._run.runner.budget = self._run.runner.budget.after(spent, seconds)
+
     async def begin(self) -> None:
         """Begin to judge. The first step takes the run's lock; if somebody else has it, that is raised here."""
         self._began = time.monotonic()
@@ -154,8 +162,8 @@ class Jobs:
         self.closing = threading.Event()
 
     def begin(self, making: Making) -> list[str]:
-        """Drive the runs that `making` makes, one after the other: what two of them ask alike is asked once. Their
-        ids. What keeps them from starting is raised here."""
+        """Drive the runs that `making` makes, one after the other: what two of them ask alike is asked once, and they
+        share one budget. Their ids. What keeps them from starting is raised here."""
         if self.closing.is_set():
             raise RunInUse(f"{CLOSED}; nothing new is begun")
         started: Future[list[str]] = Future()
@@ -175,7 +183,7 @@ class Jobs:
             with self._open_store() as store:
                 made = making(store)
                 try:
-                    await self._judge([Job(one) for one in made], started)
+                    await self._judge([Job(one) for one in made], store, started)
                 finally:
                     for one in made:
                         await one.run.aclose()
@@ -189,9 +197,22 @@ class Jobs:
                 for one in made:
                     self._jobs.pop(one.run.row.id, None)
 
-    async def _judge(self, jobs: Sequence[Job], started: Future[list[str]]) -> None:
+    async def _judge(self, jobs: Sequence[Job], store: Store, started: Future[list[str]]) -> None:
+        with contextlib.ExitStack() as stack:
+            # Nobody else takes a run up that waits for its turn.
+            waiting = [stack.enter_context(_locked(store, job.id)) for job in jobs[1:]]
+            await self._one_by_one(jobs, waiting, started)
+
+    async def _one_by_one(
+        self, jobs: Sequence[Job], waiting: Sequence[contextlib.ExitStack], started: Future[list[str]]
+    ) -> None:
+        began = time.monotonic()
         for place, job in enumerate(jobs):
             try:
+                if place:
+                    waiting[place - 1].close()
+                    spent = sum((earlier.spent for earlier in jobs[:place]), start=Usage())
+                    job.share(spent, time.monotonic() - began)
                 await job.begin()
                 if place == 0:
                     with self._lock:
@@ -250,6 +271,14 @@ class Jobs:
         """Until a run is not at work any more."""
         if thread := self._threads.get(id):
             thread.join(timeout)
+
+
+@contextlib.contextmanager
+def _locked(store: Store, run: str) -> Iterator[contextlib.ExitStack]:
+    """A run that is locked until the stack is closed, or until this ends."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(store.alone_with(run))
+        yield stack
 
 
 class Evaluations:

@@ -158,6 +158,10 @@ def _is_card(row: Row) -> bool:
     return type(row[0]) is int and _texts(row, 1, 2, 3) and _is_object(row[4])
 
 
+def _is_experiment(row: Row) -> bool:
+    return type(row[0]) is int and _texts(row, 1, 2, 3, 4, 5) and _is_object(row[3])
+
+
 # Owners first: others refer to them. What else is known of runs is worked out from these; accounts are made anew.
 TABLES = (
     RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
@@ -178,6 +182,7 @@ TABLES = (
     RescuedTable("queue_items", 8, "queue, place", _is_queue_item, owner="queues"),
     RescuedTable("queue_claims", 4, "queue, sample, person", _is_claim, owner="queues"),
     RescuedTable("judge_cards", 5, "id", _is_card),
+    RescuedTable("experiments", 6, "id", _is_experiment),
 )
 
 

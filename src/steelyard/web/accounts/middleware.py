@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from steelyard.errors import NotAllowed, SteelyardError, UnknownQueue, UnknownRun, UnknownSet
+from steelyard.errors import NotAllowed, SteelyardError, UnknownExperiment, UnknownQueue, UnknownRun, UnknownSet
 from steelyard.text.wording import say
 from steelyard.web.accounts.access import Access, Visit
 from steelyard.web.accounts.permissions import MatchedRule, match_rule
@@ -84,6 +84,12 @@ class AccessMiddleware:
                 with suppress(UnknownRun, UnknownQueue):
                     row = store.run(store.queue(about.values["queue"]).run)
                     visit.target, visit.project, project = f"{visit.target} of {row.id}", row.project, row.project
+            elif "composed" in about.values:
+                visit.target = f"experiment {about.values['composed']}"
+                with suppress(UnknownExperiment):
+                    stored = store.experiment(about.values["composed"])
+                    visit.target = f"experiment {stored.name}"[:200]
+                    visit.project, project = stored.project, stored.project
             if access.may(about.action, project):
                 return None
             message = f"your role does not allow it: {about.action}"

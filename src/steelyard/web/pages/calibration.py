@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from functools import partial
 
@@ -17,7 +16,6 @@ from steelyard.reports.calibration.model import Calibration
 from steelyard.reports.calibration.page import blocks
 from steelyard.reports.html.document import page_parts
 from steelyard.store import RunRow
-from steelyard.store.labels import HumanLabel, label_line
 from steelyard.text.wording import say
 from steelyard.web.addresses import run_address
 from steelyard.web.cache import PATIENCE
@@ -47,22 +45,24 @@ def calibration(request: Request) -> Response:
     viewer = viewer_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
-        labels = list(store.labels(row.id))
-    counted = Counter(label.policy for label in labels).most_common()
-    policies = tuple(PolicyLabels(policy=policy, n=n) for policy, n in counted)
+        counted = Counter[str]()
+        for one in store.label_counts(row.id):
+            counted[one.policy] += one.n
+        changes = store.label_changes(row.id)
+    policies = tuple(PolicyLabels(policy=policy, n=n) for policy, n in counted.most_common())
     named = request.query_params.get("policy")
     # Two versions are two questions: where none is named, the one with the most labels is shown.
     policy = named if named is not None else policies[0].policy if policies else None
     model = CalibrationPage(run=row.id, title=row.name or row.id, policies=policies, policy=policy)
     found: Calibration | str | None = None
-    if labels:
+    if policies:
         patience = None if is_json(request) else PATIENCE
-        found = compared(viewer, row, labels, policy, language_of(request), patience)
+        found = compared(viewer, row, changes, policy, language_of(request), patience)
     if isinstance(found, str):
         model = model.model_copy(update={"problem": found})
     elif found is not None:
         model = model.model_copy(update={"calibration": found})
-    waiting = bool(labels) and found is None
+    waiting = bool(policies) and found is None
     parts = list(page_parts(blocks(found))) if isinstance(found, Calibration) else []
     status = 202 if waiting else 200
     place = {"address": run_address(row.id), "project": row.project}
@@ -72,7 +72,7 @@ def calibration(request: Request) -> Response:
 def compared(
     viewer: Viewer,
     row: RunRow,
-    labels: list[HumanLabel],
+    changes: int,
     policy: str | None,
     language: Language,
     patience: float | None,
@@ -84,12 +84,12 @@ def compared(
     def make() -> Calibration | str:
         with viewer.store() as store:
             try:
+                labels = list(store.labels(row.id))
                 return calibrate(store.verdicts(row.id), labels, policy=policy, run=row.id, language=language)
             except LabelsDoNotFit as error:
                 return _said(error, policy or "", language)
 
-    given = hashlib.sha256("".join(map(label_line, labels)).encode("utf-8", "surrogatepass")).hexdigest()
-    return viewer.known.get(("calibration", row.id, row.finished, n, given, policy, language), make, patience)
+    return viewer.known.get(("calibration", row.id, row.finished, n, changes, policy, language), make, patience)
 
 
 def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:

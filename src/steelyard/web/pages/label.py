@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,11 +28,11 @@ from steelyard.store.labels import HumanLabel, canonical, digest, label_line
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.cache import PATIENCE
 from steelyard.web.labelling import (
+    DrawnTasks,
     LabelItem,
     LabelPlan,
     LabelTask,
     Progress,
-    counts,
     item_of,
     pieces_of,
     seen,
@@ -114,10 +115,10 @@ class LabelPage(Record):
 
 def label_runs(request: Request) -> Response:
     with viewer_of(request).store() as store:
-        made: dict[str, int] = {}
-        for label in store.labels():
-            made[label.run] = made.get(label.run, 0) + 1
-        runs = tuple(blind(row, store, made.get(row.id, 0)) for row in store.runs())
+        made = Counter[str]()
+        for one in store.label_counts():
+            made[one.run] += one.n
+        runs = tuple(blind(row, store, made[row.id]) for row in store.runs())
         person = annotator_of(request)
         queues = tuple(
             QueueBrief(id=queue.id, name=queue.name, run=queue.run, people=queue.people)
@@ -141,9 +142,9 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), annotator_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
-        labels = list(store.labels(row.id))
-        run = blind(row, store, len(labels))
-    given = tuple(LabelCount(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
+        counts = store.label_counts(row.id)
+        run = blind(row, store, sum(one.n for one in counts))
+    given = tuple(LabelCount(annotator=one.annotator, policy=one.policy, n=one.n) for one in counts)
     model = LabelPage(
         run=run, annotator=annotator, plan=plan, given=given, taken=import_result(request), changed=changed
     )
@@ -157,12 +158,13 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     if found is None:
         waiting = {**OF_NO_QUEUE, "waiting": True, "links": {}, "address": run_address(row.id)}
         return page(request, "label.html", model, status=202, **waiting)
-    progress = Progress.of(found, labels, annotator, plan.policy)
+    with viewer.store() as store:
+        progress = _progress(store, row, found, annotator, plan)
     at = place(request, progress)
-    model = model.model_copy(update={"total": len(found), "done": progress.done, "given": ()})
+    model = model.model_copy(update={"total": len(found.tasks), "done": progress.done, "given": ()})
     if at is not None:
         with viewer.store() as store:
-            model = model.model_copy(update=shown(store, row, progress, at, request))
+            model = model.model_copy(update=shown(store, row, progress.tasks[at], at, plan.policy, request))
     links, status = addresses(row.id, plan, progress, at), 409 if changed else 200
     address = run_address(row.id)
     more = {**OF_NO_QUEUE, "waiting": False, "links": links, "address": address, "pieces_of": pieces_of}
@@ -182,16 +184,14 @@ def annotator_of(request: Request) -> str:
     return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
 
 
-def planned(
-    viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None = None
-) -> tuple[LabelTask, ...] | None:
+def planned(viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None = None) -> DrawnTasks | None:
     """The tasks of a plan, drawn once for a run as it stands."""
     with viewer.store() as store:
         n = sum(store.judged(row.id).values())
 
-    def make() -> tuple[LabelTask, ...]:
+    def make() -> DrawnTasks:
         with viewer.store() as store:
-            return tasks(partial(store.verdicts, row.id), plan)
+            return DrawnTasks.of(tasks(partial(store.verdicts, row.id), plan))
 
     return viewer.known.get(("tasks", row.id, row.finished, n, plan), make, patience)
 
@@ -204,8 +204,10 @@ def place(request: Request, progress: Progress) -> int | None:
     return progress.next_open(-1)
 
 
-def shown(store: Store, row: RunRow, progress: Progress, at: int, request: Request) -> dict[str, Any]:
-    task, own = progress.tasks[at], progress.label(at)
+def shown(store: Store, row: RunRow, task: LabelTask, at: int, policy: str, request: Request) -> dict[str, Any]:
+    mine = (annotator_of(request), policy, False)
+    labels = (label for label in store.labels(row.id, task.sample) if label.key == task[:4])
+    own = next((one for one in labels if (one.annotator, one.policy, one.adjudicated) == mine), None)
     sample, verdict = judged_sample(store, row, task.sample)
     slot = slot_of(task, verdict)
     item = item_of(task, slot, sample, vocabulary(row.protocol), language_of(request)) if slot else None
@@ -287,7 +289,7 @@ def _give_label(request: Request, form: FormData) -> Response:
             }
         )
         store.add_labels([made])
-        progress.own[made.key] = made
+        progress.labelled.add(made.key)
     follows = progress.next_open(at)
     # After the last one: behind the end, where the page says that all is done.
     at = follows + 1 if follows is not None else len(progress.tasks) + 1
@@ -317,12 +319,17 @@ def _standing(
 ) -> tuple[RunRow, Progress, int]:
     row = store.run(request.path_params["run"])
     refuse_at_work(row, store)
-    found = planned(viewer, row, plan) or ()
+    found = planned(viewer, row, plan)
+    assert found is not None  # it was waited for
     given = request.query_params.get("at", "")
     at = int(given) - 1 if given.isdecimal() and len(given) < 10 else -1
-    if not 0 <= at < len(found) + beyond:
+    if not 0 <= at < len(found.tasks) + beyond:
         raise InputError("there is no item at this place", field="at")
-    return row, Progress.of(found, store.labels(row.id), annotator, plan.policy), at
+    return row, _progress(store, row, found, annotator, plan), at
+
+
+def _progress(store: Store, row: RunRow, drawn: DrawnTasks, annotator: str, plan: LabelPlan) -> Progress:
+    return Progress(drawn, store.labelled_by(row.id, annotator, plan.policy, drawn.samples))
 
 
 def _blank_label(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:

@@ -69,19 +69,19 @@ def run(request: Request) -> Response:
         summary = RunSummary.of(row, store)
         progress = progress_of(viewer, store, row) if summary.state == "running" else None
         projects = tuple(name for name in store.projects() if name)
-        labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
+        labels = store.label_counts(row.id)
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
     report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
     is_current = report is not None and report.n == summary.n
     report = report or viewer.known.latest(row.id)
     report = in_language(report, language) if report else None
-    annotators = tuple(sorted({annotator for annotator, _ in labels}))
+    annotators = tuple(sorted({one.annotator for one in labels}))
     model = RunPage(
         run=summary,
         report=report,
         is_current=is_current,
         progress=progress,
-        n_labels=len(labels),
+        n_labels=sum(one.n for one in labels),
         annotators=annotators,
         projects=projects,
     )
