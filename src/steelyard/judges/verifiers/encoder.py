@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.errors import ConfigError, JudgeError, MissingExtra
-from steelyard.judges.embedded.support import Odds
+from steelyard.judges.embedded.network import Odds
 from steelyard.judges.local.server import usable_cores
 from steelyard.judges.models.shelf import sha256_of
 from steelyard.judges.verifiers.folder import VerifierFolder
@@ -43,7 +43,7 @@ class ReadPair(NamedTuple):
     claim: str
 
 
-class Row(NamedTuple):
+class EncoderRow(NamedTuple):
     """One input of the model; `claim` are the places of the claim's pieces."""
 
     ids: list[int]
@@ -65,7 +65,7 @@ class Encoder:
         strategy = "only_second" if self._settings.claim_first else "only_first"
         self._pairs.enable_truncation(self._folder.length, strategy=strategy)
         self._session = self._load_model(runtime)
-        self._reads_tokens = self._check_output()
+        self.reads_tokens = self._check_output()
         self.sha256 = digest or sha256_of(self._folder.model)
 
     @property
@@ -98,7 +98,7 @@ class Encoder:
 
     # --- what the model is given -------------------------------------------------------------------
 
-    def _row(self, pair: ReadPair) -> Row | None:
+    def _row(self, pair: ReadPair) -> EncoderRow | None:
         """The input for one pair. Where it is too long, the end of the passages goes, never the claim."""
         premise, claim = self._without_marks(pair.premise), self._without_marks(pair.claim).strip()
         (size,) = self.sizes([claim])
@@ -106,14 +106,16 @@ class Encoder:
             return None
         return self._filled(premise, claim) if self._settings.template else self._paired(premise, claim)
 
-    def _paired(self, premise: str, claim: str) -> Row:
+    def _paired(self, premise: str, claim: str) -> EncoderRow:
         """Two texts with the tokenizer's own marks."""
         texts = (claim, premise) if self._settings.claim_first else (premise, claim)
         found = self._pairs.encode(*texts)
         own = 0 if self._settings.claim_first else 1
-        return Row(found.ids, found.type_ids, [at for at, whose in enumerate(found.sequence_ids) if whose == own])
+        return EncoderRow(
+            found.ids, found.type_ids, [at for at, whose in enumerate(found.sequence_ids) if whose == own]
+        )
 
-    def _filled(self, premise: str, claim: str) -> Row:
+    def _filled(self, premise: str, claim: str) -> EncoderRow:
         """One text by the template; of the premise as much as there is room for."""
         text, begins = self._fill("", claim)
         room = self._folder.length - len(self._tokenizer.encode(text).ids)
@@ -129,7 +131,7 @@ class Encoder:
             room = min(room, len(offsets)) - over
         ends = begins + len(claim)
         places = [at for at, (start, end) in enumerate(found.offsets) if start < ends and end > begins]
-        return Row(found.ids, found.type_ids, places)
+        return EncoderRow(found.ids, found.type_ids, places)
 
     def _fill(self, premise: str, claim: str) -> tuple[str, int]:
         """The template's text, and where the claim begins in it."""
@@ -148,7 +150,7 @@ class Encoder:
 
     # --- what it says ------------------------------------------------------------------------------
 
-    def _run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+    def _run(self, rows: Sequence[EncoderRow]) -> NDArray[np.float32]:
         import numpy as np
 
         width = max(len(row.ids) for row in rows)
@@ -175,8 +177,8 @@ class Encoder:
             ) from error
         return np.asarray(logits, np.float32)
 
-    def _odds(self, logits: NDArray[np.float32], row: Row) -> Odds:
-        if not self._reads_tokens:
+    def _odds(self, logits: NDArray[np.float32], row: EncoderRow) -> Odds:
+        if not self.reads_tokens:
             shares = _softmax(logits if logits.ndim == 1 else logits[0])
             supported, against = float(shares[self._outputs.supported]), self._outputs.contradicted
             contradicted = 0.0 if against is None else float(shares[against])
@@ -232,7 +234,7 @@ class Encoder:
     def _check_output(self) -> bool:
         """Try the model on a short pair: whether it labels tokens, and has as many classes as it says."""
         short = self._tokenizer.encode("a", "b")
-        (one,) = self._run([Row(short.ids, short.type_ids, [])])
+        (one,) = self._run([EncoderRow(short.ids, short.type_ids, [])])
         if one.ndim not in (1, 2) or one.shape[-1] != self._outputs.size:
             raise ConfigError(
                 f"{self._folder.model}: gives {one.shape[-1]} classes, and {self._outputs.size} are named in "
@@ -252,7 +254,7 @@ def _libraries() -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-def _batches(rows: dict[int, Row]) -> Iterator[list[int]]:
+def _batches(rows: dict[int, EncoderRow]) -> Iterator[list[int]]:
     """Places of rows of about one length, as many as fit a batch."""
     batch: list[int] = []
     for place in sorted(rows, key=lambda at: len(rows[at].ids)):

@@ -14,19 +14,19 @@ from steelyard.errors import ConfigError
 from steelyard.judges.embedded.judge import EmbeddedJudge
 from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.judges.verifiers.encoder import Encoder
-from steelyard.judges.verifiers.reading import reader
+from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
 
 
 class VerifierJudge(EmbeddedJudge):
     """Says what passages support with an encoder; nothing leaves the machine.
 
-    Splitting, relevance, refusals and the criteria of dialogues are the embedded judge's rules.
+    Splitting, relevance, refusals and the criteria of dialogues are the embedded judge's.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        super().__init__(reader(encoder), name=f"verifier:{encoder.name}")
+        super().__init__(VerifierReader(encoder), name=f"verifier:{encoder.name}")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which model, and which rules around it."""
@@ -36,7 +36,7 @@ class VerifierJudge(EmbeddedJudge):
             "model": self._encoder.name,
             "sha256": self._encoder.sha256,
             "folder": self._encoder.identity[:12],
-            "rules": rules["model"].removeprefix(f"{self.name}-"),
+            "rules": rules["model"].rpartition("-")[2],
             "reading": edition(),
         }
 
