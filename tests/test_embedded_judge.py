@@ -204,7 +204,7 @@ def test_its_edition_changes_with_the_weights(tmp_path: Path, monkeypatch: pytes
 def test_the_networks_identity_changes_with_its_weights(tmp_path: Path) -> None:
     found = set()
     for text in ("one", "two"):
-        for name in ("en.onnx", "en.json", "zh.onnx", "zh.json"):
+        for name in ("reader.onnx", "reader.json"):
             (tmp_path / name).write_text(text)
         found.add(Network(tmp_path).identity)
     assert len(found) == 2
@@ -244,11 +244,11 @@ async def test_what_breaks_costs_one_ask_only(monkeypatch: pytest.MonkeyPatch) -
 
 def test_weights_that_cannot_be_read_end_the_run(tmp_path: Path) -> None:
     """No further ask could succeed: missing and broken files are named."""
-    with pytest.raises(JudgeError, match=r"en\.onnx"):
-        session(tmp_path / "en.onnx")
-    (tmp_path / "zh.onnx").write_bytes(b"no network")
-    with pytest.raises(JudgeError, match=r"zh\.onnx"):
-        session(tmp_path / "zh.onnx")
+    with pytest.raises(JudgeError, match=r"absent\.onnx"):
+        session(tmp_path / "absent.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"no network")
+    with pytest.raises(JudgeError, match=r"broken\.onnx"):
+        session(tmp_path / "broken.onnx")
 
 
 # --- many at once ----------------------------------------------------------------------------------
@@ -348,9 +348,7 @@ def test_a_missing_attribute_is_named() -> None:
 
 def test_the_weights_stay_small() -> None:
     """What the wheel carries of them is at most 45 MB."""
-    assert {file.name for file in WEIGHTS.iterdir()} == {
-        "en.onnx", "en.json", "zh.onnx", "zh.json", "lines.json",
-    }  # fmt: skip
+    assert {file.name for file in WEIGHTS.iterdir()} == {"reader.onnx", "reader.json", "lines.json"}
     assert sum(file.stat().st_size for file in WEIGHTS.iterdir()) <= 45_000_000
 
 

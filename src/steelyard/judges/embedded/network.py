@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
@@ -101,6 +101,8 @@ class Vocabulary:
         self._encode = tokenizer.encode
         self._begin, pad, self._end = (_mark(tokenizer, name) for name in (BEGIN, PAD, END))
         self._marks = frozenset((self._begin, pad, self._end))
+        # A question stands beside each of its sentences, a passage beside many claims.
+        self.pieces = lru_cache(maxsize=4096)(self._pieces)
 
     @classmethod
     def of(cls, file: Path) -> Vocabulary:
@@ -111,13 +113,13 @@ class Vocabulary:
         except Exception as error:  # the library raises no narrower kind
             raise JudgeError(f"the vocabulary {file.name} cannot be read: {error}") from error
 
-    def pieces(self, text: str) -> list[int]:
+    def _pieces(self, text: str) -> tuple[int, ...]:
         """A text in Simplified characters; of a very long one the beginning."""
         # Half of a character cannot be encoded.
         plain = in_simplified(text[:LONGEST_TEXT]).encode(errors="replace").decode()
         found = self._encode(plain, add_special_tokens=False).ids
         # A judged text that has </s> in it ends nothing.
-        return [piece for piece in found if piece not in self._marks]
+        return tuple(piece for piece in found if piece not in self._marks)
 
     def laid_out(self, parts: Iterable[Sequence[int]], context: Sequence[int], claim: Sequence[int]) -> Row:
         """One row: what the claim leans on, the claim, the parts of the passages."""
