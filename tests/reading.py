@@ -18,7 +18,7 @@ LINE = Line(weights=(1.0, -0.5, 1.0, 1.0, -1.0, -0.5, -9.0), bias=-1.0, supporte
 PIECE = re.compile(r"[A-Za-z]+|\S")
 
 
-class Told:
+class FixedReader:
     """Of claims and sentences that it was told nothing about it says `otherwise`, and the level of `serves`."""
 
     identity = "told"
@@ -48,7 +48,7 @@ class Told:
         return [self._levels.get(text.rstrip("。."), self._serves) for _, text in pairs]
 
 
-def instead_of_the_network(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
+def instead_of_the_network(told: FixedReader, monkeypatch: pytest.MonkeyPatch) -> FixedReader:
     """Nothing is read but by `told`, and nothing weighed but by `LINE`."""
     monkeypatch.setattr(network, "_network", lambda: told)
     monkeypatch.setattr(Reading, "_line", lambda self, claim: LINE)

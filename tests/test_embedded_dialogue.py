@@ -51,7 +51,7 @@ COUNSEL = (
 )
 
 
-class Told:
+class FixedReader:
     """Stands in for the network: gives the same odds for every pair."""
 
     identity = "told"
@@ -68,10 +68,10 @@ class Told:
         return [self._odds for _ in pairs]
 
 
-SILENT, AGREES, OPPOSES = Told(0.05, 0.05, 0.9), Told(0.98, 0.01, 0.01), Told(0.01, 0.98, 0.01)
+SILENT, AGREES, OPPOSES = FixedReader(0.05, 0.05, 0.9), FixedReader(0.98, 0.01, 0.01), FixedReader(0.01, 0.98, 0.01)
 
 
-def basis_of(prompt: str, criterion: str, reader: Told | None = None) -> tuple[str, str, str | None, str]:
+def basis_of(prompt: str, criterion: str, reader: FixedReader | None = None) -> tuple[str, str, str | None, str]:
     """valid, invalid or open; the reason, the quote and the place."""
     data = ValidityData(system_prompt=prompt, criteria=numbered([criterion]))
     reply = validity(data, "en" if language_of(criterion) == "en" else "zh", reader)
@@ -210,7 +210,9 @@ def test_constraints() -> None:
 # --- compliance ------------------------------------------------------------------------------------
 
 
-def replied(prompt: str, answer: str, criterion: str, reader: Told | None = SILENT, turn: int = 1) -> ComplianceReply:
+def replied(
+    prompt: str, answer: str, criterion: str, reader: FixedReader | None = SILENT, turn: int = 1
+) -> ComplianceReply:
     data = ComplianceData(
         system_prompt="", history=(), turn=turn, prompt=prompt, answer=answer, criteria=numbered([criterion])
     )

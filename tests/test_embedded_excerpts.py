@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reading import Told
+from reading import FixedReader
 from steelyard.judges.embedded.excerpts import LEAD, LONGEST_SENTENCE, MOST_LOOKED_AT, Passages, cut, words
 
 GUIDE = (
@@ -21,7 +21,7 @@ FILLER = [f"Chapter {number} tells of a storm and a ship that left at dawn." for
 
 
 def passages(*texts: str) -> Passages:
-    return Passages(texts, Told().sizes)
+    return Passages(texts, FixedReader().sizes)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_long_opening_is_only_begun() -> None:
 
 def test_the_budget_is_kept_and_something_is_always_read() -> None:
     """Sentences are taken while there is room; without a word in common one is read all the same."""
-    told = Told()
+    told = FixedReader()
     cut_up = passages(*FILLER)
     for claim in ("a storm and a ship", "dumplings", ""):
         found = cut_up.excerpt(words(claim), 30)
@@ -102,8 +102,8 @@ def test_the_other_half_of_a_claim_is_read_too() -> None:
 def test_the_order_of_sets_changes_nothing() -> None:
     """Python orders sets otherwise in every process: sums of weights are the same to the last digit."""
     code = (
-        "from reading import Told; from steelyard.judges.embedded.excerpts import Passages, words;"
-        "p = Passages(['alpha beta gamma delta %d epsilon zeta eta' % n for n in range(40)], Told().sizes);"
+        "from reading import FixedReader; from steelyard.judges.embedded.excerpts import Passages, words;"
+        "p = Passages(['alpha beta gamma delta %d epsilon zeta eta' % n for n in range(40)], FixedReader().sizes);"
         "print(p.excerpt(words('zeta eta alpha gamma beta delta epsilon'), 40).parts())"
     )
     found = {

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import steelyard
 from feeding import RAG, TALK
-from reading import NO, YES, Told, instead_of_the_network
+from reading import NO, YES, FixedReader, instead_of_the_network
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded import judge as judge_module
-from steelyard.judges.embedded.judge import HOMES, LONGEST, edition, task_function
+from steelyard.judges.embedded.judge import LONGEST, TASK_FUNCTIONS, edition, task_function
 from steelyard.judges.embedded.network import Network, Odds, Pair, in_time, session, within
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Collected
@@ -61,8 +61,8 @@ async def verdict(judge: EmbeddedJudge, protocol: str, sample: RagSample | Dialo
 def test_it_is_a_judge_for_every_task() -> None:
     """Every task has its function but one: whether a rubric is any good takes a language model."""
     assert isinstance(EmbeddedJudge(), Judge)
-    assert set(HOMES) == set(TASKS) - {"rubric.check"}
-    assert all(callable(task_function(task)) for task in HOMES)
+    assert set(TASK_FUNCTIONS) == set(TASKS) - {"rubric.check"}
+    assert all(callable(task_function(task)) for task in TASK_FUNCTIONS)
 
 
 @pytest.mark.parametrize("protocol", ["atomic", "grounded", "scorecard", "dialogue"])
@@ -102,7 +102,7 @@ async def test_an_unknown_task_is_unjudged_with_the_reason() -> None:
 
 async def test_what_is_too_long_is_not_begun() -> None:
     """All texts of an ask together, atoms and passages among them; up to the bound it is read."""
-    told = Told()
+    told = FixedReader()
     judge = EmbeddedJudge(told)
     found = await judge.answer(atomic_ask("x", "It opens. " * 30_000, "It opens. " * 20_000))
     assert isinstance(found, Unjudged)
@@ -116,13 +116,13 @@ async def test_what_is_too_long_is_not_begun() -> None:
 async def test_what_takes_too_long_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason says how long was waited; the next sample is judged as if nothing had been."""
 
-    class Slow(Told):
+    class Slow(FixedReader):
         def read(self, pairs: Sequence[Pair]) -> list[Odds]:
             time.sleep(0.2)
             in_time()
             return super().read(pairs)
 
-    instead_of_the_network(Told(), monkeypatch)
+    instead_of_the_network(FixedReader(), monkeypatch)
     judge = EmbeddedJudge(Slow())
     monkeypatch.setattr(judge_module, "WITHIN", 0.1)
     found = await judge.answer(atomic_ask("自习室在哪里", "自习室在第二层。"))
@@ -154,7 +154,7 @@ async def test_a_sample_that_is_left_open_ends_no_run() -> None:
 # --- who judged ------------------------------------------------------------------------------------
 
 
-class Reads(Told):
+class Reads(FixedReader):
     """Another reader."""
 
     def __init__(self, identity: str, otherwise: Odds = YES) -> None:
@@ -212,7 +212,7 @@ def test_the_networks_identity_changes_with_its_weights(tmp_path: Path) -> None:
 
 async def test_a_reader_that_is_brought_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the network in the box, for labels; its own odds decide."""
-    instead_of_the_network(Told(otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
     for otherwise, label in ((YES, "correct"), (NO, "wrong")):
         reader = Reads("mine", otherwise)
         reply = await EmbeddedJudge(reader).answer(atomic_ask("自习室很安静且明亮", "自习室里安静明亮，适合读书。"))
@@ -223,9 +223,9 @@ async def test_a_reader_that_is_brought_reads(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_what_breaks_costs_one_ask_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any error inside becomes a value; one that concerns the judge as a whole is raised."""
-    instead_of_the_network(Told(), monkeypatch)
+    instead_of_the_network(FixedReader(), monkeypatch)
 
-    class Broken(Told):
+    class Broken(FixedReader):
         def __init__(self, error: Exception) -> None:
             super().__init__()
             self._error = error
@@ -264,19 +264,19 @@ async def test_the_same_ask_gets_the_same_answer() -> None:
 
 async def test_many_samples_at_once_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gets its own labels, whatever thread answered it."""
-    instead_of_the_network(Told(), monkeypatch)
+    instead_of_the_network(FixedReader(), monkeypatch)
     rows = [
         {"question": "几层？", "answer": f"自习室在第{floor}层。", "references": ["自习室在第二层。"]}
         for floor in "一二三四五六" * 10
     ]
-    found = await steelyard.evaluate_async(rows, protocol="atomic", judge=EmbeddedJudge(Told()))
+    found = await steelyard.evaluate_async(rows, protocol="atomic", judge=EmbeddedJudge(FixedReader()))
     labels = [one.items[0].label for one in found]
     assert labels == ["wrong", "correct", "wrong", "wrong", "wrong", "wrong"] * 10
 
 
 def test_a_judge_can_be_used_again_after_it_was_closed() -> None:
     """`evaluate` ends with its event loop, and closes the judge with it; the next call gets the same one."""
-    judge = EmbeddedJudge(Told())
+    judge = EmbeddedJudge(FixedReader())
     row = {"question": "Who?", "answer": "", "references": ["It opens at nine."]}
     first, second = (steelyard.evaluate([row], protocol="atomic", judge=judge) for _ in range(2))
     assert [one.status for one in (*first, *second)] == ["judged", "judged"]
@@ -394,12 +394,12 @@ def filled(draw: st.DrawFn, kind: type[Data]) -> Data:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(["zh", "en"]), st.sampled_from([YES, NO]))
-@pytest.mark.parametrize("task", list(HOMES))
+@pytest.mark.parametrize("task", list(TASK_FUNCTIONS))
 def test_any_text_in_any_field_gets_a_valid_reply(
     monkeypatch: pytest.MonkeyPatch, task: str, data: st.DataObject, language: Any, odds: Odds
 ) -> None:
     """Nothing that an answer, a passage or a criterion says makes the judge fail, and every item is answered once."""
-    instead_of_the_network(Told(otherwise=odds), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=odds), monkeypatch)
     kind, reply = TASKS[task]
     ask = Ask(task=task, language=language, data=data.draw(st.composite(filled)(kind)), reply=reply)
     found = EmbeddedJudge()._answer(ask)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of, outright
+from steelyard.judges.embedded.kinds import is_fallback, kind_of, opening_yes_or_no, yes_or_no
 
 KINDS = {
     "claim": [
@@ -256,16 +256,16 @@ MORE = ["不知道", "可以吗", "会议室在二楼", "不锈钢", "武汉", "
 def test_a_bare_yes_or_no(texts: list[str], expected: bool) -> None:
     """In both scripts and in English; with more behind it, the text opens with it and is no longer bare."""
     for text in texts:
-        assert is_yes(text) is expected, text
-        assert outright(text) is expected, text
+        assert yes_or_no(text) is expected, text
+        assert opening_yes_or_no(text) is expected, text
         longer = f"{text.rstrip('.。!！')}, because it says so"
-        assert (is_yes(longer), outright(longer)) == (None, expected), longer
+        assert (yes_or_no(longer), opening_yes_or_no(longer)) == (None, expected), longer
 
 
 @pytest.mark.parametrize("text", MORE)
 def test_what_is_neither_yes_nor_no(text: str) -> None:
     """Words that only begin like one."""
-    assert is_yes(text) is None
+    assert yes_or_no(text) is None
 
 
 HOSTILE = [
@@ -295,5 +295,5 @@ def test_long_repetitions_are_read_quickly(piece: str) -> None:
     kind_of(text)
     is_fallback(text[:2400])
     is_fallback(text)
-    outright(text)
+    opening_yes_or_no(text)
     assert time.thread_time() - started < 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reading import ANSWERS, BESIDE, NO, SILENT, YES, Told, instead_of_the_network
+from reading import ANSWERS, BESIDE, NO, SILENT, YES, FixedReader, instead_of_the_network
 from steelyard.judges.embedded.network import Odds
 from steelyard.judges.embedded.scorecard import LONGEST_POINT, MOST_POINTS, judge, key_points
 from steelyard.judges.embedded.splitting import split
@@ -46,24 +46,24 @@ def judged(question: str, references: tuple[str, ...], answer: str, points: tupl
 def test_points_are_the_statements_of_a_reference_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """In its own words and order; what does not serve the question, and courtesy, is none."""
     levels = {"晨星公司位于宁波": BESIDE}
-    instead_of_the_network(Told(levels=levels), monkeypatch)
+    instead_of_the_network(FixedReader(levels=levels), monkeypatch)
     answer = "您好！按住背面按钮10秒；再用初始密码登录。晨星公司位于宁波。"
     assert points_of("晨星路由器怎么恢复出厂设置？", answer=answer) == ["按住背面按钮10秒", "再用初始密码登录"]
-    instead_of_the_network(Told(serves=BESIDE), monkeypatch)
+    instead_of_the_network(FixedReader(serves=BESIDE), monkeypatch)
     assert points_of("晨星路由器怎么恢复出厂设置？", answer="按住背面按钮10秒。") == ["按住背面按钮10秒"]
 
 
 def test_points_from_passages_are_their_best_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reference answer the sentences that answer are taken, and nothing beside them."""
     levels = {"開船前24小時可全額退費，之後收取三成手續費": ANSWERS}
-    instead_of_the_network(Told(levels=levels, serves=BESIDE), monkeypatch)
+    instead_of_the_network(FixedReader(levels=levels, serves=BESIDE), monkeypatch)
     found = points_of("退票要收手續費嗎？", ("開船前24小時可全額退費，之後收取三成手續費。", "兒童票為半價。"))
     assert "，".join(found) == "開船前24小時可全額退費，之後收取三成手續費"
 
 
 def test_a_long_reference_answer_gives_a_few_distinct_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never more than eight, none endless; citations and marks are gone; the same thing said twice counts once."""
-    instead_of_the_network(Told(), monkeypatch)
+    instead_of_the_network(FixedReader(), monkeypatch)
     factors = "gravity distance rotation depth coast wind pressure season salt ice".split()
     answer = " ".join(f"**Tides depend on the {word}** [{at}]." for at, word in enumerate(factors, start=1))
     found = points_of("What do ocean tides depend on?", answer=f"{answer} {answer}")
@@ -76,7 +76,7 @@ def test_a_long_reference_answer_gives_a_few_distinct_points(monkeypatch: pytest
 
 def test_nothing_to_draw_from_gives_no_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Points are never invented."""
-    instead_of_the_network(Told(serves=BESIDE), monkeypatch)
+    instead_of_the_network(FixedReader(serves=BESIDE), monkeypatch)
     assert points_of("What causes tides?") == []
     assert points_of("What causes tides?", ("Our shop sells garden furniture.",)) == []
     assert points_of("What causes tides?", answer="  ") == []
@@ -86,7 +86,7 @@ def test_nothing_to_draw_from_gives_no_points(monkeypatch: pytest.MonkeyPatch) -
 
 
 def covered(point: str, answer: str, odds: Odds, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str | None, str]:
-    instead_of_the_network(Told({point: odds}, otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader({point: odds}, otherwise=YES), monkeypatch)
     (found,) = judged("问题是什么？", (), answer, (point,)).key_points
     return found.label, found.depth, found.reason
 
@@ -125,7 +125,7 @@ def test_key_points_without_the_answer_are_left_open() -> None:
     data = ScorecardData(
         question="q", references=FERRY, date="", place="", sentences=(), key_points=numbered(["a"]), atoms=()
     )
-    reply = judge(data, "zh", Told())
+    reply = judge(data, "zh", FixedReader())
     assert reply.key_points == []
     assert [(one.items, one.id) for one in reply.unsure] == [("key_points", 1)]
 
@@ -137,7 +137,7 @@ def test_sentences_have_topic_support_and_quote(monkeypatch: pytest.MonkeyPatch)
     """Each sentence has both labels; what is supported quotes a passage verbatim."""
     odds = {"船上有免费的无线网络": SILENT}
     levels = {"船上有免费的无线网络": BESIDE}
-    instead_of_the_network(Told(odds, levels, otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader(odds, levels, otherwise=YES), monkeypatch)
     answer = "您好！青岚号渡轮在第二码头上船。船上有免费的无线网络。祝您愉快。"
     reply = judged("青岚号渡轮在哪里上船？", FERRY, answer)
     assert [(one.on_topic, one.support) for one in reply.sentences] == [
@@ -154,7 +154,7 @@ def test_sentences_have_topic_support_and_quote(monkeypatch: pytest.MonkeyPatch)
 
 def test_partly_supported_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """One claim with a basis and one without make a sentence partial, and the reason names the second."""
-    told = Told({"自习室位于第二层": YES})
+    told = FixedReader({"自习室位于第二层": YES})
     instead_of_the_network(told, monkeypatch)
     answer = "自习室位于第二层；咖啡厅提供三十种甜点。"
     (sentence,) = judged("自习室在几楼？", ("自习室位于第二层，很安静。",), answer).sentences
@@ -164,7 +164,7 @@ def test_partly_supported_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_claim_is_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader whose look costs a second is asked about each claim once, though sentences and atoms share it."""
-    told = instead_of_the_network(Told(), monkeypatch)
+    told = instead_of_the_network(FixedReader(), monkeypatch)
     judged("能带自行车吗？", FERRY, "自行车可以带上船。末班船在晚上开。")
     asked = [(pair.claim, pair.context, pair.premise) for pair in told.pairs]
     assert len(asked) == len(set(asked)) > 0
@@ -172,7 +172,7 @@ def test_no_claim_is_looked_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_atoms_share_the_labels_of_atomic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Right, unmentioned and subjective atoms are told apart."""
-    instead_of_the_network(Told({"Tides are caused by the Moon's gravity": YES}), monkeypatch)
+    instead_of_the_network(FixedReader({"Tides are caused by the Moon's gravity": YES}), monkeypatch)
     answer = "Tides are caused by the Moon's gravity. Tides were invented in 1850. I like the sea very much."
     reply = judged("What causes ocean tides?", ("Tides are caused by the pull of the Moon.",), answer)
     assert [one.label for one in reply.atoms] == ["correct", "undetermined", "exempt"]
@@ -180,7 +180,7 @@ def test_atoms_share_the_labels_of_atomic(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_bare_yes_is_on_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a claim that leans on its question, and is read with it."""
-    told = instead_of_the_network(Told(otherwise=YES), monkeypatch)
+    told = instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
     (sentence,) = judged("能免费携带自行车吗？", FERRY, "可以。").sentences
     assert (sentence.on_topic, sentence.support) == (True, "supported")
     assert {pair.context for pair in told.pairs} == {"能免费携带自行车吗？"}
@@ -189,14 +189,14 @@ def test_a_bare_yes_is_on_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_summary_tells_what_a_reader_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence with what is made and what to check, in the reader's language and script."""
     claims = {"The Moon causes tides": YES, "Tides were invented in 1850": SILENT, "The Sun helps": SILENT}
-    instead_of_the_network(Told(claims), monkeypatch)
+    instead_of_the_network(FixedReader(claims), monkeypatch)
     answer = "The Moon causes tides. Tides were invented in 1850."
     reply = judged(
         "What causes tides?", ("The Moon causes the tides.",), answer, ("The Moon causes tides", "The Sun helps")
     )
     assert reply.summary.startswith("1 of 2 key points")
     assert "check" in reply.summary
-    instead_of_the_network(Told(otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
     good = judged("青岚号渡轮在哪里上船？", FERRY, "青岚号渡轮在第二码头上船。", ("在第二码头上船",))
     assert good.summary == "1个要点说到了1个；所说的都有资料依据，可以放心参考。"
     hant = judged("渡輪在哪裡上船？", FERRY, "渡輪在第二碼頭上船。", ("在第二碼頭上船",))
@@ -208,7 +208,7 @@ def test_the_summary_tells_what_a_reader_gets(monkeypatch: pytest.MonkeyPatch) -
 
 def test_reasons_are_in_the_script_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Traditional sample gets Traditional reasons, for sentences, points and atoms alike."""
-    instead_of_the_network(Told(otherwise=NO), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=NO), monkeypatch)
     points = ("退票要收三成手續費",)
     reply = judged("退票要收手續費嗎？", ("退票要收三成手續費。",), "退票要收五成手續費。開船後可以退票。", points)
     reasons = [one.reason for one in (*reply.sentences, *reply.atoms, *reply.key_points)]
@@ -227,7 +227,7 @@ def test_no_references_support_nothing() -> None:
         key_points=(),
         atoms=numbered(["青岚号渡轮在第二码头上船"]),
     )
-    reply = judge(data, "zh", Told(otherwise=YES))
+    reply = judge(data, "zh", FixedReader(otherwise=YES))
     assert [(one.support, one.on_topic) for one in reply.sentences] == [("unsupported", True)]
     assert [one.label for one in reply.atoms] == ["undetermined"]
 
@@ -238,7 +238,7 @@ def test_any_text_is_judged(
     monkeypatch: pytest.MonkeyPatch, question: str, reference: str, answer: str, point: str
 ) -> None:
     """Whatever the texts are, every item gets exactly one label, and quotes stand in the passages."""
-    instead_of_the_network(Told(otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
     reply = judged(question, (reference,), answer, (point,) if point.strip() else ())
     assert len(reply.sentences) == len(sentences(answer))
     assert len(reply.key_points) + len(reply.unsure) == (1 if point.strip() else 0)

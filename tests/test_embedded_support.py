@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reading import LINE, NO, SILENT, YES, Told
+from reading import LINE, NO, SILENT, YES, FixedReader
 from steelyard.judges.embedded.network import Odds, within
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.support import VERBATIM, Claim, Evidence, Reading, Support
 from steelyard.text import contains_quote
 
@@ -22,9 +22,9 @@ def _line(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(Reading, "_line", lambda self, claim: LINE)
 
 
-def read(told: Told | None, claim: str, *passages: str, context: str = "") -> Support:
-    voice = Voice("en" if claim.isascii() else "zh", claim, sources=passages)
-    return Reading(passages, voice, told).support(Claim(claim, context))
+def read(told: FixedReader | None, claim: str, *passages: str, context: str = "") -> Support:
+    phrase = Phrasing("en" if claim.isascii() else "zh", claim, sources=passages)
+    return Reading(passages, phrase, told).support(Claim(claim, context))
 
 
 # --- what is decided -------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_the_label_follows_what_was_read() -> None:
     """Supported and contradicted come with the sentence that shows it; what is not said has none."""
     claim = "Eiffel's company designed the tower."
     for odds, label in ((YES, "supported"), (NO, "contradicted"), (SILENT, "unknown")):
-        found = read(Told({claim.rstrip("."): odds}), claim, "Nothing here.", TOWER)
+        found = read(FixedReader({claim.rstrip("."): odds}), claim, "Nothing here.", TOWER)
         assert found.label == label
         assert (found.reference, found.quote) == (
             (None, None) if label == "unknown" else (1, "It was designed by Gustave Eiffel's company.")
@@ -54,7 +54,7 @@ def test_the_label_follows_what_was_read() -> None:
 )
 def test_a_wrong_value_is_contradicted_whatever_was_read(passage: str, claim: str, claimed: str, stated: str) -> None:
     """The reason names both; it is the only difference, since with the passage's own value the claim holds."""
-    found = read(Told(otherwise=YES), claim, passage)
+    found = read(FixedReader(otherwise=YES), claim, passage)
     assert found.label == "contradicted"
     assert found.difference is not None
     assert (found.difference.claimed, found.difference.stated) == (claimed, stated)
@@ -66,13 +66,13 @@ def test_a_wrong_value_is_contradicted_whatever_was_read(passage: str, claim: st
 def test_a_difference_is_told_only_where_it_is_all_that_is_wrong() -> None:
     """With the passage's own value put in, this claim still does not hold."""
     wrong = "The tower was bought in 1925"
-    found = read(Told({wrong: NO, "The tower was bought in 1889": NO}), wrong, TOWER)
+    found = read(FixedReader({wrong: NO, "The tower was bought in 1889": NO}), wrong, TOWER)
     assert (found.label, found.difference) == ("contradicted", None)
 
 
 def test_a_sentence_repeated_is_supported_unread() -> None:
     """In any spacing, case and width; the reason says so and the quote is that sentence."""
-    told = Told(otherwise=NO)
+    told = FixedReader(otherwise=NO)
     for claim in (CAR, CAR.replace("5", "５"), TOWER.split(". ")[1].upper()):
         found = read(told, claim, TOWER, CAR)
         assert found.label == "supported"
@@ -81,7 +81,7 @@ def test_a_sentence_repeated_is_supported_unread() -> None:
 
 
 def test_of_two_sentences_with_the_same_words_the_repeated_one_is_quoted() -> None:
-    found = read(Told(), "The dog bit the man.", "The man bit the dog. The dog bit the man.")
+    found = read(FixedReader(), "The dog bit the man.", "The man bit the dog. The dog bit the man.")
     assert (found.label, found.quote) == ("supported", "The dog bit the man.")
 
 
@@ -94,9 +94,9 @@ def test_of_two_sentences_with_the_same_words_the_repeated_one_is_quoted() -> No
 )
 def test_a_clause_is_read_in_its_sentence(passage: str, claim: str) -> None:
     """It may stand under a condition, so the same words are not enough; the clause that opens a sentence does not."""
-    assert read(Told(otherwise=Odds(0.001, 0.001, 0.998)), claim, passage).label != "supported"
-    assert read(Told({claim: YES}), claim, passage).label == "supported"
-    told = Told(otherwise=NO)
+    assert read(FixedReader(otherwise=Odds(0.001, 0.001, 0.998)), claim, passage).label != "supported"
+    assert read(FixedReader({claim: YES}), claim, passage).label == "supported"
+    told = FixedReader(otherwise=NO)
     assert read(told, "小桌板位于第二排座椅后方", CAR).reason == "资料中有原话"
     assert told.pairs == []
 
@@ -111,39 +111,39 @@ def test_a_clause_is_read_in_its_sentence(passage: str, claim: str) -> None:
 )
 def test_a_number_cut_in_two_is_not_repeated(passage: str, claim: str) -> None:
     """A point or a comma inside a number ends no clause."""
-    told = Told()
+    told = FixedReader()
     read(told, claim, passage)
     assert [pair.claim for pair in told.pairs][:1] == [claim]
 
 
 def test_without_passages_nothing_is_known() -> None:
     """No passage, or only blank ones: unknown, without a reference, and nothing is read."""
-    told = Told(otherwise=YES)
+    told = FixedReader(otherwise=YES)
     for passages in ((), ("",), ("  \n ", "。。。")):
         found = read(told, "保修期为两年", *passages)
         assert (found.label, found.reference, found.quote) == ("unknown", None, None)
     assert told.pairs == []
-    assert Reading([CAR], Voice("zh"), told).supports([]) == []
+    assert Reading([CAR], Phrasing("zh"), told).supports([]) == []
 
 
 def test_in_doubt_more_is_read_and_both_looks_count() -> None:
     """A first look that is plain is the last; a doubtful one is repeated with more of the passages."""
     long = " ".join(f"The ship number {number} sailed to the harbour at dawn." for number in range(40))
-    doubtful, plain = Told(otherwise=Odds(0.5, 0.2, 0.3)), Told(otherwise=NO)
+    doubtful, plain = FixedReader(otherwise=Odds(0.5, 0.2, 0.3)), FixedReader(otherwise=NO)
     read(doubtful, "The ship sank.", long)
     read(plain, "The ship sank.", long)
     first, second = (len(" ".join(pair.premise)) for pair in doubtful.pairs)
     assert second > first
     assert len(plain.pairs) == 1
-    small = Told(otherwise=Odds(0.5, 0.2, 0.3))
+    small = FixedReader(otherwise=Odds(0.5, 0.2, 0.3))
     read(small, "The ship sank.", "The ship sailed.")
     assert len(small.pairs) == 1, "there was no more to read"
 
 
 def test_no_claim_is_read_twice() -> None:
     """A reader may take a second for each: sentences and atoms share their claims."""
-    told = Told()
-    reading = Reading([TOWER], Voice("en"), told)
+    told = FixedReader()
+    reading = Reading([TOWER], Phrasing("en"), told)
     once, twice = reading.supports([Claim("It is tall."), Claim("It is tall.")])
     assert reading.support(Claim("It is tall.")) == once == twice
     assert len(told.pairs) == 1
@@ -154,23 +154,23 @@ def test_no_claim_is_read_twice() -> None:
 def test_many_claims_are_answered_as_each_alone() -> None:
     """No claim changes the answer to another."""
     claims = [Claim(text) for text in ("The tower is 330 meters high.", "It was built in 1925.", "Cats sleep.")]
-    told = Told({"The tower is 330 meters high": YES})
-    together = Reading([TOWER], Voice("en"), told).supports(claims)
-    assert together == [Reading([TOWER], Voice("en"), told).support(claim) for claim in claims]
+    told = FixedReader({"The tower is 330 meters high": YES})
+    together = Reading([TOWER], Phrasing("en"), told).supports(claims)
+    assert together == [Reading([TOWER], Phrasing("en"), told).support(claim) for claim in claims]
 
 
 def test_the_deadline_is_kept_between_claims() -> None:
     """Whoever reads: choosing what is read, and counting, take time too."""
     with within(-1.0), pytest.raises(TimeoutError):
-        read(Told(), "The tower is tall.", TOWER)
+        read(FixedReader(), "The tower is tall.", TOWER)
 
 
 def test_names_that_no_passage_has_are_named() -> None:
     """And values; a capital at the beginning or an article is no name."""
-    found = read(Told(), "It was sold to Hans Weber in 1950, The end.", TOWER)
+    found = read(FixedReader(), "It was sold to Hans Weber in 1950, The end.", TOWER)
     assert found.label == "unknown"
     assert found.reason == 'not found in the passages: "1950", "Hans", "Weber"'
-    assert read(Told(), "塔由Siemens建造", TOWER).reason == "资料中没有提到“Siemens”"
+    assert read(FixedReader(), "塔由Siemens建造", TOWER).reason == "资料中没有提到“Siemens”"
 
 
 def test_more_against_a_claim_never_speaks_for_it() -> None:
@@ -200,21 +200,21 @@ def test_more_against_a_claim_never_speaks_for_it() -> None:
 )
 def test_reasons_are_in_the_readers_language_and_script(passage: str, claim: str, reason: str) -> None:
     """What is quoted stays as its text writes it."""
-    assert read(Told(), claim, passage).reason == reason
+    assert read(FixedReader(), claim, passage).reason == reason
 
 
 def test_a_voice_quotes_as_the_texts_write() -> None:
     """Only the frame is converted; width, case and script of a part are those of its source; long parts are cut."""
-    voice = Voice("zh", "充電要多久？", sources=["充电需要１２小时。"])
-    assert voice("资料为{stated}", "has {stated}", stated="12小时") == "資料為１２小时"
-    assert Voice("en")("资料{x}", "has {x}", x="{y}") == "has {y}"
-    assert Voice("en")("{x}", "{x}", x="word " * 100).endswith("…")
+    phrase = Phrasing("zh", "充電要多久？", sources=["充电需要１２小时。"])
+    assert phrase("资料为{stated}", "has {stated}", stated="12小时") == "資料為１２小时"
+    assert Phrasing("en")("资料{x}", "has {x}", x="{y}") == "has {y}"
+    assert Phrasing("en")("{x}", "{x}", x="word " * 100).endswith("…")
 
 
 def test_a_quote_that_proves_nothing_is_widened() -> None:
     """The protocols do not accept three characters; the whole passage stands in for them."""
     passage = "是。\n小桌板可承重5公斤。\n对。"
-    found = read(Told(otherwise=YES), "对的", passage)
+    found = read(FixedReader(otherwise=YES), "对的", passage)
     assert found.quote is None or contains_quote(passage, found.quote)
 
 
@@ -238,7 +238,7 @@ HOSTILE = [
 @pytest.mark.parametrize("passage", ["", CAR, "\x00\ud800中😀", "9" * 400, "、" * 900])
 def test_hostile_text_is_answered_like_any_other(claim: str, passage: str) -> None:
     """Empty, unreadable, endless or symbol-only texts."""
-    found = read(Told(otherwise=YES), claim, passage, context=claim)
+    found = read(FixedReader(otherwise=YES), claim, passage, context=claim)
     assert found.quote is None or found.quote in passage
 
 
@@ -246,7 +246,7 @@ def test_hostile_text_is_answered_like_any_other(claim: str, passage: str) -> No
 @given(st.text(max_size=80), st.lists(st.text(max_size=160), max_size=3), st.sampled_from([YES, NO, SILENT]))
 def test_any_text_gets_a_verifiable_answer(claim: str, passages: list[str], odds: Odds) -> None:
     """Whatever is asked, the quote stands in the passage that is named."""
-    found = Reading(passages, Voice("en"), Told(otherwise=odds)).support(Claim(claim))
+    found = Reading(passages, Phrasing("en"), FixedReader(otherwise=odds)).support(Claim(claim))
     assert 0.0 <= found.confidence <= 1.0
     if found.quote is not None:
         assert found.reference is not None
@@ -321,7 +321,7 @@ def test_weights_do_not_support_another_matter(passage: str, claim: str) -> None
 )
 def test_weights_tell_a_claim_from_its_opposite(yes: str, no: str, passage: str) -> None:
     """Of two claims of the same words the true one is likelier."""
-    reading = Reading([passage], Voice("en"))
+    reading = Reading([passage], Phrasing("en"))
     true, false = reading.supports([Claim(yes), Claim(no)])
     assert true.odds.supported > false.odds.supported
 
@@ -329,8 +329,8 @@ def test_weights_tell_a_claim_from_its_opposite(yes: str, no: str, passage: str)
 def test_weights_answer_alike_alone_and_among_others() -> None:
     """Rows are padded and packed together; that changes little, and no label."""
     claims = [Claim(text) for text in ("The tower is tall.", "小桌板可以承重五公斤", "Eiffel", "It is " + "very " * 40)]
-    together = Reading([TOWER, CAR], Voice("en")).supports(claims)
+    together = Reading([TOWER, CAR], Phrasing("en")).supports(claims)
     for claim, found in zip(claims, together, strict=True):
-        alone = Reading([TOWER, CAR], Voice("en")).support(claim)
+        alone = Reading([TOWER, CAR], Phrasing("en")).support(claim)
         assert (alone.label, alone.quote) == (found.label, found.quote)
         assert max(abs(a - b) for a, b in zip(alone.odds, found.odds, strict=True)) < 0.1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reading import YES, Told, instead_of_the_network
+from reading import YES, FixedReader, instead_of_the_network
 from steelyard.evaluation import evaluate
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.scorecard import judge as judge_scorecard
@@ -44,7 +44,7 @@ SPAN = re.compile(r"\[(.*)>(.*)\]")
 @pytest.fixture(autouse=True)
 def _told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network that takes everything for said: what differs is seen by exact comparison alone."""
-    instead_of_the_network(Told(otherwise=YES), monkeypatch)
+    instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
 
 
 POLICIES: tuple[dict[str, Any], ...] = (

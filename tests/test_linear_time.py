@@ -13,12 +13,12 @@ from types import FrameType
 import pytest
 
 from patterns import Use, attack, attacks, uses
-from reading import Told
+from reading import FixedReader
 from report_fixtures import atomic, rag
 from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
 from steelyard.judges.embedded.kinds import is_fallback, kind_of
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.statements import in_context
 from steelyard.judges.embedded.support import Claim, Reading
@@ -235,7 +235,7 @@ def _values(text: str) -> None:
 
 
 def _reading(text: str) -> None:
-    reading = Reading([text[: len(text) // 2], text], Voice("zh", text, sources=(text,)), Told())
+    reading = Reading([text[: len(text) // 2], text], Phrasing("zh", text, sources=(text,)), FixedReader())
     # What has no value in it is decided by the reader alone: no weights are needed.
     reading.evidence([Claim(text[:2000], text), Claim(text[-50:]), Claim("1 2 3 4 a b c")])
     in_context([text[at : at + 100] for at in range(0, len(text), 100)], text, "?")

@@ -23,7 +23,7 @@ from steelyard.evaluation import evaluate_async
 from steelyard.judges.base import Judge
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.network import Odds, Pair, within
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.support import Claim, Reading
 from steelyard.judges.local import LocalJudge, make_local
 from steelyard.judges.local import reader as reader_module
@@ -165,8 +165,8 @@ class TestReader:
     def test_silent_model_leaves_the_embedded_reading(self) -> None:
         """Where the model gives no answer, every label, probability and reason is what the network in the box gives."""
         passages, claim = ["The study room has 120 seats."], Claim("Readers find 120 chairs in the study room.")
-        silent = Reading(passages, Voice("en"), LocalReader(Saying(0.9, silent=True), "x"))
-        assert silent.support(claim) == Reading(passages, Voice("en")).support(claim)
+        silent = Reading(passages, Phrasing("en"), LocalReader(Saying(0.9, silent=True), "x"))
+        assert silent.support(claim) == Reading(passages, Phrasing("en")).support(claim)
 
     def test_very_long_claim_is_left_to_the_network(self, network_says: Any) -> None:
         """A claim longer than the model could hold is not sent to it."""
@@ -203,7 +203,7 @@ class TestReader:
         """Passages that the network would look at twice are put to the model once."""
         network_says(DOUBT)
         model = Saying(0.5)
-        reading = Reading(LONG, Voice("en"), LocalReader(model, "x"))
+        reading = Reading(LONG, Phrasing("en"), LocalReader(model, "x"))
         reading.evidence([Claim("Room number 57 is a fine place to read."), Claim("Room number 5 is a dark one.")])
         assert len(model.asked) == 2
 
@@ -211,7 +211,7 @@ class TestReader:
         """Without anything to read, neither the network nor the model is asked."""
         network_says(DOUBT)
         model = Saying(0.9)
-        Reading([], Voice("zh"), LocalReader(model, "x")).evidence([Claim("自习室在第二层。")])
+        Reading([], Phrasing("zh"), LocalReader(model, "x")).evidence([Claim("自习室在第二层。")])
         assert model.asked == []
 
     def test_time_ends_between_two_questions(self, network_says: Any) -> None:

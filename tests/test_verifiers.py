@@ -21,7 +21,7 @@ from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
 from steelyard.errors import ConfigError, JudgeError, MissingExtra
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.embedded.network import Odds, Pair
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.support import Claim, Reading, Support
 from steelyard.judges.verifiers.encoder import UNREAD, Encoder, ReadPair
 from steelyard.judges.verifiers.judge import VerifierJudge
@@ -331,7 +331,7 @@ class TestBadFolders:
 
 
 def support(encoder: Encoder, claim: str, *passages: str) -> Support:
-    return Reading(passages, Voice("en"), VerifierReader(encoder)).support(Claim(claim))
+    return Reading(passages, Phrasing("en"), VerifierReader(encoder)).support(Claim(claim))
 
 
 class TestReading:

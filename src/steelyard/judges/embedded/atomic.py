@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of
 from steelyard.judges.embedded.network import Reader
-from steelyard.judges.embedded.reasons import PromptLanguage, Voice
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import levels
 from steelyard.judges.embedded.splitting import split as split_answer
 from steelyard.judges.embedded.statements import Checked, in_context
@@ -55,41 +55,41 @@ def split(data: SplitData, language: PromptLanguage, reader: Reader | None) -> S
 
 def judge(data: AtomicData, language: PromptLanguage, reader: Reader | None) -> AtomicReply:
     texts = [atom.text for atom in data.atoms]
-    voice = Voice(language, data.question, data.answer, *texts, sources=data.references)
-    found = findings(texts, data.answer, data.question, Reading(data.references, voice, reader), voice)
-    graded = levels(data.question, texts, voice) if data.question else [None] * len(texts)
+    phrase = Phrasing(language, data.question, data.answer, *texts, sources=data.references)
+    found = findings(texts, data.answer, data.question, Reading(data.references, phrase, reader), phrase)
+    graded = levels(data.question, texts, phrase) if data.question else [None] * len(texts)
     verdicts = []
     for atom, finding, grade in zip(data.atoms, found, graded, strict=True):
-        finding = _on_another_day(atom.text, data, finding, voice) or finding
+        finding = _on_another_day(atom.text, data, finding, phrase) or finding
         level = {"level": grade.level, "level_reason": grade.reason} if grade else {"level": 1}
         verdicts.append(GradedAtomVerdict(id=atom.id, **level, **finding._asdict()))
     return AtomicReply(atoms=verdicts, fallback=is_fallback(data.answer, data.question))
 
 
 def atom_verdicts(
-    atoms: Sequence[Numbered], answer: str, question: str, reading: Reading, voice: Voice
+    atoms: Sequence[Numbered], answer: str, question: str, reading: Reading, phrase: Phrasing
 ) -> list[AtomVerdict]:
     """The atoms' labels without a level; code finds the passage of a quote."""
-    found = findings([atom.text for atom in atoms], answer, question, reading, voice)
+    found = findings([atom.text for atom in atoms], answer, question, reading, phrase)
     return [
         AtomVerdict(id=atom.id, **{name: value for name, value in one._asdict().items() if name != "reference"})
         for atom, one in zip(atoms, found, strict=True)
     ]
 
 
-def findings(texts: Sequence[str], answer: str, question: str, reading: Reading, voice: Voice) -> list[Finding]:
+def findings(texts: Sequence[str], answer: str, question: str, reading: Reading, phrase: Phrasing) -> list[Finding]:
     """The label of every atom."""
     supports = reading.supports(in_context(texts, answer, question))
     return [
-        _finding(Checked(text, kind_of(text, question), support), question, voice)
+        _finding(Checked(text, kind_of(text, question), support), question, phrase)
         for text, support in zip(texts, supports, strict=True)
     ]
 
 
-def _finding(claim: Checked, question: str, voice: Voice) -> Finding:
+def _finding(claim: Checked, question: str, phrase: Phrasing) -> Finding:
     support = claim.support
     if not claim.is_checkable:
-        return Finding("exempt", voice(*UNCHECKABLE[claim.kind]))
+        return Finding("exempt", phrase(*UNCHECKABLE[claim.kind]))
     if support.label == "unknown":
         return Finding("undetermined", support.reason, confidence=support.confidence)
     source: Source = "reference" if _is_said(claim.text, support) else "inference"
@@ -102,7 +102,7 @@ def _finding(claim: Checked, question: str, voice: Voice) -> Finding:
     # Whether a difference passes is the tolerance's to say, and the user's: the judge reports it.
     if difference is None or ruling(difference, USUAL) not in ("within", "same"):
         return proof._replace(label="wrong", difference=difference)
-    told = voice(
+    told = phrase(
         "资料为{stated}，所述为{claimed}",
         "the passage has {stated}, the statement {claimed}",
         stated=difference.stated,
@@ -116,7 +116,7 @@ def _is_said(text: str, support: Support) -> bool:
     return bool(support.difference) or normalise(text) in normalise(support.quote or "") or support.confidence >= 0.8
 
 
-def _on_another_day(text: str, data: AtomicData, found: Finding, voice: Voice) -> Finding | None:
+def _on_another_day(text: str, data: AtomicData, found: Finding, phrase: Phrasing) -> Finding | None:
     """Wrong for another day than the question means; None where nothing says so."""
     asked, today = DAY.search(data.question), next((one.value for one in stated(data.date)), None)
     if found.label == "exempt" or not asked or not isinstance(today, Day) or None in today:
@@ -128,7 +128,7 @@ def _on_another_day(text: str, data: AtomicData, found: Finding, voice: Voice) -
     named = next((one for one in stated(text) if one.start <= OPENING and isinstance(one.value, Day)), None)
     if named is None or Day(meant.year, meant.month, meant.day).fits(named.value) is not False:  # type: ignore[arg-type]
         return None
-    reason = voice(
+    reason = phrase(
         "所问的是{meant}，说的是{claimed}",
         "asked about {meant}, this is about {claimed}",
         meant=meant.isoformat(),

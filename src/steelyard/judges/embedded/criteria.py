@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.atomic import atom_verdicts
 from steelyard.judges.embedded.network import Reader
-from steelyard.judges.embedded.reasons import PromptLanguage, Voice
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Reading
 from steelyard.protocols.rules import Ruling, rule_on
@@ -90,38 +90,38 @@ class _Checked(NamedTuple):
 
 
 def pairwise(data: PairData, language: PromptLanguage, reader: Reader | None) -> PairReply:
-    voice = Voice(language, data.question, data.first, data.second, sources=data.references)
+    phrase = Phrasing(language, data.question, data.first, data.second, sources=data.references)
     wanted = [one.id for one in data.criteria if one.text.startswith(CORRECTNESS)] if data.references else []
-    found = _compared(data, voice, reader) if wanted else None
+    found = _compared(data, phrase, reader) if wanted else None
     given = [found.model_copy(update={"id": id}) for id in wanted if found]
     told = {one.id for one in given}
-    reason = voice(*NOT_CONTRADICTED)
+    reason = phrase(*NOT_CONTRADICTED)
     open_ = [Unsure(items="criteria", id=one.id, reason=reason) for one in data.criteria if one.id not in told]
     return PairReply(criteria=given, unsure=open_)
 
 
-def _compared(data: PairData, voice: Voice, reader: Reader | None) -> PairVerdict | None:
+def _compared(data: PairData, phrase: Phrasing, reader: Reader | None) -> PairVerdict | None:
     """Which of the two is more correct, where exactly one of them is contradicted and the other one supported."""
-    reading = Reading(data.references, voice, reader)
-    first, second = (_checked(answer, data.question, reading, voice) for answer in (data.first, data.second))
+    reading = Reading(data.references, phrase, reader)
+    first, second = (_checked(answer, data.question, reading, phrase) for answer in (data.first, data.second))
     if second.wrong and not first.wrong and first.is_supported:
-        return _preferred("first", second, voice)
+        return _preferred("first", second, phrase)
     if first.wrong and not second.wrong and second.is_supported:
-        return _preferred("second", first, voice)
+        return _preferred("second", first, phrase)
     return None
 
 
-def _preferred(better: Literal["first", "second"], other: _Checked, voice: Voice) -> PairVerdict:
+def _preferred(better: Literal["first", "second"], other: _Checked, phrase: Phrasing) -> PairVerdict:
     seen = other.wrong[0]
     claim = other.texts[seen.id]
-    said = voice("另一个回答说“{claim}”：", 'the other answer says "{claim}": ', claim=claim)
+    said = phrase("另一个回答说“{claim}”：", 'the other answer says "{claim}": ', claim=claim)
     quote = claim if claim in other.answer else None
     return PairVerdict(id=0, quote=quote, reason=said + seen.reason, label=better, confidence=seen.confidence)
 
 
-def _checked(answer: str, question: str, reading: Reading, voice: Voice) -> _Checked:
+def _checked(answer: str, question: str, reading: Reading, phrase: Phrasing) -> _Checked:
     atoms = [Numbered(id=atom.id, text=atom.text) for atom in split(answer, question)]
-    verdicts = atom_verdicts(atoms, answer, question, reading, voice)
+    verdicts = atom_verdicts(atoms, answer, question, reading, phrase)
     wrong = [one for one in verdicts if one.label == "wrong"]
     return _Checked(
         answer, {atom.id: atom.text for atom in atoms}, wrong, any(one.label == "correct" for one in verdicts)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from steelyard.judges.embedded.excerpts import words
 from steelyard.judges.embedded.kinds import plain
 from steelyard.judges.embedded.network import Reader
-from steelyard.judges.embedded.reasons import PromptLanguage, Voice
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.support import Claim, Reading, Support
 from steelyard.tasks import (
     ComplianceData,
@@ -204,11 +204,11 @@ class Basis(NamedTuple):
 def validity(data: ValidityData, language: PromptLanguage, reader: Reader | None = None) -> ValidityReply:
     lines = prompt_lines(data.system_prompt)
     parts = [(item, part) for item in data.criteria for part in constraints_of(content_of(item.text)[0])]
-    reading = Reading([line.text for line in lines], Voice(language), reader)
+    reading = Reading([line.text for line in lines], Phrasing(language), reader)
     found: dict[int, list[Basis]] = {}
     for (item, part), support in zip(parts, reading.supports([Claim(part) for _, part in parts]), strict=True):
-        voice = Voice(language, item.text, sources=(data.system_prompt,))
-        found.setdefault(item.id, []).append(_basis(part, content_of(item.text)[1], support, lines, voice))
+        phrase = Phrasing(language, item.text, sources=(data.system_prompt,))
+        found.setdefault(item.id, []).append(_basis(part, content_of(item.text)[1], support, lines, phrase))
     labels, unsure = [], []
     for id, bases in found.items():
         # One constraint without a basis makes a criterion invalid; otherwise one that is open leaves it open.
@@ -223,37 +223,37 @@ def validity(data: ValidityData, language: PromptLanguage, reader: Reader | None
     return ValidityReply(criteria=labels, unsure=unsure)
 
 
-def _basis(part: str, kind: str, support: Support, lines: Sequence[PromptLine], voice: Voice) -> Basis:
+def _basis(part: str, kind: str, support: Support, lines: Sequence[PromptLine], phrase: Phrasing) -> Basis:
     """The line that a constraint rests on, or what speaks against it."""
     texts = [line.text for line in lines]
     shares = [shared(part, text) for text in texts]
     if not lines:
-        return Basis(False, voice("没有系统提示", "there is no system prompt"))
+        return Basis(False, phrase("没有系统提示", "there is no system prompt"))
     best = max(range(len(lines)), key=lambda at: (shares[at], -at))
     if support.label == "supported" and support.reference is not None and shares[support.reference] >= SAME_MATTER:
         best = support.reference
     line, share = lines[best], shares[best]
     if other := _other_value(part, line.text, texts):
         told = "系统提示为“{stated}”，不是“{claimed}”", "the system prompt has “{stated}”, not “{claimed}”"
-        return Basis(False, voice(*told, claimed=other[0], stated=other[1]))
+        return Basis(False, phrase(*told, claimed=other[0], stated=other[1]))
     if against := _opposite(part, [text for text, near in zip(texts, shares, strict=True) if near >= SAME_MATTER]):
         is_same = len(content(part)) >= FEWEST and shared(part, against) >= SAME_WORDS
         if is_same and support.odds.contradicted >= OPPOSED:
             told = "系统提示的规定与之相反：{line}", "the system prompt says the opposite: {line}"
-            return Basis(False, voice(*told, line=against))
+            return Basis(False, phrase(*told, line=against))
         told = "看不出是否与此相反：{line}", "cannot tell whether this says the opposite: {line}"
-        return Basis(None, voice(*told, line=against))
+        return Basis(None, phrase(*told, line=against))
     lacking = [*(one.text for one in missing(part, texts)), *_lacking(quotations(part), texts)]
     if (share > GROUNDED or support.label == "supported") and not lacking:
-        return Basis(True, voice("依据：{line}", "rests on: {line}", line=line.text), line, share)
+        return Basis(True, phrase("依据：{line}", "rests on: {line}", line=line.text), line, share)
     if lacking:
         told = "系统提示中没有“{lacking}”", "the system prompt does not have “{lacking}”"
-        return Basis(None, voice(*told, lacking=lacking[0]))
+        return Basis(None, phrase(*told, lacking=lacking[0]))
     is_unheard = support.label == "unknown" and shared(part, "\n".join(texts)) <= UNHEARD
     if is_unheard and _must_be_named(part, kind, texts):
         told = "“{part}”在系统提示中没有依据", "“{part}” has no basis in the system prompt"
-        return Basis(False, voice(*told, part=part))
-    return Basis(None, voice("看不出“{part}”是否有依据", "cannot tell whether “{part}” has a basis", part=part))
+        return Basis(False, phrase(*told, part=part))
+    return Basis(None, phrase("看不出“{part}”是否有依据", "cannot tell whether “{part}” has a basis", part=part))
 
 
 def _must_be_named(part: str, kind: str, texts: Sequence[str]) -> bool:
@@ -312,12 +312,12 @@ class Found(NamedTuple):
 
 def compliance(data: ComplianceData, language: PromptLanguage, reader: Reader | None = None) -> ComplianceReply:
     """What shows is decided; what takes an ear for tone is left open, with the reason."""
-    turn = Spoken(data.answer, Reading([data.answer], Voice(language), reader))
+    turn = Spoken(data.answer, Reading([data.answer], Phrasing(language), reader))
     labels, unsure = [], []
     for item in data.criteria:
-        voice = Voice(language, item.text, sources=(data.answer,))
+        phrase = Phrasing(language, item.text, sources=(data.answer,))
         demanded, kind = content_of(item.text)
-        complies, reason = _together([look(part, kind, turn, voice) for part in constraints_of(demanded)])
+        complies, reason = _together([look(part, kind, turn, phrase) for part in constraints_of(demanded)])
         if complies is None:
             unsure.append(Unsure(items="criteria", id=item.id, reason=reason))
         else:
@@ -332,26 +332,26 @@ def _together(found: Sequence[Found]) -> Found:
     return next((one for one in found if one.complies is None), found[0])
 
 
-def look(constraint: str, kind: str, turn: Spoken, voice: Voice) -> Found:
+def look(constraint: str, kind: str, turn: Spoken, phrase: Phrasing) -> Found:
     """Whether one constraint is met, as far as that shows; `kind` is the type that the criterion names."""
     text = constraint.strip().rstrip(".。")
     if len(text) <= LONGEST_CONSTRAINT:
         if condition := CONDITION.fullmatch(plain(text)):
             then = next(filter(None, condition.groups()))
-            if (done := look(then, kind, turn, voice)).complies == "fully":
+            if (done := look(then, kind, turn, phrase)).complies == "fully":
                 return done
             told = "看不出本轮是否需要这样做：{text}", "cannot tell whether this turn calls for it: {text}"
-            return Found(None, voice(*told, text=text))
-        if found := _by_words(text, turn, voice) or _by_saying(text, turn, voice):
+            return Found(None, phrase(*told, text=text))
+        if found := _by_words(text, turn, phrase) or _by_saying(text, turn, phrase):
             return found
     if STYLE.search(plain(f"{kind} {text}")):
-        return Found(None, voice("语气和风格超出本评判者的能力", "tone and style are beyond this judge"))
-    return _by_reading(text, turn, voice) or Found(
-        None, voice("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text)
+        return Found(None, phrase("语气和风格超出本评判者的能力", "tone and style are beyond this judge"))
+    return _by_reading(text, turn, phrase) or Found(
+        None, phrase("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text)
     )
 
 
-def _by_words(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
+def _by_words(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
     """Quoted words that the answer is to have, or not to have."""
     match, quotes = HAS_WORDS.fullmatch(QUOTE.sub(MARK, plain(constraint))), quotations(constraint)
     if match is None or any(STAND_IN.search(one) or not normalise(one) for one in quotes):
@@ -359,11 +359,11 @@ def _by_words(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
     lacking = _lacking(quotes, [turn.answer])
     complies: Literal["fully", "no"] = "fully" if bool(lacking) is _is_denied(match) else "no"
     if lacking:
-        return Found(complies, voice("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0]))
-    return Found(complies, voice("回答中有“{shown}”", "the answer has “{shown}”", shown=quotes[0]))
+        return Found(complies, phrase("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0]))
+    return Found(complies, phrase("回答中有“{shown}”", "the answer has “{shown}”", shown=quotes[0]))
 
 
-def _by_saying(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
+def _by_saying(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
     """What is to be said, or not to be said, read as a claim beside the answer."""
     match = SAYS.fullmatch(plain(constraint))
     if match is None:
@@ -373,29 +373,29 @@ def _by_saying(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
     spoken, is_denied, quote = sentences(turn.answer), _is_denied(match), found.quote or turn.answer
     if found.label == "contradicted" and (found.difference or found.odds.contradicted >= SURELY):
         # Who is not to say something and says otherwise has not said it.
-        told = voice("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=quote)
+        told = phrase("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=quote)
         return Found("fully" if is_denied else "no", told)
     lacking = missing(said, spoken)
     if lacking and not is_denied and not BOUND.search(said):
-        told = voice("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0].text)
+        told = phrase("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0].text)
         return Found("no", told)
     is_said = found.odds.supported >= SURELY or (found.label == "supported" and shared(said, *spoken) >= SAID)
     # A thing that is not to be spoken of may be named in declining to; a statement is made or not.
     is_plain = not is_denied or (STATEMENT.search(constraint) and found.odds.supported >= SURELY)
     if is_said and is_plain and not lacking:
-        told = voice("回答这样说：{quote}", "the answer says so: {quote}", quote=quote)
+        told = phrase("回答这样说：{quote}", "the answer says so: {quote}", quote=quote)
         return Found("no" if is_denied else "fully", told)
     if is_denied and found.label == "unknown" and not shared(said, turn.answer):
-        return Found("fully", voice("回答没有说到“{said}”", "the answer says nothing of “{said}”", said=said))
+        return Found("fully", phrase("回答没有说到“{said}”", "the answer says nothing of “{said}”", said=said))
     return None
 
 
-def _by_reading(constraint: str, turn: Spoken, voice: Voice) -> Found | None:
+def _by_reading(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
     """The constraint itself read beside the answer: a clear yes is taken, a no is not, since deeds rarely deny."""
     (read,) = turn.reading.evidence([Claim(constraint)])
     if read.odds.supported < DONE or read.best is None:
         return None
-    return Found("fully", voice("回答这样做了：{quote}", "the answer does so: {quote}", quote=read.best.text))
+    return Found("fully", phrase("回答这样做了：{quote}", "the answer does so: {quote}", quote=read.best.text))
 
 
 def _is_denied(match: re.Match[str]) -> bool:

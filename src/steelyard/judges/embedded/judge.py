@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from steelyard.judges.embedded.network import Reader
 
 # Where each task is answered; a module is loaded at its first ask.
-HOMES = {
+TASK_FUNCTIONS = {
     "atomic.split": ("atomic", "split"),
     "atomic.judge": ("atomic", "judge"),
     "grounded.judge": ("grounded", "judge"),
@@ -65,8 +65,8 @@ class EmbeddedJudge(Judge):
         return f"{self.name}-{edition()}" if self._reader is None else f"{self._reader.identity}-{edition()}"
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        if ask.task not in HOMES:
-            known = ", ".join(HOMES)
+        if ask.task not in TASK_FUNCTIONS:
+            known = ", ".join(TASK_FUNCTIONS)
             return Unjudged(
                 reason="unknown_task",
                 detail=f"the embedded judge has no function for {ask.task}; it answers {known}. Take a language model",
@@ -74,7 +74,7 @@ class EmbeddedJudge(Judge):
         if (size := _size(ask.data)) > LONGEST:
             return Unjudged(reason="too_long", detail=f"{ask.task}: {size:,} characters are more than this judge reads")
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="embedded")
+            self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="embedded")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, ask)
 
     async def aclose(self) -> None:
@@ -105,7 +105,7 @@ class EmbeddedJudge(Judge):
 
 
 def task_function(task: str) -> TaskFunction:
-    module, function = HOMES[task]
+    module, function = TASK_FUNCTIONS[task]
     found: TaskFunction = getattr(import_module(f"steelyard.judges.embedded.{module}"), function)
     return found
 
@@ -119,8 +119,8 @@ def _size(value: object) -> int:
     return sum(map(_size, value)) if isinstance(value, tuple) else 0
 
 
-def _cores() -> int:
-    """The cores this process may use, which may be fewer than the machine has."""
+def usable_cores() -> int:
+    """How many cores this process may use; more threads would only wait for each other."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -146,7 +146,7 @@ def kind_of(text: str, question: str = "") -> Kind:
         return "greeting"
     if GENERIC.fullmatch(bare) or META.fullmatch(bare) or META.fullmatch(said):
         return "meta"
-    if outright(said) is not None:
+    if opening_yes_or_no(said) is not None:
         return "claim"
     # What is quoted or reported is somebody else's view: that they hold it is a fact.
     own = QUOTED.sub("“”", said).strip(" 。.！!")
@@ -273,19 +273,19 @@ def _goes_on(part: str, in_spite: bool) -> bool:
 
 YES = r"(?:(?:是|对|可以|能|会|需?要|有)的?|行|嗯|当然(?:可以|能|会|有)?|没问题|yes|yep|yeah|sure|of course|certainly)"
 NO = r"(?:不(?:可以|能|会|要|用|需要|必|行|是)?|没有?|否|no|nope|not at all)"
-OUTRIGHT = re.compile(rf"(?:(?P<yes>{YES})|{NO})(?=[，,。！!;；]|\.(?!\s?\d)|\s*\Z)")
+YES_OR_NO = re.compile(rf"(?:(?P<yes>{YES})|{NO})(?=[，,。！!;；]|\.(?!\s?\d)|\s*\Z)")
 
 
-def outright(text: str) -> bool | None:
+def opening_yes_or_no(text: str) -> bool | None:
     """Whether a text opens with a yes (True) or a no (False): 可以，…; "No, only in cash"."""
-    found = OUTRIGHT.match(plain(text))
+    found = YES_OR_NO.match(plain(text))
     return None if found is None else found["yes"] is not None
 
 
-def is_yes(text: str) -> bool | None:
+def yes_or_no(text: str) -> bool | None:
     """True for a bare yes, False for a bare no, None for anything that says more."""
     bare = plain(text).strip(EDGE)
-    return outright(bare) if OUTRIGHT.fullmatch(bare) else None
+    return opening_yes_or_no(bare) if YES_OR_NO.fullmatch(bare) else None
 
 
 # --- what everybody grants -------------------------------------------------------------------------

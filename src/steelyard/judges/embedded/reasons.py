@@ -14,7 +14,7 @@ LONGEST = 60
 OWN = frozenset(("claimed", "claim"))
 
 
-class Voice:
+class Phrasing:
     """Says a sentence in English, Simplified or Traditional Chinese.
 
     What is put into it is written as the sources or the texts write it, never converted.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import cut, words
-from steelyard.judges.embedded.kinds import is_fallback, is_yes, kind_of
+from steelyard.judges.embedded.kinds import is_fallback, kind_of, yes_or_no
 from steelyard.judges.embedded.network import network
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.text.figures import missing
 
 Level = Literal[1, 2, 3]
@@ -47,21 +47,21 @@ class Ranked(NamedTuple):
     odds: float
 
 
-def levels(question: str, atoms: Sequence[str], voice: Voice) -> list[Graded]:
+def levels(question: str, atoms: Sequence[str], phrase: Phrasing) -> list[Graded]:
     """1 answers the question's intent, 2 is indirect or explains what does, 3 is extra or too thin to inform."""
     odds = network().levels([(question, atom) for atom in atoms])
-    return [_graded(question, atom, found, voice) for atom, found in zip(atoms, odds, strict=True)]
+    return [_graded(question, atom, found, phrase) for atom, found in zip(atoms, odds, strict=True)]
 
 
-def _graded(question: str, atom: str, odds: Sequence[float], voice: Voice) -> Graded:
-    if kind_of(atom, question) in UNINFORMATIVE and is_yes(atom) is None:
-        return Graded(3, voice("没有可以回答问题的信息", "tells nothing that could answer the question"))
+def _graded(question: str, atom: str, odds: Sequence[float], phrase: Phrasing) -> Graded:
+    if kind_of(atom, question) in UNINFORMATIVE and yes_or_no(atom) is None:
+        return Graded(3, phrase("没有可以回答问题的信息", "tells nothing that could answer the question"))
     best = max(range(3), key=lambda at: odds[at])
     if best == 0:
-        return Graded(1, voice("直接回答所问", "speaks directly to what is asked"))
+        return Graded(1, phrase("直接回答所问", "speaks directly to what is asked"))
     if best == 1:
-        return Graded(2, voice("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
-    return Graded(3, voice("与所问关系不大", "has little to do with what is asked"))
+        return Graded(2, phrase("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
+    return Graded(3, phrase("与所问关系不大", "has little to do with what is asked"))
 
 
 def answering(questions: Sequence[str], texts: Sequence[str]) -> list[bool]:
@@ -79,7 +79,7 @@ def on_topic(question: str, texts: Sequence[str]) -> list[bool]:
 
 
 def _is_on(question: str, text: str, odds: Sequence[float]) -> bool:
-    if is_yes(text) is not None:
+    if yes_or_no(text) is not None:
         return True
     if is_fallback(text, question):
         # 退款多久我不清楚 speaks of what is asked; 我还在学习 could decline any question.
@@ -98,7 +98,7 @@ def best_sentences(question: str, passages: Sequence[str], most: int = 2) -> lis
     return [one for one in distinct(_ranked(question, passages)) if one.odds >= ANSWERS][:most]
 
 
-def strength(question: str, passage: str) -> float:
+def odds_of_answer(question: str, passage: str) -> float:
     """The odds that some sentence of a passage answers the question."""
     return max((one.odds for one in _ranked(question, [passage])), default=0.0) if question.strip() else 0.0
 

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.kinds import is_fallback, kind_of
 from steelyard.judges.embedded.network import Reader
-from steelyard.judges.embedded.reasons import PromptLanguage, Voice
-from steelyard.judges.embedded.relevance import ANSWERS, UNINFORMATIVE, strength
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
+from steelyard.judges.embedded.relevance import ANSWERS, UNINFORMATIVE, odds_of_answer
 from steelyard.judges.embedded.scorecard import Coverage, coverage
 from steelyard.judges.embedded.statements import in_context
 from steelyard.judges.embedded.support import Claim, Reading, Support
@@ -19,64 +19,64 @@ from steelyard.text import sentences
 APART = 0.15
 
 
-class _Alone(NamedTuple):
+class _SinglePassage(NamedTuple):
     """How one passage by itself stands to the key points and to what the answer says, and to the question."""
 
     points: list[Support]
     said: list[Support]
-    strength: float
+    odds: float
 
 
 def judge(data: RetrievalData, language: PromptLanguage, reader: Reader | None) -> RetrievalReply:
-    voice = Voice(language, data.question, data.answer, sources=data.passages)
+    phrase = Phrasing(language, data.question, data.answer, sources=data.passages)
     points = [Claim(point.text) for point in data.key_points]
     texts = [text for text in sentences(data.answer) if kind_of(text, data.question) not in UNINFORMATIVE]
     said = in_context(texts, data.answer, data.question)
     # Each passage is read alone: another one that says the same must not take its place.
-    each: list[_Alone] = []
+    each: list[_SinglePassage] = []
     for passage in data.passages:
-        found = Reading([passage], voice, reader).supports([*points, *said])
-        each.append(_Alone(found[: len(points)], found[len(points) :], strength(data.question, passage)))
-    labelled = [_passage(item.id, each, voice) for item in data.retrieved]
+        found = Reading([passage], phrase, reader).supports([*points, *said])
+        each.append(_SinglePassage(found[: len(points)], found[len(points) :], odds_of_answer(data.question, passage)))
+    labelled = [_passage(item.id, each, phrase) for item in data.retrieved]
     retrieved = [one for one in labelled if isinstance(one, PassageVerdict)]
     unsure = [one for one in labelled if isinstance(one, Unsure)]
     key_points: list[PointVerdict] = []
-    made = coverage([point.text for point in data.key_points], data.answer, data.question, reader, voice)
+    made = coverage([point.text for point in data.key_points], data.answer, data.question, reader, phrase)
     for at, (item, one) in enumerate(zip(data.key_points, made, strict=True)):
         if one.label == "partial":
-            reason = voice("答案只说到一部分，无从判断", "the answer says only part of it, so this cannot be told")
+            reason = phrase("答案只说到一部分，无从判断", "the answer says only part of it, so this cannot be told")
             unsure.append(Unsure(items="key_points", id=item.id, reason=reason))
         else:
-            key_points.append(_point(item.id, [alone.points[at] for alone in each], one, voice))
+            key_points.append(_point(item.id, [alone.points[at] for alone in each], one, phrase))
     refuses = bool(data.answer.strip()) and is_fallback(data.answer, data.question)
     return RetrievalReply(retrieved=retrieved, key_points=key_points, refuses=refuses, unsure=unsure)
 
 
-def _passage(id: int, each: Sequence[_Alone], voice: Voice) -> PassageVerdict | Unsure:
+def _passage(id: int, each: Sequence[_SinglePassage], phrase: Phrasing) -> PassageVerdict | Unsure:
     if not 0 < id <= len(each):
-        return Unsure(items="retrieved", id=id, reason=voice("资料里没有这一段", "there is no such passage"))
+        return Unsure(items="retrieved", id=id, reason=phrase("资料里没有这一段", "there is no such passage"))
     one = each[id - 1]
     label = _relevance(one)
     if label is None:
-        reason = voice("说不准它与问题有没有关系", "cannot tell whether it bears on the question")
+        reason = phrase("说不准它与问题有没有关系", "cannot tell whether it bears on the question")
         return Unsure(items="retrieved", id=id, reason=reason)
     held = next((found for found in one.points if found.label == "supported"), None)
     if held:
         reason = held.reason
     elif label == "irrelevant":
-        reason = voice("没有回答问题的内容", "holds nothing that answers the question")
+        reason = phrase("没有回答问题的内容", "holds nothing that answers the question")
     else:
-        reason = voice("与所问相符", "speaks to what is asked")
+        reason = phrase("与所问相符", "speaks to what is asked")
     is_used = any(found.label != "unknown" and found.quote for found in one.said)
     return PassageVerdict(id=id, reason=reason, label=label, use="used" if is_used else "unused")
 
 
-def _relevance(one: _Alone) -> Literal["answers", "helps", "irrelevant"] | None:
+def _relevance(one: _SinglePassage) -> Literal["answers", "helps", "irrelevant"] | None:
     """By the key points that it holds; without one, by how near it comes to the question. None where both waver."""
-    held, answers = sum(found.label == "supported" for found in one.points), one.strength >= ANSWERS
+    held, answers = sum(found.label == "supported" for found in one.points), one.odds >= ANSWERS
     if held:
         return "answers" if 2 * held >= len(one.points) or answers else "helps"
-    if one.strength < APART:
+    if one.odds < APART:
         return "irrelevant"
     if one.points:
         # Near the question, and yet none of what a good answer says.
@@ -84,7 +84,7 @@ def _relevance(one: _Alone) -> Literal["answers", "helps", "irrelevant"] | None:
     return "answers" if answers else None
 
 
-def _point(id: int, found: Sequence[Support], made: Coverage, voice: Voice) -> PointVerdict:
+def _point(id: int, found: Sequence[Support], made: Coverage, phrase: Phrasing) -> PointVerdict:
     holding = [number for number, one in enumerate(found, start=1) if one.label == "supported" and one.quote]
     proof = found[holding[0] - 1] if holding else None
     missing: Literal["contradicted", "absent"] = "contradicted" if made.is_contradicted else "absent"
@@ -92,7 +92,7 @@ def _point(id: int, found: Sequence[Support], made: Coverage, voice: Voice) -> P
         id=id,
         passages=holding,
         quote=proof.quote if proof else None,
-        reason=proof.reason if proof else voice("资料未提", "not in the passages"),
+        reason=proof.reason if proof else phrase("资料未提", "not in the passages"),
         label="found" if proof else "not_found",
         in_answer="stated" if made.label == "covered" else missing,
     )

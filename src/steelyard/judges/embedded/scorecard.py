@@ -10,7 +10,7 @@ from steelyard.judges.embedded.atomic import atom_verdicts
 from steelyard.judges.embedded.excerpts import words
 from steelyard.judges.embedded.kinds import kind_of
 from steelyard.judges.embedded.network import Reader, in_time, network
-from steelyard.judges.embedded.reasons import PromptLanguage, Voice
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import UNINFORMATIVE, Ranked, best_sentences, distinct, on_topic
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.statements import Statement, statements
@@ -33,7 +33,7 @@ MOST_POINTS, MOST_FROM_PASSAGES = 8, 5
 LONGEST_POINT = 160
 TRIMMINGS = re.compile(rf"{CITATION}|[*_`#]+|(?<!\s)\s+(?=[.,;])")
 # The odds of support from which on a point that is not made in full is made in part, with so much of its words.
-TOUCHED, SHARED = 0.3, 0.5
+PARTLY, SHARED = 0.3, 0.5
 # Of a point that is made: as many words again around it make it deep, fewer than its own make it bare.
 DEEP, BARE = 1.2, 0.6
 DETAIL = re.compile(
@@ -87,37 +87,37 @@ def _brief(text: str) -> str:
 def judge(data: ScorecardData, language: PromptLanguage, reader: Reader | None) -> ScorecardReply:
     texts = [item.text for item in data.sentences]
     answer = data.answer or "\n".join(texts)
-    voice = Voice(language, *texts, data.question, sources=data.references)
-    reading = Reading(data.references, voice, reader)
+    phrase = Phrasing(language, *texts, data.question, sources=data.references)
+    reading = Reading(data.references, phrase, reader)
     found = statements(texts, answer, data.question, reading)
     on = on_topic(data.question, texts) if data.question else [True] * len(texts)
     judged = [
-        _sentence(item, statement, is_on and not signs(item.text), voice)
+        _sentence(item, statement, is_on and not signs(item.text), phrase)
         for item, statement, is_on in zip(data.sentences, found, on, strict=True)
     ]
-    points, unsure = _key_points(data, answer, reader, voice)
+    points, unsure = _key_points(data, answer, reader, phrase)
     return ScorecardReply(
         sentences=judged,
         key_points=points,
-        atoms=atom_verdicts(data.atoms, answer, data.question, reading, voice),
-        summary=_summary(points, judged, voice),
+        atoms=atom_verdicts(data.atoms, answer, data.question, reading, phrase),
+        summary=_summary(points, judged, phrase),
         unsure=unsure,
     )
 
 
-def _sentence(item: Numbered, statement: Statement, is_on: bool, voice: Voice) -> SentenceVerdict:
+def _sentence(item: Numbered, statement: Statement, is_on: bool, phrase: Phrasing) -> SentenceVerdict:
     standing = statement.standing
     supported = [claim.support for claim in statement.labelled("supported")]
     against = [claim.support for claim in statement.labelled("contradicted")]
     unknown = statement.labelled("unknown")
     if standing == "no_claim":
-        reason = voice("没有可核查的断言", "asserts nothing that could be checked")
+        reason = phrase("没有可核查的断言", "asserts nothing that could be checked")
     elif standing == "supported":
         reason = supported[0].reason
     elif against:
         reason = against[0].reason
     else:
-        reason = voice("资料未提：{claim}", "not in the passages: {claim}", claim=unknown[0].text)
+        reason = phrase("资料未提：{claim}", "not in the passages: {claim}", claim=unknown[0].text)
     return SentenceVerdict(
         id=item.id,
         quote=supported[0].quote if supported else None,
@@ -137,41 +137,43 @@ class Coverage(NamedTuple):
 
 
 def _key_points(
-    data: ScorecardData, answer: str, reader: Reader | None, voice: Voice
+    data: ScorecardData, answer: str, reader: Reader | None, phrase: Phrasing
 ) -> tuple[list[KeyPointVerdict], list[Unsure]]:
     if not sentences(answer):
-        reason = voice("这次没有给出答案的句子", "the sentences of the answer were not given this time")
+        reason = phrase("这次没有给出答案的句子", "the sentences of the answer were not given this time")
         return [], [Unsure(items="key_points", id=point.id, reason=reason) for point in data.key_points]
-    found = coverage([point.text for point in data.key_points], answer, data.question, reader, voice)
+    found = coverage([point.text for point in data.key_points], answer, data.question, reader, phrase)
     return [
         KeyPointVerdict(id=point.id, label=one.label, depth=one.depth, reason=one.reason, confidence=one.confidence)
         for point, one in zip(data.key_points, found, strict=True)
     ], []
 
 
-def coverage(points: Sequence[str], answer: str, question: str, reader: Reader | None, voice: Voice) -> list[Coverage]:
+def coverage(
+    points: Sequence[str], answer: str, question: str, reader: Reader | None, phrase: Phrasing
+) -> list[Coverage]:
     """Whether the answer makes each point: the point is read as a claim beside the answer."""
     said = {text: words(text) for text in sentences(answer)} or {answer: words(answer)}
     # A short answer is understood only with its question.
     passages = [f"{question}\n{answer}"] if len(words(answer)) <= 3 else [answer]
-    supports = Reading(passages, voice, reader).supports([Claim(point) for point in points])
-    return [_coverage(point, one, said, voice) for point, one in zip(points, supports, strict=True)]
+    supports = Reading(passages, phrase, reader).supports([Claim(point) for point in points])
+    return [_coverage(point, one, said, phrase) for point, one in zip(points, supports, strict=True)]
 
 
-def _coverage(point: str, found: Support, said: Mapping[str, frozenset[str]], voice: Voice) -> Coverage:
+def _coverage(point: str, found: Support, said: Mapping[str, frozenset[str]], phrase: Phrasing) -> Coverage:
     in_time()
     own = words(point)
     where = max(said, key=lambda text: len(said[text] & own))
     if found.label == "supported":
-        told = voice("答案写有：{where}", "the answer has: {where}", where=where)
+        told = phrase("答案写有：{where}", "the answer has: {where}", where=where)
         return Coverage("covered", _depth(own, where, said), told, found.confidence)
     if found.label == "contradicted":
         return Coverage("missing", None, found.reason, found.confidence, is_contradicted=True)
     share = sum(any(word in text for text in said.values()) for word in own) / len(own) if own else 0.0
-    if found.odds.supported >= TOUCHED and share >= SHARED:
-        told = voice("只说到一部分：{where}", "said in part: {where}", where=where)
+    if found.odds.supported >= PARTLY and share >= SHARED:
+        told = phrase("只说到一部分：{where}", "said in part: {where}", where=where)
         return Coverage("partial", _depth(own, where, said), told, found.confidence)
-    return Coverage("missing", None, voice("答案没有说到", "the answer does not say it"), found.confidence)
+    return Coverage("missing", None, phrase("答案没有说到", "the answer does not say it"), found.confidence)
 
 
 def _depth(own: frozenset[str], where: str, said: Mapping[str, frozenset[str]]) -> Depth:
@@ -187,16 +189,16 @@ def _depth(own: frozenset[str], where: str, said: Mapping[str, frozenset[str]]) 
     return "adequate"
 
 
-def _summary(points: Sequence[KeyPointVerdict], judged: Sequence[SentenceVerdict], voice: Voice) -> str:
+def _summary(points: Sequence[KeyPointVerdict], judged: Sequence[SentenceVerdict], phrase: Phrasing) -> str:
     """One sentence for a reader: what they get, what they miss, what they should not trust."""
     hit = sum(point.label == "covered" for point in points)
     half = sum(point.label == "partial" for point in points)
     bare = sum(point.depth == "bare" for point in points)
     doubtful = sum(one.support in ("partial", "unsupported") for one in judged)
     claims = sum(one.support != "no_claim" for one in judged)
-    said = voice("没有列出要点", "no key points were listed")
+    said = phrase("没有列出要点", "no key points were listed")
     if points:
-        said = voice(
+        said = phrase(
             "{all}个要点说到了{hit}个" + ("，另有{half}个只说了一部分" if half else ""),
             "{hit} of {all} key points are made" + (", {half} more in part" if half else ""),
             all=len(points),
@@ -204,13 +206,13 @@ def _summary(points: Sequence[KeyPointVerdict], judged: Sequence[SentenceVerdict
             half=half,
         )
         if bare:
-            said += voice("，其中{bare}个一笔带过", ", {bare} of them barely", bare=bare)
+            said += phrase("，其中{bare}个一笔带过", ", {bare} of them barely", bare=bare)
     if not claims:
-        return said + voice("；没有需要核对的说法。", "; nothing in the answer needs checking.")
+        return said + phrase("；没有需要核对的说法。", "; nothing in the answer needs checking.")
     if doubtful:
-        return said + voice(
+        return said + phrase(
             "；有{n}句在资料中找不到完整依据，采用前请核对。",
             "; {n} sentences are not fully borne out by the passages, so check those before relying on them.",
             n=doubtful,
         )
-    return said + voice("；所说的都有资料依据，可以放心参考。", "; all that is said is borne out by the passages.")
+    return said + phrase("；所说的都有资料依据，可以放心参考。", "; all that is said is borne out by the passages.")

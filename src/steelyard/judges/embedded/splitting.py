@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.kinds import GENERIC, is_fallback, is_yes, kind_of
+from steelyard.judges.embedded.kinds import GENERIC, is_fallback, kind_of, yes_or_no
 from steelyard.tasks import SplitAtom
 from steelyard.text import (
     HAN,
@@ -74,7 +74,7 @@ def _split(answer: str, question: str) -> tuple[SplitAtom, ...]:
     for part in THINKING.split(answer):
         _read(part, atoms)
     _cover(answer, atoms)
-    if not atoms.texts and is_yes(answer) is not None:
+    if not atoms.texts and yes_or_no(answer) is not None:
         atoms.add(answer)
     return tuple(
         SplitAtom(id=number, text=text, causal_of=atoms.effects.get(number))

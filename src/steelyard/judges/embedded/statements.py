@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import words
-from steelyard.judges.embedded.kinds import Kind, is_fallback, is_yes, kind_of
+from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of, yes_or_no
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.support import Claim, Reading, Support
 from steelyard.text import in_simplified, sentences
@@ -107,7 +107,7 @@ def statements(texts: Sequence[str], answer: str, question: str, reading: Readin
 
 
 def _claims(sentence: str, question: str) -> list[tuple[str, Kind]]:
-    if is_yes(sentence) is not None:
+    if yes_or_no(sentence) is not None:
         return [(sentence, "claim")]
     # What is said to the judge states nothing about the subject.
     is_empty = kind_of(sentence, question) in ("greeting", "question", "meta")

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
 from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
-from steelyard.judges.embedded.reasons import Voice
+from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.text import contains_quote, language_of, normalise
 from steelyard.text.figures import Clash, Values, mended
 
@@ -115,8 +115,8 @@ def lines() -> dict[str, Line]:
 class Reading:
     """Passages that are read once and can be asked about many claims."""
 
-    def __init__(self, passages: Sequence[str], voice: Voice, reader: Reader | None = None) -> None:
-        self.passages, self._voice = passages, voice
+    def __init__(self, passages: Sequence[str], phrase: Phrasing, reader: Reader | None = None) -> None:
+        self.passages, self._phrase = passages, phrase
         self._reader = reader or network()
         self._cut = Passages(passages, self._reader.sizes)
         self._texts = [sentence.text for sentence in self._cut.sentences]
@@ -194,9 +194,9 @@ class Reading:
 
     def _decided(self, claim: Claim, found: Evidence) -> Support:
         """The label, from the network's three numbers and what was counted."""
-        voice = self._voice
+        phrase = self._phrase
         if found.best is None:
-            return Support("unknown", found.odds, voice("没有可对照的资料", "there is no passage to compare with"))
+            return Support("unknown", found.odds, phrase("没有可对照的资料", "there is no passage to compare with"))
         line = self._line(claim.text)
         probability = line.probability(found.features())
         rest = 1 - probability
@@ -205,17 +205,17 @@ class Reading:
         proof = self._proof(found.best)
         if probability >= line.supported:
             said = (
-                voice("资料中有原话", "the passage says so word for word")
+                phrase("资料中有原话", "the passage says so word for word")
                 if self._verbatim(claim.text)
-                else voice("与资料中的这句话相符", "agrees with the quoted sentence")
+                else phrase("与资料中的这句话相符", "agrees with the quoted sentence")
             )
             return Support("supported", odds, said, *proof, self._values.rounded(claim.text, found.best.text))
         if found.clash is None and against < line.contradicted:
             return Support("unknown", odds, self._lack(claim.text))
-        said = voice("资料的说法与此不符", "the quoted passage says otherwise")
+        said = phrase("资料的说法与此不符", "the quoted passage says otherwise")
         if found.clash:
             odds = Odds(probability, rest * max(against, 0.9), rest * min(1 - against, 0.1))
-            said = voice(
+            said = phrase(
                 "资料为{stated}，不是{claimed}",
                 "the passage has {stated}, not {claimed}",
                 stated=found.clash.stated,
@@ -236,9 +236,9 @@ class Reading:
     def _lack(self, claim: str) -> str:
         lacking = [*(one.text for one in self._values.missing(claim)), *self._strange(claim)][:MOST_NAMED]
         if not lacking:
-            return self._voice("资料没有明确这样说", "the passages do not quite say so")
-        named = "”“".join(lacking) if self._voice.is_chinese else '", "'.join(lacking)
-        return self._voice("资料中没有提到“{claimed}”", 'not found in the passages: "{claimed}"', claimed=named)
+            return self._phrase("资料没有明确这样说", "the passages do not quite say so")
+        named = "”“".join(lacking) if self._phrase.is_chinese else '", "'.join(lacking)
+        return self._phrase("资料中没有提到“{claimed}”", 'not found in the passages: "{claimed}"', claimed=named)
 
     def _with_differences(self, claims: Sequence[Claim], found: Sequence[Support]) -> list[Support]:
         """A difference is told only where it is all that is wrong: with the passage's own value the claim holds."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from steelyard.errors import ConfigError, JudgeError, MissingExtra
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import Tokenizer
+
+from steelyard.errors import ConfigError, JudgeError
+from steelyard.judges.embedded.judge import usable_cores
 from steelyard.judges.embedded.network import Odds
-from steelyard.judges.local.server import usable_cores
 from steelyard.judges.models.shelf import sha256_of
 from steelyard.judges.verifiers.folder import VerifierFolder
 
@@ -58,13 +60,12 @@ class Encoder:
     """
 
     def __init__(self, folder: Path, digest: str | None = None) -> None:
-        runtime, tokenizers = _libraries()
         self._folder = VerifierFolder(folder)
         self._settings, self._outputs = self._folder.settings, self._folder.outputs
-        self._tokenizer, self._pairs = self._load_tokenizer(tokenizers), self._load_tokenizer(tokenizers)
+        self._tokenizer, self._pairs = self._load_tokenizer(), self._load_tokenizer()
         strategy = "only_second" if self._settings.claim_first else "only_first"
         self._pairs.enable_truncation(self._folder.length, strategy=strategy)
-        self._session = self._load_model(runtime)
+        self._session = self._load_model()
         self.reads_tokens = self._check_output()
         self.sha256 = digest or sha256_of(self._folder.model)
 
@@ -193,9 +194,9 @@ class Encoder:
 
     # --- loading -----------------------------------------------------------------------------------
 
-    def _load_tokenizer(self, tokenizers: Any) -> Any:
+    def _load_tokenizer(self) -> Tokenizer:
         try:
-            found = tokenizers.Tokenizer.from_file(str(self._folder.tokenizer))
+            found = Tokenizer.from_file(str(self._folder.tokenizer))
         except Exception as error:  # the library raises no narrower kind
             raise ConfigError(f"{self._folder.tokenizer}: cannot be read: {_first_line(error)}") from error
         # Exporters leave the settings of their last call in the file.
@@ -207,13 +208,13 @@ class Encoder:
     def _marks(self) -> list[str]:
         return [token.content for token in self._tokenizer.get_added_tokens_decoder().values() if token.special]
 
-    def _load_model(self, runtime: Any) -> Any:
-        options = runtime.SessionOptions()
+    def _load_model(self) -> Any:
+        options = SessionOptions()
         options.intra_op_num_threads = max(1, usable_cores() // CALLERS)
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
         try:
-            found = runtime.InferenceSession(str(self._folder.model), options, providers=["CPUExecutionProvider"])
+            found = InferenceSession(str(self._folder.model), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # as above
             raise ConfigError(f"{self._folder.model}: cannot be read: {_first_line(error)}") from error
         for put in found.get_inputs():
@@ -241,17 +242,6 @@ class Encoder:
                 "config.json (id2label) or verifier.toml (labels)"
             )
         return bool(one.ndim == 2 and self._settings.tokens == "claim")
-
-
-def _libraries() -> tuple[Any, Any]:
-    """onnxruntime and tokenizers."""
-    found = []
-    for name in ("onnxruntime", "tokenizers"):
-        try:
-            found.append(import_module(name))
-        except ImportError as error:
-            raise MissingExtra(name, "verifier", "the verifier judge") from error
-    return found[0], found[1]
 
 
 def _batches(rows: dict[int, EncoderRow]) -> Iterator[list[int]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import ConfigError
-from steelyard.judges.embedded.judge import EmbeddedJudge
+from steelyard.judges.embedded.judge import EmbeddedJudge, edition
 from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.judges.verifiers.encoder import Encoder
 from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
+
+PACKAGE = "steelyard.judges.verifiers"
 
 
 class VerifierJudge(EmbeddedJudge):
@@ -37,12 +37,12 @@ class VerifierJudge(EmbeddedJudge):
             "sha256": self._encoder.sha256,
             "folder": self._encoder.identity[:12],
             "rules": rules["model"].rpartition("-")[2],
-            "reading": edition(),
+            "reading": edition(PACKAGE),
         }
 
     def fingerprint(self, ask: Ask) -> str:
         """Changes with the ask, the model, its tokenizer and settings, and the code around it."""
-        own = f"{super().fingerprint(ask)} {self._encoder.identity} {edition()}"
+        own = f"{super().fingerprint(ask)} {self._encoder.identity} {edition(PACKAGE)}"
         return hashlib.sha256(own.encode()).hexdigest()[:32]
 
 
@@ -66,13 +66,3 @@ def make_verifier(rest: str = "", *, environment: Mapping[str, str] | None = Non
 def _is_path(model: str) -> bool:
     """Names of pulled models have neither slashes nor leading dots."""
     return os.sep in model or "/" in model or model.startswith((".", "~"))
-
-
-@cache
-def edition() -> str:
-    """The content address of what this folder adds to the embedded judge."""
-    digest = hashlib.sha256()
-    for file in sorted(files("steelyard.judges.verifiers").iterdir(), key=lambda file: file.name):
-        if file.is_file() and not file.name.endswith(".pyc"):
-            digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
