@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from command import Steelyard, lines_of, write_lines
 from endpoint import Loopback, Request
 from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
-from steelyard.errors import ConfigError, JudgeError, MissingExtra
+from steelyard.errors import ConfigError, JudgeError
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.embedded.network import Odds, Pair
 from steelyard.judges.embedded.reasons import Phrasing
@@ -429,13 +428,6 @@ class TestJudge:
         config.write_text('[judges.v]\nkind = "verifier"\ncolour = 1\n', "utf-8")
         with pytest.raises((ConfigError, JudgeError), match=said):
             judge(name, models=tmp_path, config=config)
-
-    @pytest.mark.parametrize("missing", ["onnxruntime", "tokenizers"])
-    def test_says_which_extra_is_missing(self, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Both libraries come with one extra, and only this judge needs them."""
-        monkeypatch.setitem(sys.modules, missing, None)
-        with pytest.raises(MissingExtra, match=rf"needs {missing}: pip install 'steelyard\[verifier\]'"):
-            judge(f"verifier:{make_verifier(tmp_path)}")
 
 
 ROWS = [
