@@ -52,7 +52,8 @@ def page(results: Sequence[Result], notes: Mapping[str, str] | None = None) -> s
 
 def overview(results: Sequence[Result]) -> str:
     """What each judge reached, beside the baseline and what others published; only sets that one was measured on."""
-    head = ["balanced accuracy, or as named", "lexical baseline", *(f"`{result['judge']}`" for result in results), "published"]
+    judges = [f"`{result['judge']}`" for result in results]
+    head = ["balanced accuracy, or as named", "lexical baseline", *judges, "published"]
     measured = [line for line in _lines(results) if any(cell.strip("– ") for cell in line[2 : 2 + len(results)])]
     return table(head, measured)
 
