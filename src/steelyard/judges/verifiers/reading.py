@@ -1,4 +1,4 @@
-"""An encoder as the reader of the embedded judge, in place of the networks in the box."""
+"""An encoder as the reader of the embedded judge, in place of the network in the box."""
 
 from __future__ import annotations
 
