@@ -14,7 +14,7 @@ from steelyard.judges.embedded.atomic import atom_verdicts, judge, split
 from steelyard.judges.embedded.network import Odds
 from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.statements import in_context
-from steelyard.judges.embedded.support import Reading
+from steelyard.judges.embedded.support import PassageReading
 from steelyard.protocols.atoms import atom_item, lacks_evidence
 from steelyard.protocols.common import Collected
 from steelyard.records import Numbered, RagSample
@@ -271,7 +271,9 @@ def test_scorecard_gets_the_same_labels() -> None:
     """Without levels; quotes that code will find."""
     atoms = data("云湖图书馆自习室位于第二层", "云湖图书馆自习室位于第三层", "您好！")
     phrase = Phrasing("zh")
-    verdicts = atom_verdicts(atoms.atoms, atoms.answer, atoms.question, Reading(atoms.references, phrase), phrase)
+    verdicts = atom_verdicts(
+        atoms.atoms, atoms.answer, atoms.question, PassageReading(atoms.references, phrase), phrase
+    )
     assert [verdict.label for verdict in verdicts] == ["correct", "wrong", "exempt"]
     assert not any(lacks_evidence(verdict, atoms.references) for verdict in verdicts)
 

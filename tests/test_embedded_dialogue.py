@@ -16,7 +16,7 @@ import steelyard
 from feeding import seed
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.dialogue import compliance, constraints_of, content_of, prompt_lines, validity
-from steelyard.judges.embedded.network import Odds, Pair
+from steelyard.judges.embedded.network import Odds, ReaderPair
 from steelyard.protocols.common import numbered
 from steelyard.protocols.transcripts.dialogue import render_json
 from steelyard.records import Criterion, DialogueSample, Turn
@@ -64,7 +64,7 @@ class FixedReader:
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return list(map(len, texts))
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
         return [self._odds for _ in pairs]
 
 

@@ -23,7 +23,7 @@ from steelyard.judges.base import Judge
 from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded import judge as judge_module
 from steelyard.judges.embedded.judge import LONGEST, TASK_FUNCTIONS, edition, task_function
-from steelyard.judges.embedded.network import Network, Odds, Pair, in_time, session, within
+from steelyard.judges.embedded.network import Network, Odds, ReaderPair, in_time, session, within
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Collected
 from steelyard.records import Ask, Data, DialogueSample, Numbered, RagSample, Reply, ReplyData, Turn, Unjudged, Usage
@@ -117,7 +117,7 @@ async def test_what_takes_too_long_is_left_open(monkeypatch: pytest.MonkeyPatch)
     """The reason says how long was waited; the next sample is judged as if nothing had been."""
 
     class Slow(FixedReader):
-        def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+        def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
             time.sleep(0.2)
             in_time()
             return super().read(pairs)
@@ -230,7 +230,7 @@ async def test_what_breaks_costs_one_ask_only(monkeypatch: pytest.MonkeyPatch) -
             super().__init__()
             self._error = error
 
-        def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+        def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
             raise self._error
 
     ask = atomic_ask("自习室在第二层", "图书馆有三层。")
@@ -419,7 +419,7 @@ def test_the_network_reads_any_text() -> None:
     from steelyard.judges.embedded.network import network
 
     reader = network()
-    odds = reader.read([Pair((text, text), text, text) for text in HOSTILE] + [Pair((), "", "")])
+    odds = reader.read([ReaderPair((text, text), text, text) for text in HOSTILE] + [ReaderPair((), "", "")])
     assert all(sum(one) == pytest.approx(1, abs=1e-3) for one in odds)
     assert all(sum(one) == pytest.approx(1, abs=1e-3) for one in reader.levels([(text, text) for text in HOSTILE]))
     assert (reader.read([]), reader.levels([]), reader.sizes([])) == ([], [], [])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reading import LINE, NO, SILENT, YES, FixedReader
 from steelyard.judges.embedded.network import Odds, within
 from steelyard.judges.embedded.reasons import Phrasing
-from steelyard.judges.embedded.support import VERBATIM, Claim, Evidence, Reading, Support
+from steelyard.judges.embedded.support import VERBATIM, ClaimEvidence, ClaimInContext, PassageReading, Support
 from steelyard.text import contains_quote
 
 CAR = "小桌板位于第二排座椅后方，可承重5公斤，保修期为两年。"
@@ -19,12 +19,12 @@ TOWER = "The tower was built in 1889 and is 330 meters high. It was designed by 
 @pytest.fixture(autouse=True)
 def _line(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "weights" not in request.node.name:
-        monkeypatch.setattr(Reading, "_line", lambda self, claim: LINE)
+        monkeypatch.setattr(PassageReading, "_line", lambda self, claim: LINE)
 
 
 def read(told: FixedReader | None, claim: str, *passages: str, context: str = "") -> Support:
     phrase = Phrasing("en" if claim.isascii() else "zh", claim, sources=passages)
-    return Reading(passages, phrase, told).support(Claim(claim, context))
+    return PassageReading(passages, phrase, told).support(ClaimInContext(claim, context))
 
 
 # --- what is decided -------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_without_passages_nothing_is_known() -> None:
         found = read(told, "保修期为两年", *passages)
         assert (found.label, found.reference, found.quote) == ("unknown", None, None)
     assert told.pairs == []
-    assert Reading([CAR], Phrasing("zh"), told).supports([]) == []
+    assert PassageReading([CAR], Phrasing("zh"), told).supports([]) == []
 
 
 def test_in_doubt_more_is_read_and_both_looks_count() -> None:
@@ -143,20 +143,22 @@ def test_in_doubt_more_is_read_and_both_looks_count() -> None:
 def test_no_claim_is_read_twice() -> None:
     """A reader may take a second for each: sentences and atoms share their claims."""
     told = FixedReader()
-    reading = Reading([TOWER], Phrasing("en"), told)
-    once, twice = reading.supports([Claim("It is tall."), Claim("It is tall.")])
-    assert reading.support(Claim("It is tall.")) == once == twice
+    reading = PassageReading([TOWER], Phrasing("en"), told)
+    once, twice = reading.supports([ClaimInContext("It is tall."), ClaimInContext("It is tall.")])
+    assert reading.support(ClaimInContext("It is tall.")) == once == twice
     assert len(told.pairs) == 1
-    reading.support(Claim("It is tall.", "What is the tower like?"))
+    reading.support(ClaimInContext("It is tall.", "What is the tower like?"))
     assert told.pairs[-1].context == "What is the tower like?"
 
 
 def test_many_claims_are_answered_as_each_alone() -> None:
     """No claim changes the answer to another."""
-    claims = [Claim(text) for text in ("The tower is 330 meters high.", "It was built in 1925.", "Cats sleep.")]
+    claims = [
+        ClaimInContext(text) for text in ("The tower is 330 meters high.", "It was built in 1925.", "Cats sleep.")
+    ]
     told = FixedReader({"The tower is 330 meters high": YES})
-    together = Reading([TOWER], Phrasing("en"), told).supports(claims)
-    assert together == [Reading([TOWER], Phrasing("en"), told).support(claim) for claim in claims]
+    together = PassageReading([TOWER], Phrasing("en"), told).supports(claims)
+    assert together == [PassageReading([TOWER], Phrasing("en"), told).support(claim) for claim in claims]
 
 
 def test_the_deadline_is_kept_between_claims() -> None:
@@ -175,7 +177,7 @@ def test_names_that_no_passage_has_are_named() -> None:
 
 def test_more_against_a_claim_never_speaks_for_it() -> None:
     """Missing values, strange names and a clash lower the probability, shared words raise it."""
-    plain = Evidence(SILENT, None, 0.5, 0.5, 0, 0, None)
+    plain = ClaimEvidence(SILENT, None, 0.5, 0.5, 0, 0, None)
     assert len(plain.features()) == len(LINE.weights)
     base = LINE.probability(plain.features())
     assert LINE.probability(plain._replace(missing=1).features()) < base
@@ -246,7 +248,7 @@ def test_hostile_text_is_answered_like_any_other(claim: str, passage: str) -> No
 @given(st.text(max_size=80), st.lists(st.text(max_size=160), max_size=3), st.sampled_from([YES, NO, SILENT]))
 def test_any_text_gets_a_verifiable_answer(claim: str, passages: list[str], odds: Odds) -> None:
     """Whatever is asked, the quote stands in the passage that is named."""
-    found = Reading(passages, Phrasing("en"), FixedReader(otherwise=odds)).support(Claim(claim))
+    found = PassageReading(passages, Phrasing("en"), FixedReader(otherwise=odds)).support(ClaimInContext(claim))
     assert 0.0 <= found.confidence <= 1.0
     if found.quote is not None:
         assert found.reference is not None
@@ -321,16 +323,19 @@ def test_weights_do_not_support_another_matter(passage: str, claim: str) -> None
 )
 def test_weights_tell_a_claim_from_its_opposite(yes: str, no: str, passage: str) -> None:
     """Of two claims of the same words the true one is likelier."""
-    reading = Reading([passage], Phrasing("en"))
-    true, false = reading.supports([Claim(yes), Claim(no)])
+    reading = PassageReading([passage], Phrasing("en"))
+    true, false = reading.supports([ClaimInContext(yes), ClaimInContext(no)])
     assert true.odds.supported > false.odds.supported
 
 
 def test_weights_answer_alike_alone_and_among_others() -> None:
     """Rows are padded and packed together; that changes little, and no label."""
-    claims = [Claim(text) for text in ("The tower is tall.", "小桌板可以承重五公斤", "Eiffel", "It is " + "very " * 40)]
-    together = Reading([TOWER, CAR], Phrasing("en")).supports(claims)
+    claims = [
+        ClaimInContext(text)
+        for text in ("The tower is tall.", "小桌板可以承重五公斤", "Eiffel", "It is " + "very " * 40)
+    ]
+    together = PassageReading([TOWER, CAR], Phrasing("en")).supports(claims)
     for claim, found in zip(claims, together, strict=True):
-        alone = Reading([TOWER, CAR], Phrasing("en")).support(claim)
+        alone = PassageReading([TOWER, CAR], Phrasing("en")).support(claim)
         assert (alone.label, alone.quote) == (found.label, found.quote)
         assert max(abs(a - b) for a, b in zip(alone.odds, found.odds, strict=True)) < 0.1

@@ -21,7 +21,7 @@ from steelyard.judges.embedded.kinds import is_fallback, kind_of
 from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.statements import in_context
-from steelyard.judges.embedded.support import Claim, Reading
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
 from steelyard.prompts import Prompts, fence, fill
@@ -235,9 +235,9 @@ def _values(text: str) -> None:
 
 
 def _reading(text: str) -> None:
-    reading = Reading([text[: len(text) // 2], text], Phrasing("zh", text, sources=(text,)), FixedReader())
+    reading = PassageReading([text[: len(text) // 2], text], Phrasing("zh", text, sources=(text,)), FixedReader())
     # What has no value in it is decided by the reader alone: no weights are needed.
-    reading.evidence([Claim(text[:2000], text), Claim(text[-50:]), Claim("1 2 3 4 a b c")])
+    reading.evidence([ClaimInContext(text[:2000], text), ClaimInContext(text[-50:]), ClaimInContext("1 2 3 4 a b c")])
     in_context([text[at : at + 100] for at in range(0, len(text), 100)], text, "?")
 
 

@@ -22,9 +22,9 @@ from steelyard.errors import ConfigError, JudgeError, PromptError
 from steelyard.evaluation import evaluate_async
 from steelyard.judges.base import Judge
 from steelyard.judges.embedded import EmbeddedJudge
-from steelyard.judges.embedded.network import Odds, Pair, within
+from steelyard.judges.embedded.network import Odds, ReaderPair, within
 from steelyard.judges.embedded.reasons import Phrasing
-from steelyard.judges.embedded.support import Claim, Reading
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.judges.local import LocalJudge, make_local
 from steelyard.judges.local import reader as reader_module
 from steelyard.judges.local.conduct import settled
@@ -90,7 +90,7 @@ class StandIn:
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return [1 + len(text) // 4 for text in texts]
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
         return list(self._odds) if len(self._odds) == len(pairs) else [self._odds[0]] * len(pairs)
 
 
@@ -104,8 +104,8 @@ def network_says(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
-def pair(claim: str, *premise: str, context: str = "") -> Pair:
-    return Pair(premise or ("自习室位于第二层。",), context, claim)
+def pair(claim: str, *premise: str, context: str = "") -> ReaderPair:
+    return ReaderPair(premise or ("自习室位于第二层。",), context, claim)
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +164,12 @@ class TestReader:
 
     def test_silent_model_leaves_the_embedded_reading(self) -> None:
         """Where the model gives no answer, every label, probability and reason is what the network in the box gives."""
-        passages, claim = ["The study room has 120 seats."], Claim("Readers find 120 chairs in the study room.")
-        silent = Reading(passages, Phrasing("en"), LocalReader(Saying(0.9, silent=True), "x"))
-        assert silent.support(claim) == Reading(passages, Phrasing("en")).support(claim)
+        passages, claim = (
+            ["The study room has 120 seats."],
+            ClaimInContext("Readers find 120 chairs in the study room."),
+        )
+        silent = PassageReading(passages, Phrasing("en"), LocalReader(Saying(0.9, silent=True), "x"))
+        assert silent.support(claim) == PassageReading(passages, Phrasing("en")).support(claim)
 
     def test_very_long_claim_is_left_to_the_network(self, network_says: Any) -> None:
         """A claim longer than the model could hold is not sent to it."""
@@ -203,15 +206,17 @@ class TestReader:
         """Passages that the network would look at twice are put to the model once."""
         network_says(DOUBT)
         model = Saying(0.5)
-        reading = Reading(LONG, Phrasing("en"), LocalReader(model, "x"))
-        reading.evidence([Claim("Room number 57 is a fine place to read."), Claim("Room number 5 is a dark one.")])
+        reading = PassageReading(LONG, Phrasing("en"), LocalReader(model, "x"))
+        reading.evidence(
+            [ClaimInContext("Room number 57 is a fine place to read."), ClaimInContext("Room number 5 is a dark one.")]
+        )
         assert len(model.asked) == 2
 
     def test_nobody_is_asked_without_passages(self, network_says: Any) -> None:
         """Without anything to read, neither the network nor the model is asked."""
         network_says(DOUBT)
         model = Saying(0.9)
-        Reading([], Phrasing("zh"), LocalReader(model, "x")).evidence([Claim("自习室在第二层。")])
+        PassageReading([], Phrasing("zh"), LocalReader(model, "x")).evidence([ClaimInContext("自习室在第二层。")])
         assert model.asked == []
 
     def test_time_ends_between_two_questions(self, network_says: Any) -> None:

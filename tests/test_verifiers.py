@@ -19,10 +19,10 @@ from endpoint import Loopback, Request
 from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
 from steelyard.errors import ConfigError, JudgeError
 from steelyard.evaluation.factory import JudgeFactory
-from steelyard.judges.embedded.network import Odds, Pair
+from steelyard.judges.embedded.network import Odds, ReaderPair
 from steelyard.judges.embedded.reasons import Phrasing
-from steelyard.judges.embedded.support import Claim, Reading, Support
-from steelyard.judges.verifiers.encoder import UNREAD, Encoder, ReadPair
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
+from steelyard.judges.verifiers.encoder import UNREAD, Encoder, EncoderPair
 from steelyard.judges.verifiers.judge import VerifierJudge
 from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
@@ -32,7 +32,7 @@ from steelyard.tasks import SplitData, SplitReply
 
 
 def odds(encoder: Encoder, claim: str, *passages: str) -> Odds:
-    (found,) = encoder.read([ReadPair("\n".join(passages), claim)])
+    (found,) = encoder.read([EncoderPair("\n".join(passages), claim)])
     assert sum(found) == pytest.approx(1)
     return found
 
@@ -215,7 +215,7 @@ class TestBatches:
     def test_are_as_one_by_one(self, texts: list[tuple[list[str], list[str]]], encoders: dict[str, Encoder]) -> None:
         """Neighbours in a batch and padding change nothing, and answers come in the order of the pairs."""
         for encoder in encoders.values():
-            pairs = [ReadPair(" ".join(passage), " ".join(claim[:20])) for claim, passage in texts]
+            pairs = [EncoderPair(" ".join(passage), " ".join(claim[:20])) for claim, passage in texts]
             together = encoder.read(pairs)
             assert len(together) == len(pairs)
             for one, found in zip(pairs, together, strict=True):
@@ -330,7 +330,7 @@ class TestBadFolders:
 
 
 def support(encoder: Encoder, claim: str, *passages: str) -> Support:
-    return Reading(passages, Phrasing("en"), VerifierReader(encoder)).support(Claim(claim))
+    return PassageReading(passages, Phrasing("en"), VerifierReader(encoder)).support(ClaimInContext(claim))
 
 
 class TestReading:
@@ -369,7 +369,7 @@ class TestReading:
     def test_what_a_claim_leans_on_is_read_with_it(self, tmp_path: Path) -> None:
         """The sentence before a claim decides where the claim by itself says nothing."""
         read = VerifierReader(Encoder(make_verifier(tmp_path)))
-        alone, leaning = read.read([Pair(("filler",), "", "a b"), Pair(("filler",), "yes yes", "a b")])
+        alone, leaning = read.read([ReaderPair(("filler",), "", "a b"), ReaderPair(("filler",), "yes yes", "a b")])
         assert leaning.supported > alone.supported
 
     def test_of_long_passages_the_fitting_sentences_are_read(self, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Number(NamedTuple):
     """Written in plain digits, as the number of a name is."""
 
 
-class Figure(NamedTuple):
+class PlacedValue(NamedTuple):
     """A value and where it stands in a text."""
 
     value: Value
@@ -170,12 +170,12 @@ BOUND_BEFORE = {bound: re.compile(rf"(?:{words.pattern})[\s有]?\Z", re.IGNORECA
 DIGITS = re.compile(r"[\d,.]+")
 
 
-def figures(text: str, *, bare_years: bool = True) -> list[Figure]:
+def figures(text: str, *, bare_years: bool = True) -> list[PlacedValue]:
     """Every value of a text with its place in `fold(text)`; words that are part of no value are passed over."""
     text = fold(text)
     minus = {found.end() - 1: found.start() for found in MINUS.finditer(text)}
     plain = MINUS.sub(lambda found: "-".rjust(len(found[0])), text).translate(DASHES)
-    found: list[Figure] = []
+    found: list[PlacedValue] = []
     at = 0
     while begins := CAN_BEGIN.search(plain, at):
         at = begins.start()
@@ -185,7 +185,7 @@ def figures(text: str, *, bare_years: bool = True) -> list[Figure]:
         if read_ := _value_at(near, here, [], before, bare_years):
             end, start = low + read_[1], minus.get(at, at)
             if value := _in_prose(read_[0], near[:here], text[start:end], bare_years):
-                found.append(Figure(value, text[start:end].strip(), start, end))
+                found.append(PlacedValue(value, text[start:end].strip(), start, end))
             at = end
         elif passed := WORD.match(plain, at) or DIGITS.match(plain, at):
             at = passed.end()

@@ -13,7 +13,7 @@ from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import levels
 from steelyard.judges.embedded.splitting import split as split_answer
 from steelyard.judges.embedded.statements import Checked, in_context
-from steelyard.judges.embedded.support import Reading, Support
+from steelyard.judges.embedded.support import PassageReading, Support
 from steelyard.records import Numbered, Source, Tolerance
 from steelyard.tasks import AtomicData, AtomicReply, AtomVerdict, Difference, GradedAtomVerdict, SplitData, SplitReply
 from steelyard.text import normalise
@@ -37,7 +37,7 @@ DAY = re.compile("|".join(rf"\b{word}\b" if word.isascii() else word for word in
 OPENING = 6
 
 
-class Finding(NamedTuple):
+class AtomFinding(NamedTuple):
     """The label of one atom, with its evidence."""
 
     label: Literal["correct", "wrong", "undetermined", "exempt"]
@@ -56,7 +56,7 @@ def split(data: SplitData, language: PromptLanguage, reader: Reader | None) -> S
 def judge(data: AtomicData, language: PromptLanguage, reader: Reader | None) -> AtomicReply:
     texts = [atom.text for atom in data.atoms]
     phrase = Phrasing(language, data.question, data.answer, *texts, sources=data.references)
-    found = findings(texts, data.answer, data.question, Reading(data.references, phrase, reader), phrase)
+    found = findings(texts, data.answer, data.question, PassageReading(data.references, phrase, reader), phrase)
     graded = levels(data.question, texts, phrase) if data.question else [None] * len(texts)
     verdicts = []
     for atom, finding, grade in zip(data.atoms, found, graded, strict=True):
@@ -67,7 +67,7 @@ def judge(data: AtomicData, language: PromptLanguage, reader: Reader | None) -> 
 
 
 def atom_verdicts(
-    atoms: Sequence[Numbered], answer: str, question: str, reading: Reading, phrase: Phrasing
+    atoms: Sequence[Numbered], answer: str, question: str, reading: PassageReading, phrase: Phrasing
 ) -> list[AtomVerdict]:
     """The atoms' labels without a level; code finds the passage of a quote."""
     found = findings([atom.text for atom in atoms], answer, question, reading, phrase)
@@ -77,7 +77,9 @@ def atom_verdicts(
     ]
 
 
-def findings(texts: Sequence[str], answer: str, question: str, reading: Reading, phrase: Phrasing) -> list[Finding]:
+def findings(
+    texts: Sequence[str], answer: str, question: str, reading: PassageReading, phrase: Phrasing
+) -> list[AtomFinding]:
     """The label of every atom."""
     supports = reading.supports(in_context(texts, answer, question))
     return [
@@ -86,14 +88,14 @@ def findings(texts: Sequence[str], answer: str, question: str, reading: Reading,
     ]
 
 
-def _finding(claim: Checked, question: str, phrase: Phrasing) -> Finding:
+def _finding(claim: Checked, question: str, phrase: Phrasing) -> AtomFinding:
     support = claim.support
     if not claim.is_checkable:
-        return Finding("exempt", phrase(*UNCHECKABLE[claim.kind]))
+        return AtomFinding("exempt", phrase(*UNCHECKABLE[claim.kind]))
     if support.label == "unknown":
-        return Finding("undetermined", support.reason, confidence=support.confidence)
+        return AtomFinding("undetermined", support.reason, confidence=support.confidence)
     source: Source = "reference" if _is_said(claim.text, support) else "inference"
-    proof = Finding("correct", support.reason, support.reference, support.quote, source, None, support.confidence)
+    proof = AtomFinding("correct", support.reason, support.reference, support.quote, source, None, support.confidence)
     if support.difference is None:
         return proof if support.label == "supported" else proof._replace(label="wrong")
     difference = difference_of(support.difference, f"{question} {claim.text} {support.quote}")
@@ -116,7 +118,7 @@ def _is_said(text: str, support: Support) -> bool:
     return bool(support.difference) or normalise(text) in normalise(support.quote or "") or support.confidence >= 0.8
 
 
-def _on_another_day(text: str, data: AtomicData, found: Finding, phrase: Phrasing) -> Finding | None:
+def _on_another_day(text: str, data: AtomicData, found: AtomFinding, phrase: Phrasing) -> AtomFinding | None:
     """Wrong for another day than the question means; None where nothing says so."""
     asked, today = DAY.search(data.question), next((one.value for one in stated(data.date)), None)
     if found.label == "exempt" or not asked or not isinstance(today, Day) or None in today:
@@ -137,4 +139,4 @@ def _on_another_day(text: str, data: AtomicData, found: Finding, phrase: Phrasin
     if found.quote is not None:
         return found._replace(label="wrong", reason=reason, source="inference", difference=None)
     # What day it is stands in no passage.
-    return Finding("wrong", reason, source="own_knowledge")
+    return AtomFinding("wrong", reason, source="own_knowledge")

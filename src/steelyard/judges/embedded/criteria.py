@@ -12,7 +12,7 @@ from steelyard.judges.embedded.atomic import atom_verdicts
 from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.support import Reading
+from steelyard.judges.embedded.support import PassageReading
 from steelyard.protocols.rules import Ruling, rule_on
 from steelyard.records import Numbered
 from steelyard.tasks import (
@@ -102,7 +102,7 @@ def pairwise(data: PairData, language: PromptLanguage, reader: Reader | None) ->
 
 def _compared(data: PairData, phrase: Phrasing, reader: Reader | None) -> PairVerdict | None:
     """Which of the two is more correct, where exactly one of them is contradicted and the other one supported."""
-    reading = Reading(data.references, phrase, reader)
+    reading = PassageReading(data.references, phrase, reader)
     first, second = (_checked(answer, data.question, reading, phrase) for answer in (data.first, data.second))
     if second.wrong and not first.wrong and first.is_supported:
         return _preferred("first", second, phrase)
@@ -119,7 +119,7 @@ def _preferred(better: Literal["first", "second"], other: _Checked, phrase: Phra
     return PairVerdict(id=0, quote=quote, reason=said + seen.reason, label=better, confidence=seen.confidence)
 
 
-def _checked(answer: str, question: str, reading: Reading, phrase: Phrasing) -> _Checked:
+def _checked(answer: str, question: str, reading: PassageReading, phrase: Phrasing) -> _Checked:
     atoms = [Numbered(id=atom.id, text=atom.text) for atom in split(answer, question)]
     verdicts = atom_verdicts(atoms, answer, question, reading, phrase)
     wrong = [one for one in verdicts if one.label == "wrong"]

@@ -16,7 +16,7 @@ from steelyard.judges.embedded.excerpts import words
 from steelyard.judges.embedded.kinds import plain
 from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
-from steelyard.judges.embedded.support import Claim, Reading, Support
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
 from steelyard.tasks import (
     ComplianceData,
     ComplianceReply,
@@ -204,9 +204,9 @@ class Basis(NamedTuple):
 def validity(data: ValidityData, language: PromptLanguage, reader: Reader | None = None) -> ValidityReply:
     lines = prompt_lines(data.system_prompt)
     parts = [(item, part) for item in data.criteria for part in constraints_of(content_of(item.text)[0])]
-    reading = Reading([line.text for line in lines], Phrasing(language), reader)
+    reading = PassageReading([line.text for line in lines], Phrasing(language), reader)
     found: dict[int, list[Basis]] = {}
-    for (item, part), support in zip(parts, reading.supports([Claim(part) for _, part in parts]), strict=True):
+    for (item, part), support in zip(parts, reading.supports([ClaimInContext(part) for _, part in parts]), strict=True):
         phrase = Phrasing(language, item.text, sources=(data.system_prompt,))
         found.setdefault(item.id, []).append(_basis(part, content_of(item.text)[1], support, lines, phrase))
     labels, unsure = [], []
@@ -300,10 +300,10 @@ class Spoken(NamedTuple):
     """The answer that is judged, and what reads it."""
 
     answer: str
-    reading: Reading
+    reading: PassageReading
 
 
-class Found(NamedTuple):
+class ConstraintFinding(NamedTuple):
     """Whether one constraint is met; None where this judge cannot tell."""
 
     complies: Literal["fully", "partly", "no"] | None
@@ -312,7 +312,7 @@ class Found(NamedTuple):
 
 def compliance(data: ComplianceData, language: PromptLanguage, reader: Reader | None = None) -> ComplianceReply:
     """What shows is decided; what takes an ear for tone is left open, with the reason."""
-    turn = Spoken(data.answer, Reading([data.answer], Phrasing(language), reader))
+    turn = Spoken(data.answer, PassageReading([data.answer], Phrasing(language), reader))
     labels, unsure = [], []
     for item in data.criteria:
         phrase = Phrasing(language, item.text, sources=(data.answer,))
@@ -325,14 +325,14 @@ def compliance(data: ComplianceData, language: PromptLanguage, reader: Reader | 
     return ComplianceReply(criteria=labels, unsure=unsure)
 
 
-def _together(found: Sequence[Found]) -> Found:
+def _together(found: Sequence[ConstraintFinding]) -> ConstraintFinding:
     """One failing part fails the criterion; it is met only where every part is."""
     if failed := next((one for one in found if one.complies in ("no", "partly")), None):
         return failed._replace(complies="no" if len(found) == 1 else "partly")
     return next((one for one in found if one.complies is None), found[0])
 
 
-def look(constraint: str, kind: str, turn: Spoken, phrase: Phrasing) -> Found:
+def look(constraint: str, kind: str, turn: Spoken, phrase: Phrasing) -> ConstraintFinding:
     """Whether one constraint is met, as far as that shows; `kind` is the type that the criterion names."""
     text = constraint.strip().rstrip(".。")
     if len(text) <= LONGEST_CONSTRAINT:
@@ -341,17 +341,17 @@ def look(constraint: str, kind: str, turn: Spoken, phrase: Phrasing) -> Found:
             if (done := look(then, kind, turn, phrase)).complies == "fully":
                 return done
             told = "看不出本轮是否需要这样做：{text}", "cannot tell whether this turn calls for it: {text}"
-            return Found(None, phrase(*told, text=text))
+            return ConstraintFinding(None, phrase(*told, text=text))
         if found := _by_words(text, turn, phrase) or _by_saying(text, turn, phrase):
             return found
     if STYLE.search(plain(f"{kind} {text}")):
-        return Found(None, phrase("语气和风格超出本评判者的能力", "tone and style are beyond this judge"))
-    return _by_reading(text, turn, phrase) or Found(
+        return ConstraintFinding(None, phrase("语气和风格超出本评判者的能力", "tone and style are beyond this judge"))
+    return _by_reading(text, turn, phrase) or ConstraintFinding(
         None, phrase("看不出是否做到“{text}”", "cannot tell whether “{text}” is met", text=text)
     )
 
 
-def _by_words(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
+def _by_words(constraint: str, turn: Spoken, phrase: Phrasing) -> ConstraintFinding | None:
     """Quoted words that the answer is to have, or not to have."""
     match, quotes = HAS_WORDS.fullmatch(QUOTE.sub(MARK, plain(constraint))), quotations(constraint)
     if match is None or any(STAND_IN.search(one) or not normalise(one) for one in quotes):
@@ -359,43 +359,49 @@ def _by_words(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
     lacking = _lacking(quotes, [turn.answer])
     complies: Literal["fully", "no"] = "fully" if bool(lacking) is _is_denied(match) else "no"
     if lacking:
-        return Found(complies, phrase("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0]))
-    return Found(complies, phrase("回答中有“{shown}”", "the answer has “{shown}”", shown=quotes[0]))
+        return ConstraintFinding(
+            complies, phrase("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0])
+        )
+    return ConstraintFinding(complies, phrase("回答中有“{shown}”", "the answer has “{shown}”", shown=quotes[0]))
 
 
-def _by_saying(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
+def _by_saying(constraint: str, turn: Spoken, phrase: Phrasing) -> ConstraintFinding | None:
     """What is to be said, or not to be said, read as a claim beside the answer."""
     match = SAYS.fullmatch(plain(constraint))
     if match is None:
         return None
     said = match["of"] or match["en"]
-    found = turn.reading.support(Claim(constraint[-len(said) :]))
+    found = turn.reading.support(ClaimInContext(constraint[-len(said) :]))
     spoken, is_denied, quote = sentences(turn.answer), _is_denied(match), found.quote or turn.answer
     if found.label == "contradicted" and (found.difference or found.odds.contradicted >= SURELY):
         # Who is not to say something and says otherwise has not said it.
         told = phrase("回答说的与此不同：{quote}", "the answer says otherwise: {quote}", quote=quote)
-        return Found("fully" if is_denied else "no", told)
+        return ConstraintFinding("fully" if is_denied else "no", told)
     lacking = missing(said, spoken)
     if lacking and not is_denied and not BOUND.search(said):
         told = phrase("回答中没有“{shown}”", "the answer does not have “{shown}”", shown=lacking[0].text)
-        return Found("no", told)
+        return ConstraintFinding("no", told)
     is_said = found.odds.supported >= SURELY or (found.label == "supported" and shared(said, *spoken) >= SAID)
     # A thing that is not to be spoken of may be named in declining to; a statement is made or not.
     is_plain = not is_denied or (STATEMENT.search(constraint) and found.odds.supported >= SURELY)
     if is_said and is_plain and not lacking:
         told = phrase("回答这样说：{quote}", "the answer says so: {quote}", quote=quote)
-        return Found("no" if is_denied else "fully", told)
+        return ConstraintFinding("no" if is_denied else "fully", told)
     if is_denied and found.label == "unknown" and not shared(said, turn.answer):
-        return Found("fully", phrase("回答没有说到“{said}”", "the answer says nothing of “{said}”", said=said))
+        return ConstraintFinding(
+            "fully", phrase("回答没有说到“{said}”", "the answer says nothing of “{said}”", said=said)
+        )
     return None
 
 
-def _by_reading(constraint: str, turn: Spoken, phrase: Phrasing) -> Found | None:
+def _by_reading(constraint: str, turn: Spoken, phrase: Phrasing) -> ConstraintFinding | None:
     """The constraint itself read beside the answer: a clear yes is taken, a no is not, since deeds rarely deny."""
-    (read,) = turn.reading.evidence([Claim(constraint)])
+    (read,) = turn.reading.evidence([ClaimInContext(constraint)])
     if read.odds.supported < DONE or read.best is None:
         return None
-    return Found("fully", phrase("回答这样做了：{quote}", "the answer does so: {quote}", quote=read.best.text))
+    return ConstraintFinding(
+        "fully", phrase("回答这样做了：{quote}", "the answer does so: {quote}", quote=read.best.text)
+    )
 
 
 def _is_denied(match: re.Match[str]) -> bool:

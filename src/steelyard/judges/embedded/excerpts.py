@@ -72,7 +72,7 @@ def _stem(word: str) -> str:
     return word
 
 
-class Sentence(NamedTuple):
+class PassageSentence(NamedTuple):
     """A sentence of a passage: as it is written, and as it is compared and read."""
 
     passage: int
@@ -85,7 +85,7 @@ class Sentence(NamedTuple):
 class Excerpt(NamedTuple):
     """What is read beside one claim, in the order of the passages; `leads` are openings that are only begun."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[PassageSentence, ...]
     leads: frozenset[int]
     """Passages whose opening stands there only in part."""
     is_whole: bool
@@ -107,7 +107,7 @@ class Passages:
     def __init__(self, texts: Sequence[str], sizes: Sizes) -> None:
         found = [(passage, place, text) for passage, whole in enumerate(texts) for place, text in enumerate(cut(whole))]
         self.sentences = tuple(
-            Sentence(*at, words(at[-1]), size)
+            PassageSentence(*at, words(at[-1]), size)
             for at, size in zip(found, sizes([text for *_, text in found]), strict=True)
         )
         self._openings = {one.passage: at for at, one in enumerate(self.sentences) if one.place == 0}

@@ -11,7 +11,7 @@ from steelyard.judges.embedded.network import Reader
 from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import answering, best_sentences, on_topic, question_parts
 from steelyard.judges.embedded.statements import Checked, Statement, statements
-from steelyard.judges.embedded.support import Claim, Reading
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.tasks import CheckVerdict, GroundedData, GroundedReply, SentenceSource, Unsure
 from steelyard.text import sentences
 from steelyard.text.figures import stated
@@ -23,7 +23,7 @@ BEYOND_DOUBT = 0.97
 MOST_COMPARED = 12
 
 
-class Answer(NamedTuple):
+class GroundedAnswer(NamedTuple):
     """What every check looks at."""
 
     data: GroundedData
@@ -38,18 +38,18 @@ class Answer(NamedTuple):
         return [claim for statement in self.statements for claim in statement.claims]
 
 
-Finding = tuple[int | None, str]
+CheckFinding = tuple[int | None, str]
 """1, 0, or None where this judge cannot tell; and why."""
 
 
 def judge(data: GroundedData, language: PromptLanguage, reader: Reader | None) -> GroundedReply:
     phrase = Phrasing(language, data.answer, data.question, sources=data.references)
-    reading = Reading(data.references, phrase, reader)
+    reading = PassageReading(data.references, phrase, reader)
     # The list may be a part of the answer's sentences, or hold others than this reading finds.
     texts = list(dict.fromkeys([*sentences(data.answer), *(item.text for item in data.sentences)]))
     whole = statements(texts, data.answer, data.question, reading)
     own = best_sentences(data.question, data.references)
-    answer = Answer(data, whole, _direct(data.question, whole), is_fallback(data.answer, data.question), phrase)
+    answer = GroundedAnswer(data, whole, _direct(data.question, whole), is_fallback(data.answer, data.question), phrase)
     checks: list[CheckVerdict] = []
     unsure: list[Unsure] = []
     for check in data.checks:
@@ -110,13 +110,13 @@ def _is_granted(claim: str, known: frozenset[str]) -> bool:
 # --- the checks, each on its own -------------------------------------------------------------------
 
 
-def _not_fallback(answer: Answer) -> Finding:
+def _not_fallback(answer: GroundedAnswer) -> CheckFinding:
     if answer.is_fallback:
         return 0, answer.phrase("整个答案是兜底回复", "the answer as a whole declines")
     return 1, answer.phrase("给出了实际回答", "it gives a real answer")
 
 
-def _on_topic(answer: Answer) -> Finding:
+def _on_topic(answer: GroundedAnswer) -> CheckFinding:
     texts = [statement.text for statement in answer.statements]
     if answer.is_fallback:
         # 资料没有提到票价 declines the question that was asked; 我还在学习 could decline any.
@@ -128,7 +128,7 @@ def _on_topic(answer: Answer) -> Finding:
     return 0, answer.phrase("答非所问", "it speaks of something else than what is asked")
 
 
-def _answers_question(answer: Answer) -> Finding:
+def _answers_question(answer: GroundedAnswer) -> CheckFinding:
     if answer.is_fallback:
         return 0, answer.phrase("只是拒答", "it only declines")
     if answer.direct:
@@ -136,7 +136,7 @@ def _answers_question(answer: Answer) -> Finding:
     return 0, answer.phrase("没有一句直接回答问题", "no sentence answers the question")
 
 
-def _complete(answer: Answer) -> Finding:
+def _complete(answer: GroundedAnswer) -> CheckFinding:
     answered, reason = _answers_question(answer)
     if not answered:
         return 0, reason
@@ -147,7 +147,7 @@ def _complete(answer: Answer) -> Finding:
     return 1, answer.phrase("核心问题已作答", "the core of the question is answered")
 
 
-def _conclusion_correct(answer: Answer) -> Finding:
+def _conclusion_correct(answer: GroundedAnswer) -> CheckFinding:
     phrase = answer.phrase
     if answer.is_fallback or not answer.direct:
         return 0, phrase("没有给出结论", "it gives no conclusion")
@@ -169,17 +169,17 @@ def _conclusion_correct(answer: Answer) -> Finding:
     )
 
 
-def _no_fallacy(answer: Answer) -> Finding:
+def _no_fallacy(answer: GroundedAnswer) -> CheckFinding:
     texts = [claim.text for claim in answer.claims if claim.kind == "claim"][:MOST_COMPARED]
     for at, text in enumerate(texts[1:], start=1):
-        found = Reading(texts[:at], answer.phrase).support(Claim(text))
+        found = PassageReading(texts[:at], answer.phrase).support(ClaimInContext(text))
         if found.label == "contradicted" and found.confidence >= BEYOND_DOUBT:
             said = {"a": found.quote or "", "b": text}
             return 0, answer.phrase("自相矛盾：{a} / {b}", "contradicts itself: {a} / {b}", **said)
     return 1, answer.phrase("没有看出推理问题", "no flaw of reasoning was seen")
 
 
-CHECKS: dict[str, Callable[[Answer], Finding]] = {
+CHECKS: dict[str, Callable[[GroundedAnswer], CheckFinding]] = {
     "on_topic": _on_topic,
     "answers_question": _answers_question,
     "complete": _complete,

@@ -57,7 +57,7 @@ class Odds(NamedTuple):
     neutral: float
 
 
-class Pair(NamedTuple):
+class ReaderPair(NamedTuple):
     """What is read together: parts of the passages, what the claim leans on, the claim."""
 
     premise: tuple[str, ...]
@@ -91,10 +91,10 @@ class Reader(Protocol):
 
     def sizes(self, texts: Sequence[str]) -> list[int]: ...
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]: ...
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]: ...
 
 
-class Vocabulary:
+class ReaderVocabulary:
     """Texts into the pieces that the network knows, and pieces into rows. Training lays its rows out here too."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -105,7 +105,7 @@ class Vocabulary:
         self.pieces = lru_cache(maxsize=4096)(self._pieces)
 
     @classmethod
-    def of(cls, file: Path) -> Vocabulary:
+    def of(cls, file: Path) -> ReaderVocabulary:
         from tokenizers import Tokenizer
 
         try:
@@ -134,7 +134,7 @@ class Vocabulary:
             pieces, roles = [*pieces[: LONGEST - 1], self._end], roles[:LONGEST]
         return Row(pieces, roles)
 
-    def row(self, pair: Pair) -> Row:
+    def row(self, pair: ReaderPair) -> Row:
         """What the network reads of passages and a claim."""
         parts = [self.pieces(part) for part in pair.premise]
         return self.laid_out(parts, self.pieces(pair.context), self.pieces(pair.claim))
@@ -173,7 +173,7 @@ class Network:
         vocabulary, _ = self._opened()
         return [len(vocabulary.pieces(text)) for text in texts]
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
         """How each claim stands to its passages."""
         vocabulary, _ = self._opened()
         return [Odds(*self._run("label", vocabulary.row(pair))) for pair in pairs]
@@ -193,13 +193,13 @@ class Network:
         first, second, third = found[0].tolist()
         return first, second, third
 
-    def _opened(self) -> tuple[Vocabulary, Any]:
+    def _opened(self) -> tuple[ReaderVocabulary, Any]:
         with self._loading:  # many threads ask at once; one loads
             return self._parts
 
     @cached_property
-    def _parts(self) -> tuple[Vocabulary, Any]:
-        return Vocabulary.of(self._words), session(self._weights)
+    def _parts(self) -> tuple[ReaderVocabulary, Any]:
+        return ReaderVocabulary.of(self._words), session(self._weights)
 
 
 def session(file: Path) -> Any:

@@ -11,7 +11,7 @@ from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import ANSWERS, UNINFORMATIVE, odds_of_answer
 from steelyard.judges.embedded.scorecard import Coverage, coverage
 from steelyard.judges.embedded.statements import in_context
-from steelyard.judges.embedded.support import Claim, Reading, Support
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
 from steelyard.tasks import PassageVerdict, PointVerdict, RetrievalData, RetrievalReply, Unsure
 from steelyard.text import sentences
 
@@ -29,13 +29,13 @@ class _SinglePassage(NamedTuple):
 
 def judge(data: RetrievalData, language: PromptLanguage, reader: Reader | None) -> RetrievalReply:
     phrase = Phrasing(language, data.question, data.answer, sources=data.passages)
-    points = [Claim(point.text) for point in data.key_points]
+    points = [ClaimInContext(point.text) for point in data.key_points]
     texts = [text for text in sentences(data.answer) if kind_of(text, data.question) not in UNINFORMATIVE]
     said = in_context(texts, data.answer, data.question)
     # Each passage is read alone: another one that says the same must not take its place.
     each: list[_SinglePassage] = []
     for passage in data.passages:
-        found = Reading([passage], phrase, reader).supports([*points, *said])
+        found = PassageReading([passage], phrase, reader).supports([*points, *said])
         each.append(_SinglePassage(found[: len(points)], found[len(points) :], odds_of_answer(data.question, passage)))
     labelled = [_passage(item.id, each, phrase) for item in data.retrieved]
     retrieved = [one for one in labelled if isinstance(one, PassageVerdict)]

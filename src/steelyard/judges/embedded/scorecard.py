@@ -14,7 +14,7 @@ from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
 from steelyard.judges.embedded.relevance import UNINFORMATIVE, Ranked, best_sentences, distinct, on_topic
 from steelyard.judges.embedded.splitting import split
 from steelyard.judges.embedded.statements import Statement, statements
-from steelyard.judges.embedded.support import Claim, Reading, Support
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
 from steelyard.records import Depth, Numbered
 from steelyard.tasks import (
     KeyPointsData,
@@ -88,7 +88,7 @@ def judge(data: ScorecardData, language: PromptLanguage, reader: Reader | None) 
     texts = [item.text for item in data.sentences]
     answer = data.answer or "\n".join(texts)
     phrase = Phrasing(language, *texts, data.question, sources=data.references)
-    reading = Reading(data.references, phrase, reader)
+    reading = PassageReading(data.references, phrase, reader)
     found = statements(texts, answer, data.question, reading)
     on = on_topic(data.question, texts) if data.question else [True] * len(texts)
     judged = [
@@ -156,7 +156,7 @@ def coverage(
     said = {text: words(text) for text in sentences(answer)} or {answer: words(answer)}
     # A short answer is understood only with its question.
     passages = [f"{question}\n{answer}"] if len(words(answer)) <= 3 else [answer]
-    supports = Reading(passages, phrase, reader).supports([Claim(point) for point in points])
+    supports = PassageReading(passages, phrase, reader).supports([ClaimInContext(point) for point in points])
     return [_coverage(point, one, said, phrase) for point, one in zip(points, supports, strict=True)]
 
 

@@ -102,7 +102,7 @@ def _read(text: str, atoms: _Atoms) -> None:
                 previous = _take(sentence, prefix, atoms, previous) or previous
 
 
-def _announce(headings: Sequence[str], block: Block, atoms: _Atoms) -> None:
+def _announce(headings: Sequence[str], block: AnswerBlock, atoms: _Atoms) -> None:
     """Add headings that say more than the first sentence under them; the protocols read both as one sentence."""
     first = next(iter(sentences(block.text)), "")
     if not _is_covered(" ".join((*headings, first)), word_pieces(_under(block.prefix, first))):
@@ -184,7 +184,7 @@ SEPARATOR = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 NUMBER = re.compile(r"^[第（(]?[一二三四五六七八九十\d]{1,3}[、.．）)章节]\s*")
 
 
-class Block(NamedTuple):
+class AnswerBlock(NamedTuple):
     """One line of an answer without its marks; `prefix` is the heading or introduction that an item completes."""
 
     kind: Literal["prose", "item", "row", "code", "heading"]
@@ -201,7 +201,7 @@ def unmarked(text: str) -> str:
     return text.strip()
 
 
-def blocks(answer: str) -> Iterator[Block]:
+def blocks(answer: str) -> Iterator[AnswerBlock]:
     """The blocks of an answer in order; lines without a letter or a digit say nothing."""
     lines = answer.splitlines()
     code = code_blocks(lines)
@@ -211,12 +211,12 @@ def blocks(answer: str) -> Iterator[Block]:
     while at < len(lines):
         line = lines[at]
         if end := code.get(at):
-            yield Block("code", "\n".join(lines[at + 1 : end]).strip())
+            yield AnswerBlock("code", "\n".join(lines[at + 1 : end]).strip())
             at = end + 1
             continue
         if size := _table(lines, at):
             # A table stands under its heading; an introduction above it has said what it is about.
-            yield from (Block("row", text, heading) for text in _rows(lines[at : at + size]))
+            yield from (AnswerBlock("row", text, heading) for text in _rows(lines[at : at + size]))
             at += size
             continue
         at += 1
@@ -229,18 +229,18 @@ def blocks(answer: str) -> Iterator[Block]:
         if HEADING.match(line) or _is_bold_heading(line):
             heading, listing = _prefix(body), False
             introduction = "" if HEADING.match(line) else heading
-            yield Block("heading", body)
+            yield AnswerBlock("heading", body)
         elif body.endswith((":", "：")) and len(body) <= LONGEST_INTRODUCTION:
             # An introduction of several clauses states something by itself.
             *before, last = CLAUSE_END.split(body)
             introduction, listing = last.strip() + " " * body.endswith(":"), False
-            yield Block("prose" if any(map(states, before)) else "heading", body)
+            yield AnswerBlock("prose" if any(map(states, before)) else "heading", body)
         elif mark and mark.group().strip() != ">":
             listing = True
-            yield Block("item", body, introduction or heading)
+            yield AnswerBlock("item", body, introduction or heading)
         else:
             # A paragraph ends the list that an introduction opened; a blank line does not.
-            yield Block("prose", body, "" if listing else introduction)
+            yield AnswerBlock("prose", body, "" if listing else introduction)
             introduction = ""
 
 

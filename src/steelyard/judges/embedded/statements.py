@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from steelyard.judges.embedded.excerpts import words
 from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of, yes_or_no
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.support import Claim, Reading, Support
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
 from steelyard.text import in_simplified, sentences
 from steelyard.text.suspicion import signs
 
@@ -75,13 +75,13 @@ class Statement(NamedTuple):
         return min(likely, default=None)
 
 
-def in_context(texts: Sequence[str], answer: str, question: str) -> list[Claim]:
+def in_context(texts: Sequence[str], answer: str, question: str) -> list[ClaimInContext]:
     """Each text with what it leans on: its own sentence, the one before it, or the question."""
     said = sentences(answer)
     whole, starts = "\n".join(said), [0, *accumulate(len(sentence) + 1 for sentence in said)]
     places = [whole.find(text[:LONGEST_SEARCHED]) for text in texts]
     return [
-        Claim(text, _leaned_on(text, said, bisect(starts, at) - 1 if said and at >= 0 else None, question))
+        ClaimInContext(text, _leaned_on(text, said, bisect(starts, at) - 1 if said and at >= 0 else None, question))
         for text, at in zip(texts, places, strict=True)
     ]
 
@@ -95,7 +95,7 @@ def _leaned_on(text: str, said: Sequence[str], place: int | None, question: str)
     return said[place - 1] if place else question
 
 
-def statements(texts: Sequence[str], answer: str, question: str, reading: Reading) -> list[Statement]:
+def statements(texts: Sequence[str], answer: str, question: str, reading: PassageReading) -> list[Statement]:
     """Every sentence with its claims, all looked up in one go."""
     parts = [_claims(text, question) for text in texts]
     claims = in_context([text for part in parts for text, _ in part], answer, question)

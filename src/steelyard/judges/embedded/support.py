@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.excerpts import Excerpt, Passages, Sentence, words
-from steelyard.judges.embedded.network import Odds, Pair, Reader, in_time, network
+from steelyard.judges.embedded.excerpts import Excerpt, Passages, PassageSentence, words
+from steelyard.judges.embedded.network import Odds, Reader, ReaderPair, in_time, network
 from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.text import contains_quote, language_of, normalise
 from steelyard.text.figures import Clash, Values, mended
@@ -37,7 +37,7 @@ NAME = re.compile(r"(?<=[a-z,;:)\d] )[A-Z][A-Za-z]+|(?<=[\u4e00-\u9fff])[A-Za-z]
 MOST_NAMED = 3
 
 
-class Claim(NamedTuple):
+class ClaimInContext(NamedTuple):
     """What is checked, and the text it leans on: the sentence before it, or the question it answers."""
 
     text: str
@@ -61,11 +61,11 @@ class Support(NamedTuple):
         return dict(zip(("supported", "contradicted", "unknown"), self.odds, strict=True))[self.label]
 
 
-class Evidence(NamedTuple):
+class ClaimEvidence(NamedTuple):
     """What is known about one claim before anything is decided."""
 
     odds: Odds
-    best: Sentence | None
+    best: PassageSentence | None
     """The sentence that has most of the claim."""
     share: float
     """The share of the claim's words that the passages have, and the best sentence has."""
@@ -87,7 +87,7 @@ class Evidence(NamedTuple):
         ]
 
 
-class Line(NamedTuple):
+class DecisionLine(NamedTuple):
     """The line of one language: weights of the features, and from where on a claim is supported or contradicted."""
 
     weights: tuple[float, ...]
@@ -103,16 +103,16 @@ class Line(NamedTuple):
 
 # The lines were drawn for the network in the box. Another reader's own probability stands, and a value in the place of
 # another weighs against it, twenty to one.
-OTHERS = Line((1.0, 0.0, 0.0, 0.0, 0.0, 0.0, -3.0), 0.0, 0.5, 0.5)
+OTHERS = DecisionLine((1.0, 0.0, 0.0, 0.0, 0.0, 0.0, -3.0), 0.0, 0.5, 0.5)
 
 
 @cache
-def lines() -> dict[str, Line]:
+def lines() -> dict[str, DecisionLine]:
     held = json.loads((files("steelyard.judges.embedded") / "weights" / "lines.json").read_text())
-    return {language: Line(**{**line, "weights": tuple(line["weights"])}) for language, line in held.items()}
+    return {language: DecisionLine(**{**line, "weights": tuple(line["weights"])}) for language, line in held.items()}
 
 
-class Reading:
+class PassageReading:
     """Passages that are read once and can be asked about many claims."""
 
     def __init__(self, passages: Sequence[str], phrase: Phrasing, reader: Reader | None = None) -> None:
@@ -127,26 +127,26 @@ class Reading:
             for one in self._cut.sentences
             for text in (CLAUSE_ENDS.split(one.text, maxsplit=1)[0], one.text)
         }
-        self._known: dict[Claim, Support] = {}
+        self._known: dict[ClaimInContext, Support] = {}
 
-    def support(self, claim: Claim) -> Support:
+    def support(self, claim: ClaimInContext) -> Support:
         return self.supports([claim])[0]
 
-    def supports(self, claims: Sequence[Claim]) -> list[Support]:
+    def supports(self, claims: Sequence[ClaimInContext]) -> list[Support]:
         """All claims, read together; none is read twice."""
-        cut = [Claim(claim.text[:LONGEST_CLAIM], claim.context[:LONGEST_CLAIM]) for claim in claims]
+        cut = [ClaimInContext(claim.text[:LONGEST_CLAIM], claim.context[:LONGEST_CLAIM]) for claim in claims]
         new = [claim for claim in dict.fromkeys(cut) if claim not in self._known]
         found = [self._decided(claim, one) for claim, one in zip(new, self.evidence(new), strict=True)]
         self._known |= zip(new, self._with_differences(new, found), strict=True)
         return [self._known[claim] for claim in cut]
 
-    def evidence(self, claims: Sequence[Claim]) -> list[Evidence]:
+    def evidence(self, claims: Sequence[ClaimInContext]) -> list[ClaimEvidence]:
         """What is read and counted about each claim."""
         wanted = [words(f"{claim.text} {claim.context}") for claim in claims]
         odds = self._odds(claims, wanted)
         return [self._counted(claim, words(claim.text), one) for claim, one in zip(claims, odds, strict=True)]
 
-    def _odds(self, claims: Sequence[Claim], wanted: Sequence[frozenset[str]]) -> list[Odds]:
+    def _odds(self, claims: Sequence[ClaimInContext], wanted: Sequence[frozenset[str]]) -> list[Odds]:
         found = [VERBATIM if self._verbatim(claim.text) else None for claim in claims]
         open_ = [at for at, odds in enumerate(found) if odds is None] if self._texts else []
         whole: set[int] = set()
@@ -154,7 +154,7 @@ class Reading:
             looked = {at: self._excerpt(wanted[at], window) for at in open_ if at not in whole}
             if not looked:
                 break
-            pairs = [Pair(looked[at].parts(), claims[at].context, claims[at].text) for at in looked]
+            pairs = [ReaderPair(looked[at].parts(), claims[at].context, claims[at].text) for at in looked]
             for at, odds in zip(looked, self._reader.read(pairs), strict=True):
                 earlier = found[at]
                 found[at] = odds if earlier is None else _between(earlier, odds)
@@ -166,19 +166,19 @@ class Reading:
         in_time()
         return self._cut.excerpt(wanted, window)
 
-    def _verbatim(self, claim: str) -> Sentence | None:
+    def _verbatim(self, claim: str) -> PassageSentence | None:
         """The sentence that is the claim word for word, or opens with it."""
         plain = normalise(claim)
         return self._said.get(plain) if len(plain) >= SHORTEST_VERBATIM else None
 
-    def _counted(self, claim: Claim, own: frozenset[str], odds: Odds) -> Evidence:
+    def _counted(self, claim: ClaimInContext, own: frozenset[str], odds: Odds) -> ClaimEvidence:
         in_time()
         best = self._verbatim(claim.text) or max(
             self._cut.sentences, key=lambda one: (len(one.words & own), -one.size, -one.place), default=None
         )
         of_best = len(best.words & own) / len(own) if best and own else 0.0
         seen = self._values.clash(claim.text, best.text) if best and of_best >= SAME_MATTER else None
-        return Evidence(
+        return ClaimEvidence(
             odds,
             best,
             len(self._words & own) / len(own) if own else 0.0,
@@ -192,7 +192,7 @@ class Reading:
         """Names of the claim that no passage has."""
         return [name for name in NAME.findall(claim) if (own := words(name)) and not own & self._words]
 
-    def _decided(self, claim: Claim, found: Evidence) -> Support:
+    def _decided(self, claim: ClaimInContext, found: ClaimEvidence) -> Support:
         """The label, from the network's three numbers and what was counted."""
         phrase = self._phrase
         if found.best is None:
@@ -223,12 +223,12 @@ class Reading:
             )
         return Support("contradicted", odds, said, *proof, found.clash)
 
-    def _line(self, claim: str) -> Line:
+    def _line(self, claim: str) -> DecisionLine:
         if not self._reader.is_weighed:
             return OTHERS
         return lines()["en" if language_of(claim) == "en" else "zh"]
 
-    def _proof(self, best: Sentence) -> tuple[int, str]:
+    def _proof(self, best: PassageSentence) -> tuple[int, str]:
         """The passage and the quote, widened where it is too short to prove anything."""
         passage = self.passages[best.passage]
         return best.passage, best.text if contains_quote(passage, best.text) else passage
@@ -240,7 +240,7 @@ class Reading:
         named = "”“".join(lacking) if self._phrase.is_chinese else '", "'.join(lacking)
         return self._phrase("资料中没有提到“{claimed}”", 'not found in the passages: "{claimed}"', claimed=named)
 
-    def _with_differences(self, claims: Sequence[Claim], found: Sequence[Support]) -> list[Support]:
+    def _with_differences(self, claims: Sequence[ClaimInContext], found: Sequence[Support]) -> list[Support]:
         """A difference is told only where it is all that is wrong: with the passage's own value the claim holds."""
         clashing = [at for at, one in enumerate(found) if one.difference and one.label == "contradicted"]
         again = [

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from steelyard.judges.embedded.excerpts import Passages, words
-from steelyard.judges.embedded.network import Odds, Pair, in_time, network
+from steelyard.judges.embedded.network import Odds, ReaderPair, in_time, network
 from steelyard.judges.local.server import FirstToken, Message, label_shares
 from steelyard.judges.local.template import template
 from steelyard.text import language_of
@@ -50,7 +50,7 @@ class LocalReader:
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return network().sizes(texts)
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
         """How each claim stands to its passages. Where the model gives no answer, the network's stands."""
         found = network().read(pairs)
         doubtful = [at for at, pair in enumerate(pairs) if is_doubtful(found[at]) and len(pair.claim) <= LONGEST_CLAIM]
@@ -68,7 +68,7 @@ def is_doubtful(odds: Odds) -> bool:
     return 1 - SURE < odds.supported < SURE
 
 
-def share_for(model: Model, pair: Pair) -> float | None:
+def share_for(model: Model, pair: ReaderPair) -> float | None:
     """The model's share for yes; None where it could not be asked or does not answer the question."""
     shown = Passages(pair.premise, network().sizes).excerpt(words(f"{pair.claim} {pair.context}"), SHOWN).parts()
     values = {"passages": GAP.join(shown), "context": pair.context, "claim": pair.claim}

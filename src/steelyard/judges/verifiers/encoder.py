@@ -38,7 +38,7 @@ KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CALLERS = 2
 
 
-class ReadPair(NamedTuple):
+class EncoderPair(NamedTuple):
     """Text of passages, and what is claimed."""
 
     premise: str
@@ -87,7 +87,7 @@ class Encoder:
         """How many pieces of the model's vocabulary each text has."""
         return [len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
-    def read(self, pairs: Sequence[ReadPair]) -> list[Odds]:
+    def read(self, pairs: Sequence[EncoderPair]) -> list[Odds]:
         """How each claim stands to its passages."""
         found = [UNREAD] * len(pairs)
         rows = {place: row for place, pair in enumerate(pairs) if (row := self._row(pair))}
@@ -99,7 +99,7 @@ class Encoder:
 
     # --- what the model is given -------------------------------------------------------------------
 
-    def _row(self, pair: ReadPair) -> EncoderRow | None:
+    def _row(self, pair: EncoderPair) -> EncoderRow | None:
         """The input for one pair. Where it is too long, the end of the passages goes, never the claim."""
         premise, claim = self._without_marks(pair.premise), self._without_marks(pair.claim).strip()
         (size,) = self.sizes([claim])

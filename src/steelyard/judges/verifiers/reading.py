@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.judges.embedded.network import Odds, Pair, in_time
-from steelyard.judges.verifiers.encoder import Encoder, ReadPair
+from steelyard.judges.embedded.network import Odds, ReaderPair, in_time
+from steelyard.judges.verifiers.encoder import Encoder, EncoderPair
 
 
 class VerifierReader:
@@ -28,16 +28,16 @@ class VerifierReader:
     def sizes(self, texts: Sequence[str]) -> list[int]:
         return self._encoder.sizes(texts)
 
-    def read(self, pairs: Sequence[Pair]) -> list[Odds]:
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
         in_time()
         return self._encoder.read([self._laid_out(pair) for pair in pairs])
 
-    def _laid_out(self, pair: Pair) -> ReadPair:
+    def _laid_out(self, pair: ReaderPair) -> EncoderPair:
         """What a claim leans on stands before it; a token classifier labels the claim alone, so there it stands with
         the passages."""
         premise = "\n".join(pair.premise)
         if not pair.context:
-            return ReadPair(premise, pair.claim)
+            return EncoderPair(premise, pair.claim)
         if self._encoder.reads_tokens:
-            return ReadPair(f"{pair.context}\n{premise}", pair.claim)
-        return ReadPair(premise, f"{pair.context} {pair.claim}")
+            return EncoderPair(f"{pair.context}\n{premise}", pair.claim)
+        return EncoderPair(premise, f"{pair.context} {pair.claim}")
