@@ -329,7 +329,7 @@ def test_weights_tell_a_claim_from_its_opposite(yes: str, no: str, passage: str)
 
 
 def test_weights_answer_alike_alone_and_among_others() -> None:
-    """Rows are padded and packed together; that changes little, and no label."""
+    """Each row is read by itself, so company changes nothing."""
     claims = [
         ClaimInContext(text)
         for text in ("The tower is tall.", "小桌板可以承重五公斤", "Eiffel", "It is " + "very " * 40)
@@ -337,5 +337,4 @@ def test_weights_answer_alike_alone_and_among_others() -> None:
     together = PassageReading([TOWER, CAR], Phrasing("en")).supports(claims)
     for claim, found in zip(claims, together, strict=True):
         alone = PassageReading([TOWER, CAR], Phrasing("en")).support(claim)
-        assert (alone.label, alone.quote) == (found.label, found.quote)
-        assert max(abs(a - b) for a, b in zip(alone.odds, found.odds, strict=True)) < 0.1
+        assert alone == found

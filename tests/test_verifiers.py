@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from command import Steelyard, lines_of, write_lines
 from endpoint import Loopback, Request
+from reading import FixedReader
 from small_verifier import LONGEST, NLI, TWO, WORDS, make_verifier
 from steelyard.errors import ConfigError, JudgeError
 from steelyard.evaluation.factory import JudgeFactory
+from steelyard.judges.embedded import network
 from steelyard.judges.embedded.network import Odds, ReaderPair
 from steelyard.judges.embedded.reasons import Phrasing
 from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
@@ -451,7 +453,8 @@ def large(request: Request) -> dict[str, Any]:
 class TestRuns:
     @pytest.fixture
     def rows(self, steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Rows, and a verifier that was pulled under the name mine."""
+        """Rows, and a verifier that was pulled under the name mine; whatever is said answers its question."""
+        monkeypatch.setattr(network, "_network", FixedReader)
         monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path / "models"))
         assert steelyard("models", "pull", "mine", "--from", make_verifier(tmp_path / "made")).code == 0
         return write_lines(tmp_path / "rows.jsonl", ROWS)
