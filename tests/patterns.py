@@ -27,9 +27,6 @@ from steelyard.tasks import AtomicReply, ComplianceReply, GroundedReply, Scoreca
 LOOKS = {"match": "match", "fullmatch": "fullmatch", "search": "search"} | dict.fromkeys(
     ("findall", "finditer", "sub", "subn", "split"), "findall"
 )
-# The embedded judge's text handling is about to be replaced. Until then a bound on time and size per ask stands for
-# this test (tests/test_embedded_bounds.py).
-EXEMPT = "steelyard.judges.embedded"
 REPLIES = (AtomicReply, ComplianceReply, GroundedReply, ScorecardReply, SplitReply)
 
 # Patterns that a function makes of what it is given: what that may be, by function and variable.
@@ -88,7 +85,7 @@ def uses() -> list[Use]:
 
 def _modules() -> Iterator[ModuleType]:
     for info in pkgutil.walk_packages(steelyard.__path__, "steelyard."):
-        if not info.name.startswith(EXEMPT) and not info.name.endswith("__main__"):
+        if not info.name.endswith("__main__"):
             # The frameworks of `make integrations` are not here; no pattern stands in their modules.
             with suppress(MissingExtra):
                 yield importlib.import_module(info.name)

@@ -26,8 +26,11 @@ from steelyard.store import Store
 ROOT = Path(__file__).parent.parent
 sys.path += [str(ROOT / "bench"), str(ROOT)]
 
-from agreement import cases, command, measures, page, planted, run, seeds, speed  # noqa: E402
+from agreement import cases, command, measures, own_sets, page, planted, run, seeds, speed  # noqa: E402
 from agreement.figures import write_figures  # noqa: E402
+from agreement.own.careful import careful_claims  # noqa: E402
+from agreement.own.good_dialogues import good_dialogues  # noqa: E402
+from agreement.own.short_answers import short_answers  # noqa: E402
 from training.sets import Row  # noqa: E402
 
 PASSAGE = "The mill in Orrin grinds rye. It was built in 1912."
@@ -249,6 +252,55 @@ def test_speed_counts_what_was_judged() -> None:
     assert found["samples a second"] > 1
 
 
+# --- sets of our own -------------------------------------------------------------------------------
+
+
+def test_right_and_wrong_ones_are_asked_apart() -> None:
+    """No ask holds two claims, and of a short answer the question is asked too."""
+    claims, answers = list(careful_claims()), list(short_answers())
+    found = own_sets.careful_cases(claims)
+    assert [case.wanted[0].truth for case in found] == ["right" if claim.right else "wrong" for claim in claims]
+    short = own_sets.short_cases(answers)
+    assert len(short) == 2 * len(answers)
+    assert all(len(case.ask.data.atoms) == 1 for case in (*found, *short))
+    assert short[0].ask.data.question == answers[0].question
+
+
+def test_called_correct_is_counted_by_language() -> None:
+    """Right and wrong ones apart; what got no label is left out."""
+    said = {"one": ("correct", "wrong"), "two": ("correct", "correct"), "three": ("undetermined", "wrong")}
+    answers = [
+        cases.Answer(cases.Wanted(f"{id} {truth}", id, (1,), truth), (cases.Said(label, 1),))
+        for id, labels in said.items()
+        for truth, label in zip(("right", "wrong"), labels, strict=True)
+    ]
+    answers.append(cases.Answer(cases.Wanted("x", "one", (1,), "right"), ()))
+    groups = own_sets.called_correct(answers, {"one": "en", "two": "zh-Hans", "three": "zh-Hant"})
+    right, wrong = "right ones called correct", "wrong ones called correct"
+    assert {name: (group[right]["value"], group[wrong]["value"]) for name, group in groups.items()} == {
+        "all": (pytest.approx(2 / 3, abs=1e-4), pytest.approx(1 / 3, abs=1e-4)),
+        "en": (1, 0),
+        "zh": (0.5, 0.5),
+    }
+
+
+def test_good_dialogues_are_faulted_by_a_judge_that_faults() -> None:
+    """A criterion is faulted if it is called invalid or violated; what code can count is decided by code."""
+    dialogues = [one for one in good_dialogues() if one.script == "en"][:2]
+
+    def harsh(ask: Ask) -> dict[str, Any]:
+        field = {"valid": False} if ask.task == "dialogue.validity" else {"complies": "no"}
+        return {"criteria": [{"id": item.id, **field} for item in ask.data.criteria]}
+
+    groups = asyncio.run(own_sets.faulted(dialogues, ScriptedJudge(harsh)))
+    assert groups["all"]["faulted"]["value"] > 0.5
+    assert groups["en"] == groups["all"]
+    assert groups["zh"]["faulted"]["n"] == 0
+    silent = asyncio.run(own_sets.faulted(dialogues, ScriptedJudge(lambda ask: Unjudged(reason="timeout"))))
+    assert silent["all"]["faulted"]["value"] == 0
+    assert silent["all"]["open"]["value"] > 0.5
+
+
 # --- a whole run -----------------------------------------------------------------------------------
 
 
@@ -289,7 +341,7 @@ def test_fewer_rows_are_said_to_be_fewer(tmp_path: Path) -> None:
     write_sets(tmp_path / "data")
     found = measured(tmp_path / "data", names=("factcheckgpt",), n=6)
     assert found["sets"]["factcheckgpt"]["n"] == 6
-    assert "Only part of the rows" in page.page([found])
+    assert "Only part of the rows" in page.section(found)
 
 
 R = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 99}
@@ -316,6 +368,9 @@ RESULT: dict[str, Any] = {
             "caught": {"value": 0.91, "low": 0.89, "high": 0.93, "n": 480},
             "false alarms": {"value": 0.08, "low": 0.06, "high": 0.1, "n": 480},
         }}},
+        "careful": {"n": 600, "of": 600, "unjudged": 0, "labels": {}, "groups": {"all": {
+            "right ones called correct": R, "wrong ones called correct": R,
+        }}},
         "ragchecker": {
             "n": 100, "of": 280, "people": {"correctness": None, "completeness": 0.72, "overall": 0.7},
             "correlations": dict.fromkeys(("correctness", "completeness", "overall"), R),
@@ -328,37 +383,38 @@ RESULT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_the_page_shows_goals_beside_figures() -> None:
-    """One line per set with baseline, judge, goal and what others published; the load and machine, no host name."""
-    text = page.page([RESULT])
-    assert "| kvpi zh, balanced accuracy | .720 (.70–.75) | .800 (.77–.83) | ≥ .80 |" in text
-    assert "| planted errors caught | – | .910 (.89–.93) | ≥ .90 |" in text
-    assert "| 12 of 14, 2 of 2 | ≥ 12 and 2 |" in text
-    assert "941 (1 unjudged)" in text
+def test_the_page_is_one_table() -> None:
+    """One line per set with baseline, judge and what others published; the load and machine, no host name."""
+    text = page.page([RESULT], {"embedded": "It sees no irony."})
+    assert "| kvpi zh | .720 (.70–.75) | .800 (.77–.83) | accuracy: KvBERT" in text
+    assert "| planted errors not called correct | – | .910 (.89–.93) |  |" in text
+    assert "| careful claims, wrong ones called correct | – | .500 (.40–.60) |  |" in text
+    assert "| worked examples right: atoms, grounded samples | – | 12 of 14, 2 of 2 |  |" in text
+    assert "samples/s | – | 25 |  |" in text
     assert "memerag" not in text
-    assert "- x is wrong" in text
-    assert "100 pairs (of 280)" in text
-    assert "| correctness | .500 (.40–.60) | – |" in text
-    assert "samples/s | – | 25 | ≥ 20 |" in text
+    assert "short answers" not in text
+    assert text.count("\n| --- ") == 1
+    assert "\nIt sees no irony.\n" in text
     busy = {**RESULT, "sets": {"speed": {**RESULT["sets"]["speed"], "load": 9.5}}}
     assert "| 25 (load 9.5 on 2 cores) |" in page.page([busy])
 
 
-def test_missed_goals_are_named() -> None:
-    """The page says which goals were missed and by how much; a judge without goals misses none."""
-    text = page.page([RESULT])
-    assert "Goals missed: begin by .020. Goals met: kvpi, planted errors caught, false alarms." in text
-    assert "Goals" not in page.section({**RESULT, "judge": "openai:small"})
-    fine = {**RESULT, "sets": {"kvpi": RESULT["sets"]["kvpi"]}}
-    assert "All goals for agreement that were measured are met: kvpi." in page.page([fine])
+def test_the_terminal_has_all_figures() -> None:
+    """Of one judge, set by set, with what it missed of the worked examples."""
+    text = page.section(RESULT)
+    assert "941 (1 unjudged)" in text
+    assert "- x is wrong" in text
+    assert "100 pairs (of 280)" in text
+    assert "| correctness | .500 (.40–.60) | – |" in text
+    assert "| all | 99 | .500 (.40–.60) | .500 (.40–.60) |" in text
 
 
 def test_two_judges_share_one_table() -> None:
-    """Judges with and without goals stand side by side; a set that only one saw is a dash for the other."""
-    other = {**RESULT, "judge": "openai:small", "sets": {"kvpi": RESULT["sets"]["kvpi"]}}
+    """A set that only one saw is a dash for the other; the judge in the box comes first."""
+    other = {**RESULT, "judge": "a:small", "sets": {"kvpi": RESULT["sets"]["kvpi"]}}
     text = page.page([other, RESULT])
-    assert "| set | lexical baseline | `embedded` | `openai:small` | goal | published |" in text
-    assert "| begin en, balanced accuracy | .880 (.84–.92) | .900 (.85–.95) | – | ≥ .92 |" in text
+    assert "| balanced accuracy, or as named | lexical baseline | `embedded` | `a:small` | published |" in text
+    assert "| begin en | .880 (.84–.92) | .900 (.85–.95) | – |  |" in text
 
 
 def test_results_become_figures(tmp_path: Path) -> None:
@@ -371,7 +427,7 @@ def test_results_become_figures(tmp_path: Path) -> None:
     write_figures([better], file)
     (kvpi,) = [figure for figure in figures_for("embedded", file) if figure.set == "kvpi"]
     assert (kvpi.value, kvpi.n, kvpi.date) == (0.85, 940, "2026-11-16")
-    assert len(figures_for('odd "name"', file)) == len(figures_for("embedded", file)) == 8
+    assert len(figures_for('odd "name"', file)) == len(figures_for("embedded", file)) == 10
 
 
 # --- what the package knows of its judges ----------------------------------------------------------
@@ -399,7 +455,7 @@ def test_the_command_writes_page_and_figures(tmp_path: Path) -> None:
     (tmp_path / "results" / "embedded.md").write_text("It sees no irony.", "utf-8")
     arguments = ["--results", str(tmp_path / "results"), "--write", str(tmp_path / "page.md")]
     assert command.main([*arguments, "--figures", str(tmp_path / "agreement.toml")]) == 0
-    assert "## `embedded`" in (tmp_path / "page.md").read_text("utf-8")
+    assert "- `embedded`: Measured on 2026-11-16" in (tmp_path / "page.md").read_text("utf-8")
     assert "It sees no irony." in (tmp_path / "page.md").read_text("utf-8")
     assert summary("embedded", tmp_path / "agreement.toml") is not None
 

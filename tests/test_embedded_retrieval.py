@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from reading import FixedReader, instead_of_the_network
 from steelyard import evaluate
 from steelyard.records import Verdict
 
@@ -49,8 +52,9 @@ def test_causes_in_both_languages() -> None:
     assert labels(chinese, "cause") == ["misread"]
 
 
-def test_what_it_cannot_tell_is_open_with_a_reason() -> None:
+def test_what_it_cannot_tell_is_open_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """A passage near the question that holds no key point may be worth something or not: this judge does not guess."""
+    instead_of_the_network(FixedReader(), monkeypatch)
     verdict = judged(
         question="What is the monthly fee of the Heron Platinum card?",
         references=["The Heron Basic card has no monthly fee."],

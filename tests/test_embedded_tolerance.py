@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from reading import YES, FixedReader, instead_of_the_network
 from steelyard.evaluation import evaluate
-from steelyard.judges.embedded.differences import Clash
+from steelyard.judges.embedded import EmbeddedJudge
 from steelyard.judges.embedded.scorecard import judge as judge_scorecard
-from steelyard.judges.embedded.support import read
-from steelyard.judges.embedded.value_kinds import difference_of
 from steelyard.judges.scripted import ScriptedJudge
 from steelyard.records import Ask, Atom, Numbered
 from steelyard.tasks import ScorecardData
@@ -40,6 +39,14 @@ date | 几点关门？ | 图书馆每天[21>22]:00关门。 | www
 political_date | 条约何时签署？ | 该条约于1949年10月[1>2]日签署。 | wwc
 """
 SPAN = re.compile(r"\[(.*)>(.*)\]")
+
+
+@pytest.fixture(autouse=True)
+def _told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that takes everything for said: what differs is seen by exact comparison alone."""
+    instead_of_the_network(FixedReader(otherwise=YES), monkeypatch)
+
+
 POLICIES: tuple[dict[str, Any], ...] = (
     {},
     {"tolerance": {"quantities": "exact", "dates": "exact"}},
@@ -68,7 +75,7 @@ def test_the_label_of_a_difference_does_not_depend_on_the_judge(
 ) -> None:
     """Embedded, or scripted with either label: the same difference ends as the same label under every policy."""
     for options, label in zip(POLICIES, labels, strict=True):
-        own = judged(question, passage, claim, "embedded", options, "atomic")
+        own = judged(question, passage, claim, EmbeddedJudge(), options, "atomic")
         assert own.difference
         assert (own.difference.kind, own.label) == (kind, label)
         assert ("within_tolerance" in own.flags) is (label == "correct")
@@ -102,30 +109,9 @@ def test_scorecard_reports_the_difference_too() -> None:
         key_points=(),
         atoms=(Numbered(id=1, text="转账手续费为9%"),),
     )
-    (verdict,) = judge_scorecard(data, "zh", read).atoms
+    (verdict,) = judge_scorecard(data, "zh", None).atoms
     assert verdict.difference
     assert (verdict.difference.kind, verdict.label) == ("specification", "wrong")
-
-
-@pytest.mark.parametrize(
-    ("stated", "context", "kind"),
-    [
-        ("52亿元", "该片票房52亿元", "statistic"),
-        ("50元", "电影票价50元，票房很高", "specification"),
-        ("2小时", "参观需要2小时", "specification"),
-        ("6500万年", "恐龙在6500万年前灭绝", "statistic"),
-        ("3年", "居民须住满3年", "specification"),
-        ("384,400 km", "The moon is 384,400 km from earth", "statistic"),
-        ("5 km", "The station is 5 km away", "specification"),
-        ("3%", "人口增长3%", "specification"),
-        ("120个", "观众席有120个座位", "specification"),
-        ("300,000", "The war killed 300,000 people", "statistic"),
-        ("40", "Something has 40", "specification"),
-    ],
-)
-def test_in_doubt_it_is_a_specification(stated: str, context: str, kind: str) -> None:
-    """Only words and units that leave no doubt make a value a statistic."""
-    assert difference_of(Clash("quantity", "1", stated), context).kind == kind
 
 
 def test_without_a_question_the_embedded_judge_works() -> None:

@@ -13,9 +13,15 @@ from types import FrameType
 import pytest
 
 from patterns import Use, attack, attacks, uses
+from reading import FixedReader
 from report_fixtures import atomic, rag
 from steelyard.errors import TranscriptError
 from steelyard.judges import parsing
+from steelyard.judges.embedded.kinds import is_fallback, kind_of
+from steelyard.judges.embedded.reasons import Phrasing
+from steelyard.judges.embedded.splitting import split
+from steelyard.judges.embedded.statements import in_context
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.judges.payload import readable
 from steelyard.judges.tidy import tidy
 from steelyard.prompts import Prompts, fence, fill
@@ -37,11 +43,12 @@ from steelyard.text import (
     sentences,
     word_pieces,
 )
+from steelyard.text.figures import Values, stated
 from steelyard.text.measures import measure
 from steelyard.text.quantities import quantity
 from steelyard.text.suspicion import shows_injection, signs
 from steelyard.text.tolerance import ruling
-from steelyard.text.values import read
+from steelyard.text.values import figures, read
 from steelyard.trust.audit.changes import planted
 
 # A look that takes four times the text may take so many times the time: 4 where it is linear, 16 where it is not.
@@ -221,6 +228,19 @@ def _differ(text: str) -> None:
         ruling(difference, Tolerance())
 
 
+def _values(text: str) -> None:
+    figures(text)
+    stated(text)
+    Values([text[at : at + 200] for at in range(0, len(text), 200)]).missing(f"{text[:2000]} 1.5 2.5")
+
+
+def _reading(text: str) -> None:
+    reading = PassageReading([text[: len(text) // 2], text], Phrasing("zh", text, sources=(text,)), FixedReader())
+    # What has no value in it is decided by the reader alone: no weights are needed.
+    reading.evidence([ClaimInContext(text[:2000], text), ClaimInContext(text[-50:]), ClaimInContext("1 2 3 4 a b c")])
+    in_context([text[at : at + 100] for at in range(0, len(text), 100)], text, "?")
+
+
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "sentences": sentences,
     "normalise": normalise,
@@ -244,6 +264,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "samples": _sample,
     "rules": _rule,
     "quantities": lambda text: (quantity(text), measure(text), read(text)),
+    "values": _values,
+    "reading": _reading,
+    "splitting": lambda text: split(text, text[:100]),
+    "kinds": lambda text: (kind_of(text, text), is_fallback(text, text)),
     "differences": lambda text: _differ(text),
     "marking": _mark,
     "clean": lambda text: (clean(text), one_line(text), escape(text)),

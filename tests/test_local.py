@@ -1,4 +1,4 @@
-"""The `local` judge: rules first, a model where they are silent; what it is asked, and what comes of its answer."""
+"""The `local` judge: the network first, a model where it is in doubt; what it is asked, what comes of its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,21 @@ from command import Steelyard
 from small_model import pulled, small_model
 from steelyard.errors import ConfigError, JudgeError, PromptError
 from steelyard.evaluation import evaluate_async
-from steelyard.judges.base import Judge, as_judge
-from steelyard.judges.embedded.support import Support, read
+from steelyard.judges.base import Judge
+from steelyard.judges.embedded import EmbeddedJudge
+from steelyard.judges.embedded.network import Odds, ReaderPair, within
+from steelyard.judges.embedded.reasons import Phrasing
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.judges.local import LocalJudge, make_local
-from steelyard.judges.local.blend import Blend, blends
+from steelyard.judges.local import reader as reader_module
 from steelyard.judges.local.conduct import settled
-from steelyard.judges.local.reading import LocalReading, blended, reader, shares
+from steelyard.judges.local.reader import LONGEST_CLAIM, LocalReader, blended, is_doubtful
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
-from steelyard.judges.local.window import GAP, tokens_in, window
 from steelyard.judges.models import DEFAULT, Shelf
 from steelyard.judges.models.shelf import ModelRecord
-from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn
+from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn, Unjudged
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceData, ComplianceReply, ComplianceVerdict, Unsure
 
 RAG = RagSample(
@@ -45,10 +47,15 @@ RAG = RagSample(
 TALK = DialogueSample(
     id="d",
     system_prompt="You are a cook. Answer in English. Keep every answer under 20 words.",
-    turns=(Turn(prompt="Dinner?", answer="Fish stew.", criteria=("Answers in English", "Under 20 words | length")),),
+    turns=(
+        Turn(
+            prompt="Dinner?",
+            answer="A fish stew with leeks, and bread with it.",
+            criteria=("Answers in English", "Under 20 words | length"),
+        ),
+    ),
 )
-OPEN = Support("unknown", 0.5, 0, "自习室位于第二层", None, "资料没有明确这样说")
-CLASH = Support("contradicted", 0.4, 0, "自习室位于第二层", "ordinal", "第二层，不是第三层", "第三层", "第二层")
+DOUBT = Odds(0.5, 0.1, 0.4)
 MARK = re.compile(r"[<>]|\[/?INST\]", re.IGNORECASE)
 LONG = [f"The room number {number} of the old library has {number + 3} chairs and a lamp." for number in range(80)]
 SEEDS = Path(__file__).parent / "fixtures" / "seeds"
@@ -60,29 +67,45 @@ class Saying:
     def __init__(self, share: float, *, silent: bool = False) -> None:
         self.share, self.silent, self.asked = share, silent, list[str]()
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        yield
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def first_token(self, messages: Sequence[Message]) -> dict[str, float] | None:
         self.asked.append(messages[-1]["content"])
-        yes, no = template("support", "zh" if "资料" in messages[0]["content"] else "en").labels[:2]
         if self.silent:
             return None
+        yes, no = ("是", "否") if "是" in messages[-1]["content"] else ("Yes", "No")
         return {yes: math.log(max(self.share, 1e-9)), no: math.log(max(1 - self.share, 1e-9))}
 
 
-class Rules:
-    """An embedded reading that leaves every claim as given."""
+class StandIn:
+    """A network that gives one claim after the other these odds, or the first of them to all."""
 
-    def __init__(self, found: Support) -> None:
-        self._found = found
+    windows = (64, 160)
+    is_weighed = True
 
-    def support(self, claim: str) -> Support:
-        return self._found
+    def __init__(self, *odds: Odds) -> None:
+        self._odds = odds
 
-    def supports(self, claims: Sequence[str]) -> list[Support]:
-        return [self._found for _ in claims]
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        return [1 + len(text) // 4 for text in texts]
+
+    def read(self, pairs: Sequence[ReaderPair]) -> list[Odds]:
+        return list(self._odds) if len(self._odds) == len(pairs) else [self._odds[0]] * len(pairs)
+
+
+@pytest.fixture
+def network_says(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts a network with known odds in the place of the one in the box."""
+
+    def put(*odds: Odds) -> None:
+        monkeypatch.setattr(reader_module, "network", lambda: StandIn(*odds))
+
+    return put
+
+
+def pair(claim: str, *premise: str, context: str = "") -> ReaderPair:
+    return ReaderPair(premise or ("自习室位于第二层。",), context, claim)
 
 
 @pytest.fixture(scope="module")
@@ -105,97 +128,121 @@ def atomic_ask(claim: str, passages: Sequence[str], language: Any = "zh") -> Ask
     return Ask(task="atomic.judge", language=language, data=data, reply=AtomicReply)
 
 
-class TestReading:
-    def test_rules_that_are_sure_are_not_second_guessed(self) -> None:
-        """What the rules are sure of, one way or the other, is not put to the model."""
+class TestReader:
+    @pytest.mark.parametrize("sure", [Odds(0.9, 0.05, 0.05), Odds(0.05, 0.9, 0.05), Odds(0.1, 0.5, 0.4)])
+    def test_sure_network_is_not_second_guessed(self, sure: Odds, network_says: Any) -> None:
+        """What is surely supported, or surely not, is not put to the model: it could not tell the other two apart."""
+        network_says(sure)
         model = Saying(0.5)
-        for sure in (OPEN._replace(probability=0.999), OPEN._replace(probability=0.001)):
-            assert LocalReading(["资料"], Rules(sure), model).support("说法") == sure
+        assert LocalReader(model, "x").read([pair("自习室在第二层")]) == [sure]
         assert model.asked == []
 
-    def test_silent_rules_leave_it_to_the_model(self) -> None:
-        """Where the rules are undecided the model's word decides, and the reason says what each of them found."""
-        yes = LocalReading(["资料"], Rules(OPEN), Saying(0.99)).support("自习室在第二层")
-        no = LocalReading(["资料"], Rules(OPEN), Saying(0.01)).support("自习室在第二层")
-        assert (yes.label, no.label) == ("supported", "unknown")
-        assert yes.probability > 0.5 > no.probability
-        assert "规则50%，模型99%" in yes.reason
-        assert "规则50%，模型1%" in no.reason
-
-    def test_clash_gives_way_only_to_a_model_that_is_sure(self) -> None:
-        """A contradiction that the rules see is one, unless the model is sure of support; the reason names both."""
-        both = blended("自习室在第三层", CLASH, 0.9999)
-        assert (both.label, both.clash, both.stated) == ("supported", None, None)
-        assert "第二层，不是第三层" in both.reason
-        assert "仍认为资料支持" in both.reason
-        assert blended("自习室在第二层", CLASH, 0.6).probability < blended("自习室在第二层", OPEN, 0.6).probability
-        assert blended("自习室在第三层", CLASH, 0.2).label == "contradicted"
-        assert blended("自习室在第三层", CLASH, 0.2).stated == "第二层"
-
-    def test_model_without_an_answer_changes_nothing(self) -> None:
-        """A model that cannot take the question leaves the rules' finding as it is, and the reason says so."""
-        found = LocalReading(["资料"], Rules(OPEN), Saying(0.9, silent=True)).support("说法")
-        assert found == OPEN._replace(reason=f"{OPEN.reason}（模型没有回答）")
-
-    @pytest.mark.parametrize(
-        ("passages", "asked"),
-        [
-            (["星座：射手座；所在地：福建 厦门；性别：女"], 0),
-            (["Name: Fern; City: Turku", "Age: 40\nTrade: cook"], 0),
-            (["注意：自习室在第二层。"], 1),
-            (["所在地：福建；她在厦门工作"], 1),
-        ],
-    )
-    def test_records_are_left_to_the_rules(self, passages: list[str], asked: int) -> None:
-        """A list of fields and values is nothing that a small model reads better; prose with a colon is prose."""
-        model = Saying(0.9)
-        LocalReading(passages, Rules(OPEN), model).support("说法")
-        assert len(model.asked) == asked
-
-    def test_very_long_claim_is_left_to_the_rules(self) -> None:
-        """A claim longer than the model could hold is not sent to it."""
-        model = Saying(0.9)
-        assert LocalReading(["资料"], Rules(OPEN), model).support("长" * 5000) == OPEN
-        assert model.asked == []
-
-    def test_claims_are_asked_about_the_same_text(self) -> None:
-        """Claims asked together share all that stands before the claim: the model reads it once."""
-        model = Saying(0.9)
-        passages = [f"第{number}间自习室有{number * 10}个座位，位于图书馆。" for number in range(1, 40)]
-        LocalReading(passages, Rules(OPEN), model).supports(["第3间有30个座位", "第9间有90个座位"])
-        first, second = (asked.split("第3间有30个座位")[0].split("第9间有90个座位")[0] for asked in model.asked)
-        assert "第3间自习室" in first
-        assert "第9间自习室" in first
-        assert model.asked[0].rpartition("\n")[0][:40] == model.asked[1].rpartition("\n")[0][:40]
-        assert second
-
-    def test_question_is_in_the_language_of_the_claim(self) -> None:
-        """An English claim is asked about in English even beside a Chinese passage, and answered so."""
+    def test_only_doubtful_claims_are_asked_about(self, network_says: Any) -> None:
+        """Of several claims those in doubt are put to the model, and each answer goes to its own claim."""
+        network_says(Odds(0.9, 0.05, 0.05), DOUBT, Odds(0.1, 0.1, 0.8))
         model = Saying(0.99)
-        found = LocalReading(["自习室在第二层"], Rules(OPEN), model).support("The study room is on the second floor.")
-        assert "Claim:" in model.asked[0]
-        assert "rules 50 %, model 99 %" in found.reason
+        first, second, third = LocalReader(model, "x").read([pair("有座位"), pair("在第二层"), pair("有电梯")])
+        (asked,) = model.asked
+        assert "在第二层" in asked
+        assert second.supported > 0.9 == first.supported
+        assert third == (0.1, 0.1, 0.8)
 
-    def test_no_passages_no_question(self) -> None:
-        """Without anything to read, nobody is asked."""
+    def test_model_decides_what_is_in_doubt(self, network_says: Any) -> None:
+        """Yes makes support probable and no improbable; the rest is divided as the network divides it."""
+        network_says(DOUBT)
+        (yes,), (no,) = (LocalReader(Saying(share), "x").read([pair("在第二层")]) for share in (0.95, 0.05))
+        assert yes.supported > 0.8
+        assert no.supported < 0.2
+        assert no.neutral / no.contradicted == pytest.approx(4)
+
+    def test_model_without_an_answer_changes_nothing(self, network_says: Any) -> None:
+        """Where the model cannot take the question, the network's odds stand."""
+        network_says(DOUBT)
+        model = Saying(0.9, silent=True)
+        assert LocalReader(model, "x").read([pair("在第二层")]) == [DOUBT]
+        assert len(model.asked) == 1
+
+    def test_silent_model_leaves_the_embedded_reading(self) -> None:
+        """Where the model gives no answer, every label, probability and reason is what the network in the box gives."""
+        passages, claim = (
+            ["The study room has 120 seats."],
+            ClaimInContext("Readers find 120 chairs in the study room."),
+        )
+        silent = PassageReading(passages, Phrasing("en"), LocalReader(Saying(0.9, silent=True), "x"))
+        assert silent.support(claim) == PassageReading(passages, Phrasing("en")).support(claim)
+
+    def test_very_long_claim_is_left_to_the_network(self, network_says: Any) -> None:
+        """A claim longer than the model could hold is not sent to it."""
+        network_says(DOUBT)
         model = Saying(0.9)
-        assert reader(read, model)([], "问题").support("自习室在第二层。").label == "unknown"
+        assert LocalReader(model, "x").read([pair("长" * (LONGEST_CLAIM + 1))]) == [DOUBT]
         assert model.asked == []
 
-    @given(st.floats(0, 1), st.floats(0, 1))
-    def test_more_certainty_never_lowers_the_probability(self, share: float, more: float) -> None:
-        """In both languages a model that is surer of yes makes support no less probable."""
-        low, high = sorted((share, more))
-        for blend in blends().values():
-            assert 0 <= blend.probability(OPEN, low) <= blend.probability(OPEN, high) <= 1
+    def test_question_is_in_the_language_of_the_claim(self, network_says: Any) -> None:
+        """An English claim is asked about in English even beside a Chinese passage."""
+        network_says(DOUBT)
+        model = Saying(0.99)
+        LocalReader(model, "x").read([pair("The study room is upstairs.", "自习室在第二层。"), pair("自习室在楼上。")])
+        assert "Claim: The study room is upstairs." in model.asked[0]
+        assert "说法：自习室在楼上。" in model.asked[1]
 
-    def test_band_is_sane(self) -> None:
-        """Both languages ask about what is undecided, and weigh the model positively."""
-        for blend in blends().values():
-            assert isinstance(blend, Blend)
-            assert blend.is_open(OPEN)
-            assert not blend.is_open(OPEN._replace(reference=None))
-            assert blend.model > 0
+    def test_context_is_shown_where_there_is_one(self, network_says: Any) -> None:
+        """What the claim leans on stands before it; without it there is no empty line of that name."""
+        network_says(DOUBT)
+        model = Saying(0.9)
+        LocalReader(model, "x").read([pair("有120个", context="自习室有多少座位？"), pair("自习室有120个座位")])
+        assert "上文：自习室有多少座位？\n说法：有120个\n" in model.asked[0]
+        assert "上文" not in model.asked[1]
+
+    def test_of_a_long_excerpt_the_telling_sentences_are_shown(self, network_says: Any) -> None:
+        """The model is shown the sentence with the claim's own words, and far less than the network reads."""
+        network_says(DOUBT)
+        model = Saying(0.9)
+        LocalReader(model, "x").read([pair("Room number 57 has 60 chairs.", *LONG)])
+        assert LONG[57] in model.asked[0]
+        assert len(model.asked[0]) < len(" ".join(LONG)) / 4
+
+    def test_no_claim_is_asked_about_twice(self, network_says: Any) -> None:
+        """Passages that the network would look at twice are put to the model once."""
+        network_says(DOUBT)
+        model = Saying(0.5)
+        reading = PassageReading(LONG, Phrasing("en"), LocalReader(model, "x"))
+        reading.evidence(
+            [ClaimInContext("Room number 57 is a fine place to read."), ClaimInContext("Room number 5 is a dark one.")]
+        )
+        assert len(model.asked) == 2
+
+    def test_nobody_is_asked_without_passages(self, network_says: Any) -> None:
+        """Without anything to read, neither the network nor the model is asked."""
+        network_says(DOUBT)
+        model = Saying(0.9)
+        PassageReading([], Phrasing("zh"), LocalReader(model, "x")).evidence([ClaimInContext("自习室在第二层。")])
+        assert model.asked == []
+
+    def test_time_ends_between_two_questions(self, network_says: Any) -> None:
+        """When the time of an ask is over, no further question is put to the model."""
+        network_says(DOUBT)
+        model = Saying(0.9)
+        with pytest.raises(TimeoutError), within(-1):
+            LocalReader(model, "x").read([pair("在第二层")])
+        assert model.asked == []
+
+    @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+    def test_more_certainty_never_lowers_the_probability(
+        self, supported: float, against: float, share: float, more: float
+    ) -> None:
+        """Whatever both say, there are probabilities, and a model that is surer of yes makes support no less so."""
+        odds = Odds(supported, (1 - supported) * against, (1 - supported) * (1 - against))
+        low, high = (blended(odds, one) for one in sorted((share, more)))
+        assert low.supported <= high.supported
+        for found in (low, high):
+            assert sum(found) == pytest.approx(1)
+            assert min(found) >= 0
+
+    def test_even_odds_are_in_doubt(self) -> None:
+        """An undecided network asks; one that is nearly certain does not."""
+        assert is_doubtful(DOUBT)
+        assert not is_doubtful(Odds(0.95, 0.0, 0.05))
 
 
 class TestConduct:
@@ -213,22 +260,23 @@ class TestConduct:
     )
 
     @pytest.mark.parametrize(("share", "complies"), [(0.99, "fully"), (0.01, "no")])
-    def test_sure_model_decides_what_rules_leave_open(self, share: float, complies: str) -> None:
-        """A criterion of tone gets the model's label; what the rules decided stays theirs."""
+    def test_sure_model_decides_what_is_left_open(self, share: float, complies: str) -> None:
+        """A criterion of tone gets the model's label; what the embedded judge decided stays its own."""
         model = Saying(share)
         reply = settled(self.DATA, self.OPEN, model)
         assert {verdict.id: verdict.complies for verdict in reply.criteria} == {1: complies, 2: "fully"}
+        assert reply.criteria[-1].confidence == pytest.approx(0.99)
         assert reply.unsure == []
         assert len(model.asked) == 1
         assert "Requirement: Is rude\n" in model.asked[0]
 
     def test_unsure_model_leaves_it_open(self) -> None:
-        """Half sure is not a label: the criterion stays open with the rules' reason, as it does without an answer."""
+        """Half sure is not a label: the criterion stays open with its reason, as it does without an answer."""
         assert settled(self.DATA, self.OPEN, Saying(0.45)) == self.OPEN
         assert settled(self.DATA, self.OPEN, Saying(0.99, silent=True)) == self.OPEN
 
     def test_nothing_open_nothing_asked(self) -> None:
-        """Where rules decided everything the model is not asked."""
+        """Where everything is decided the model is not asked."""
         model = Saying(0.99)
         decided = self.OPEN.model_copy(update={"unsure": []})
         assert settled(self.DATA, decided, model) is decided
@@ -239,15 +287,17 @@ class TestTemplate:
     @pytest.mark.parametrize("language", ["zh", "en"])
     def test_passages_come_before_the_claim(self, language: Any) -> None:
         """The claim stands behind the passages, so that further claims share the beginning."""
-        shown = template("support", language).messages({"passages": "PASSAGES", "claim": "CLAIM"})[-1]["content"]
-        assert shown.index("PASSAGES") < shown.index("CLAIM")
+        values = {"passages": "PASSAGES", "context": "CONTEXT", "claim": "CLAIM"}
+        shown = template("support", language).messages(values)[-1]["content"]
+        assert shown.index("PASSAGES") < shown.index("CONTEXT") < shown.index("CLAIM")
         assert "$$$" not in shown
 
     @pytest.mark.parametrize("task", ["support", "compliance"])
     def test_languages_ask_the_same_way(self, task: str) -> None:
         """Both languages have the same version and as many labels."""
         zh, en = template(task, "zh"), template(task, "en")
-        assert (zh.version, len(zh.labels), len(zh.beginning)) == (en.version, len(en.labels), len(en.beginning))
+        assert (zh.version, len(zh.labels)) == (en.version, len(en.labels))
+        assert re.findall(r"\$\w+\$", zh.sample) == re.findall(r"\$\w+\$", en.sample)
 
     @pytest.mark.parametrize(
         "hostile",
@@ -274,10 +324,11 @@ class TestTemplate:
 
     def test_values_are_not_read_as_placeholders(self) -> None:
         """A passage that holds $$$claim$$$ keeps it as text."""
-        shown = template("support", "en").messages({"passages": "$$$claim$$$", "claim": "secret"})[-1]["content"]
+        values = {"passages": "$$$claim$$$", "context": "", "claim": "secret"}
+        shown = template("support", "en").messages(values)[-1]["content"]
         assert shown.count("secret") == 1
 
-    @pytest.mark.parametrize("text", ["", "no header", "---\ntask: x\n---\nhi", "---\ntask: x\nlanguage: zh\n---\n"])
+    @pytest.mark.parametrize("text", ["", "no header", "---\nversion: 1\n---\nhi\n<!-- sample -->\nso?"])
     def test_broken_file_is_named(self, text: str) -> None:
         """A file without header or sample is an error that names it."""
         with pytest.raises(PromptError, match=r"mine\.md"):
@@ -286,47 +337,18 @@ class TestTemplate:
     def test_file_without_a_sample_is_named(self) -> None:
         """A file that asks nothing is refused."""
         with pytest.raises(PromptError, match="sample"):
-            parsed("---\ntask: x\nlanguage: zh\nversion: 1\nlabels: 是 否\n---\n你好\n<!-- user -->\n问", "mine.md")
-
-
-class TestWindow:
-    def test_short_passages_are_shown_whole(self) -> None:
-        """What is short enough is shown as it is."""
-        assert window(["一句话。", "另一句。"], ["说法"]) == "一句话。\n另一句。"
-
-    def test_long_ones_are_cut_to_what_matters(self) -> None:
-        """Of long passages the sentence with the claim's own words is shown, in far less room than the whole."""
-        shown = window(LONG, ["Room number 57 has 60 chairs."])
-        assert LONG[57] in shown
-        assert tokens_in(shown) < 300 < tokens_in(" ".join(LONG))
-
-    def test_every_claim_gets_its_sentence(self) -> None:
-        """Claims that share a window each find their own sentence in it, in the order of the passages."""
-        shown = window(LONG, ["Room number 70 has 73 chairs.", "Room number 5 has 8 chairs."])
-        assert shown.index(LONG[5]) < shown.index(LONG[70])
-
-    def test_left_out_parts_are_marked(self) -> None:
-        """Sentences that did not stand beside one another are not joined as if they had."""
-        assert GAP in window([" ".join(LONG)], ["Room number 70 and room number 5 have chairs."])
-
-    def test_sentence_longer_than_the_room_is_still_shown(self) -> None:
-        """The best sentence is shown even where it alone is more than the room; something must be read."""
-        assert window(["word " * 2000, "other text. " * 2000], ["word"]) != ""
-
-    @given(st.lists(st.text(max_size=60), max_size=6), st.lists(st.text(max_size=30), max_size=3))
-    def test_takes_any_text(self, passages: list[str], claims: list[str]) -> None:
-        """Whatever the passages and claims, there is a window, and estimating never fails."""
-        assert tokens_in(window(passages, claims, room=5)) >= 0
+            parsed("---\nversion: 1\nlabels: 是 否\n---\n你好\n", "mine.md")
 
 
 class TestJudge:
     def test_is_a_judge_and_says_who(self, judge: LocalJudge) -> None:
-        """Name and manifest say the model with its quantisation and hash, and the editions of rules and questions."""
-        assert isinstance(as_judge(judge), Judge)
+        """Name and manifest say the model with its quantisation and hash, and the edition of network and questions."""
+        assert isinstance(judge, Judge)
         assert judge.name == "local:SmolLM2-135M-Instruct-Q4_1"
         described = judge.describe()
         assert described["sha256"].startswith("b179c9")
-        assert {"rules", "questions", "context"} <= described.keys()
+        assert described["context"] == 2048
+        assert described["reader"].startswith("local-b179c9")
 
     def test_fingerprint_depends_on_the_model(self, judge: LocalJudge) -> None:
         """Another model's answers are never mistaken for this one's."""
@@ -335,8 +357,8 @@ class TestJudge:
         assert judge.fingerprint(ask) == judge.fingerprint(ask) != other.fingerprint(ask)
 
     async def test_model_is_asked_and_counted(self, judge: LocalJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A claim that the rules leave open reaches the real model, and the reply's usage says so."""
-        monkeypatch.setattr("steelyard.judges.local.blend.Blend.is_open", lambda blend, found: True)
+        """A claim that the network is in doubt about reaches the real model, and the reply's usage says so."""
+        monkeypatch.setattr(reader_module, "is_doubtful", lambda odds: True)
         passages = ["The study room is on the second floor."]
         ask = atomic_ask("Readers find the study room upstairs.", passages, "en")
         reply = await judge.answer(ask)
@@ -351,6 +373,15 @@ class TestJudge:
         (verdict,) = await evaluate_async([sample], protocol, judge)
         assert verdict.status == "judged", verdict
         assert verdict.judge == judge.name
+
+    async def test_model_has_more_time_than_the_network(
+        self, judge: LocalJudge, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An ask that the embedded judge would have given up by now is still answered."""
+        monkeypatch.setattr("steelyard.judges.embedded.judge.WITHIN", -1.0)
+        ask = atomic_ask("Readers find the study room upstairs.", ["The study room is on the second floor."], "en")
+        assert isinstance(await EmbeddedJudge().answer(ask), Unjudged)
+        assert isinstance(await judge.answer(ask), Reply)
 
     async def test_event_loop_stays_free(self, judge: LocalJudge) -> None:
         """While the model reads, other work goes on."""
@@ -385,7 +416,6 @@ class TestReadings:
         said = Readings(judge.server, "bytes", file).first_token(self.QUESTION)
         assert said
         later = Readings(self._gone(), "bytes", file)
-        assert later.is_known(self.QUESTION)
         assert later.first_token(self.QUESTION) == said
         assert len(file.read_text("utf-8").splitlines()) == 1
 
@@ -394,7 +424,6 @@ class TestReadings:
         file = tmp_path / "readings.jsonl"
         Readings(judge.server, "bytes", file).first_token(self.QUESTION)
         other = Readings(self._gone(), "other bytes", file)
-        assert not other.is_known(self.QUESTION)
         with pytest.raises(JudgeError, match="closed"):
             other.first_token(self.QUESTION)
 
@@ -405,15 +434,6 @@ class TestReadings:
         with pytest.raises(ConfigError, match=r"notes\.txt, line 1"):
             Readings(judge.server, "bytes", file)
         assert file.read_text("utf-8") == "my notes\n"
-
-    def test_questions_do_not_depend_on_the_rules(self) -> None:
-        """What is shown for a claim is the same whether or not the rules leave its neighbours open."""
-        passages = [f"第{number}间自习室有{number * 10}个座位，位于图书馆。" for number in range(1, 40)]
-        claims = ["第3间有30个座位", "第9间有90个座位"]
-        every, only = Saying(0.9), Saying(0.9)
-        assert len(dict(shares(passages, claims, {0, 1}, every))) == 2
-        assert dict(shares(passages, claims, {1}, only)).keys() == {1}
-        assert only.asked == every.asked[1:]
 
     @staticmethod
     def _gone() -> ModelServer:

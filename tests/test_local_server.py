@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from small_model import small_model
 from steelyard.errors import JudgeError, MissingExtra
 from steelyard.judges.chat import ChatJudge
+from steelyard.judges.embedded.judge import usable_cores
 from steelyard.judges.endpoint import Endpoint
 from steelyard.judges.local import server as server_module
-from steelyard.judges.local.server import ModelServer, label_shares, usable_cores
+from steelyard.judges.local.server import ModelServer, label_shares
 from steelyard.records import Ask, Numbered, Reply
 from steelyard.tasks import SplitData, SplitReply, ValidityData, ValidityReply
 

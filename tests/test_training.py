@@ -1,28 +1,18 @@
-"""The training code: the split, the planted pairs, and that training twice gives the same file."""
+"""The training code: the split, the twins, the planted pairs."""
 
 from __future__ import annotations
 
-import functools
 import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("sklearn")
-
-from training import planted, train
-from training.measuring import FOLDS, Measured, fold_of, measured
+from training import planted
 from training.profiles import _twins, profiles
 from training.sets import FILES, SETS, Row, grouped, load, part_of, part_of_row, rows
 from training.slips import SPAN, part_of_text, slips
-
-from steelyard.judges.embedded.features import NAMES
-from steelyard.judges.embedded.model import model
-from steelyard.judges.embedded.reader import BEST
 
 TOWNS = ["Paris", "Berlin", "Madrid", "Vienna", "Prague", "Oslo", "Dublin", "Warsaw", "Lisbon", "Athens"]
 
@@ -101,7 +91,6 @@ def test_twins_stay_in_their_part(tmp_path: Path) -> None:
 def test_a_document_is_always_in_the_same_part(document: str) -> None:
     """The split depends on nothing but the document."""
     assert part_of(document) == part_of(document)
-    assert 0 <= fold_of(document) < FOLDS
 
 
 def test_the_parts_have_the_promised_sizes() -> None:
@@ -134,7 +123,6 @@ def test_what_may_not_be_trained_on_is_held_out(data: Path) -> None:
     """memerag is measured on and never learnt from."""
     assert all(part_of_row(row) == "held_out" for row in load("memerag", data))
     assert rows("memerag", "train", data) == []
-    assert "memerag" not in {row.set for row in train.part_rows("train", data)}
 
 
 def test_key_words_keep_their_context(data: Path) -> None:
@@ -203,61 +191,3 @@ def test_a_slip_that_marks_no_span_is_an_error(tmp_path: Path) -> None:
         (tmp_path / f"{script}.txt").write_text("== a | b?\nText.\nnumber: [[1>2]] and [[3>4]].\n", "utf-8")
     with pytest.raises(ValueError, match="exactly one span"):
         slips("train", tmp_path)
-
-
-def test_measured_rows_are_kept_and_read_again(data: Path, tmp_path: Path) -> None:
-    """What was measured once is read from its file; a row with nothing to compare is NaN, not zero."""
-    some = [*load("begin", data)[:3], Row("begin", "empty", "d", "", "", ("text",), "supported")]
-    first = measured(some, tmp_path / "kept.npz")
-    again = measured([], tmp_path / "kept.npz")
-    assert np.array_equal(first.features, again.features, equal_nan=True)
-    assert np.isnan(first.features[3]).all()
-    assert [claim for claim, _ in again.beside] == [claim for claim, _ in first.beside]
-    assert again.beside[0][1][0] == [BEST, *first.beside[0][1][0][1:]]
-    assert first.features.shape == (4, len(NAMES))
-
-
-def test_both_labels_of_every_set_weigh_the_same() -> None:
-    """A large set or a common label does not drown the others."""
-    size = 10
-    found = Measured(
-        np.zeros((size, len(NAMES))), np.zeros((size, 512)), np.array([True] + [False] * 9), np.array(["begin"] * size),
-        np.array(["x"] * size), np.array([""] * size), np.zeros(size, dtype=np.int64), np.empty(size, dtype=np.object_),
-    )  # fmt: skip
-    weights = train.weights_of(found)
-    assert weights[0] == pytest.approx(weights[1:].sum())
-
-
-@pytest.fixture
-def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handful of the texts written for training, and few rounds: all of them take minutes to measure and to learn."""
-    for name, most in (("written", 60), ("slips", 40), ("profiles", 40), ("pairs", 80)):
-        everything = getattr(train, name)
-        few = functools.partial(lambda load, most, *where: list(load(*where))[:most], everything, most)
-        monkeypatch.setattr(train, name, few)
-    monkeypatch.setattr(train, "GRID", [train.GRID[0]._replace(rounds=30)])
-
-
-@pytest.mark.usefixtures("few_texts")
-def test_training_twice_gives_the_same_bytes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One command trains; run again it writes the same file, and the judge reads it."""
-    keep = tmp_path / "keep"
-    keep.mkdir()
-    outs = [tmp_path / "a.npz", tmp_path / "b.npz"]
-    for out in outs:
-        train.main(["--data", str(data), "--keep", str(keep), "--out", str(out)])
-    assert outs[0].read_bytes() == outs[1].read_bytes()
-    assert "balanced accuracy" in capsys.readouterr().out
-    learnt = model(outs[0])
-    line, vector = np.zeros((1, len(NAMES))), np.zeros((1, 512))
-    assert 0 <= learnt.probabilities(line, vector, np.zeros((1, 2)))[0] <= 1
-
-
-@pytest.mark.usefixtures("few_texts")
-def test_exported_trees_score_as_the_library_does(data: Path) -> None:
-    """The few lines of numpy that the judge runs agree with the library that trained the trees."""
-    found = measured(train.part_rows("train", data))
-    _, unseen = train.leanings(found)
-    columns = np.column_stack([found.features, unseen])
-    fit = train.fitted(found, columns, train.GRID[0])
-    assert np.allclose(train.exported(fit).score(columns), fit.decision_function(columns), atol=1e-4)

@@ -1,4 +1,4 @@
-"""Texts that the next reader learns from: short answers, claims that lean on a sentence, graded sentences."""
+"""Texts that the network learns from: short answers, claims that lean on a sentence, graded sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from training.answers import answers, servings
-from training.entailment.excerpts import LEAD, Passages, words
 
 
 @pytest.mark.parametrize("part", ["train", "dev"])
@@ -31,17 +30,3 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "en-a.txt").write_text("== en-a-001 ferry\nP: It sails at nine.\nq: When?\n= nine\n", "utf-8")
     with pytest.raises(ValueError, match=r"en-a\.txt, en-a-001: .*= nine"):
         answers("train", tmp_path) + answers("dev", tmp_path)
-
-
-def test_an_excerpt_has_what_the_claim_speaks_of_and_its_title() -> None:
-    """Of long passages the sentences with the claim's words and their neighbours, within the budget, and the title."""
-    filler = [f"Paragraph {number} is about other matters entirely." for number in range(30)]
-    kettle = ["Brellin K2 kettle, care and cleaning.", *filler, "Descale it every six weeks.", *filler]
-    passages = Passages(
-        [" ".join(filler), " ".join(kettle)], lambda texts: [[ord(letter) for letter in text] for text in texts]
-    )
-    excerpt = passages.excerpt(words("The K2 is descaled every six weeks"), 120)
-    assert [one.text for one in excerpt.sentences] == [kettle[0], "Descale it every six weeks.", filler[0]]
-    assert not excerpt.is_whole
-    between = -1
-    assert len(excerpt.pieces(between)) <= 120 + LEAD + 2

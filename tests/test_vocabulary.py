@@ -58,6 +58,7 @@ OWN = {
     "records.py": "the typed items that result lines and stores hold",
     "tasks.py": "the asks and replies of given protocols",
     "trust/audit/data": "texts of attacks",
+    "text/clauses.py": "patterns of English words, not labels",
     "text/suspicion.py": "patterns of texts that imitate a judge's reply",
 }
 # Words that are labels somewhere and mean something else in these modules.

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from opencc import OpenCC
 
-from steelyard.judges.embedded.lexicon import lexicon
-from steelyard.judges.embedded.spans import spans
+from steelyard.text import sentences
 from training.sets import DATA, Part, Row, rows
 
 SOURCES = ("factcheckgpt", "summedits", "begin", "uhgeval")
 PER_DOCUMENT = 1
 LONGEST_PASSAGE = 1200
 HAN = re.compile(r"[\u4e00-\u9fff]")
+EXCHANGED = tomllib.loads(Path(__file__).with_name("exchanged.toml").read_text("utf-8"))
+PLACE = re.compile("|".join(sorted(EXCHANGED["places"], key=lambda word: (-len(word), word))))
 Plant = Callable[[str, random.Random, "Pool"], str | None]
 Pieces = Callable[[Row], list[str]]
 
@@ -102,7 +104,7 @@ def ordinal(text: str, dice: random.Random, pool: Pool) -> str | None:
 def name(text: str, dice: random.Random, pool: Pool) -> str | None:
     """A name from elsewhere in the place of one of the sentence's own."""
     patterns = (
-        (HAN_FOREIGN, pool.foreign), (HAN_PERSON, pool.people), (lexicon().values["place"], PLACES),
+        (HAN_FOREIGN, pool.foreign), (HAN_PERSON, pool.people), (PLACE, PLACES),
         (ENGLISH_NAME, pool.english),
     )  # fmt: skip
     options = [(place, others) for pattern, others in patterns for place in pattern.finditer(text)]
@@ -135,7 +137,7 @@ PLACES = [
 
 def exchanged(text: str, dice: random.Random, pool: Pool) -> str | None:
     """Two names of the sentence in one another's place."""
-    for pattern in (ENGLISH_NAME, HAN_FOREIGN, lexicon().values["place"]):
+    for pattern in (ENGLISH_NAME, HAN_FOREIGN, PLACE):
         places = list({match.group(): match for match in pattern.finditer(text)}.values())
         if len(places) == 2 and not LISTED.search(text[places[0].end() : places[1].start()]):
             a, b = places
@@ -175,8 +177,8 @@ def negation(text: str, dice: random.Random, pool: Pool) -> str | None:
 def turned(text: str, dice: random.Random, pool: Pool) -> str | None:
     """A word in the place of its opposite."""
     options = []
-    for pair in lexicon().opposites:
-        for ours, theirs in (pair.zh, pair.zh[::-1]):
+    for pair in EXCHANGED["opposites"]:
+        for ours, theirs in (pair, pair[::-1]):
             options += [(word, theirs[0]) for word in ours if len(word) > 1 and word in text]
     for a, b in ENGLISH_OPPOSITES:
         options += [(found, other) for one, other in ((a, b), (b, a)) if re.search(rf"\b{(found := one)}\b", text)]
@@ -274,8 +276,8 @@ def _twins(documents: Sequence[Row], pieces: Pieces, pool: Pool, dice: random.Ra
 
 
 def _sentences(row: Row) -> list[str]:
-    texts = [span.text for span in spans(row.passages) if len(span.text) <= 260]
-    return [text for text in texts if len(text) >= (16 if HAN.search(text) else 45)]
+    texts = [text for passage in row.passages for text in sentences(passage)]
+    return [text for text in texts if len(text) <= 260 and len(text) >= (16 if HAN.search(text) else 45)]
 
 
 def _short_clauses(row: Row) -> list[str]:

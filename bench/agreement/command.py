@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agreement.figures import write_figures
-from agreement.page import page
+from agreement.page import page, section
 from agreement.planted import listing, pairs
 from agreement.run import SETS, Bench, Result
 from steelyard.engine.journal import JournalledJudge
@@ -24,7 +24,7 @@ from steelyard.store import Store
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 RESULTS = Path(__file__).resolve().parent / "results"
-FIGURES = ROOT / "src" / "steelyard" / "agreement.toml"
+FIGURES = ROOT / "src" / "steelyard" / "reports" / "agreement.toml"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         except SteelyardError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
-        print(json.dumps(result, indent=1, ensure_ascii=False) if given.json else page([result]))
+        print(json.dumps(result, indent=1, ensure_ascii=False) if given.json else section(result))
     if given.write:
         found = [json.loads(file.read_text("utf-8")) for file in sorted(given.results.glob("*.json"))]
         given.write.write_text(page(found, _notes(found, given.results)), "utf-8")

@@ -11,7 +11,12 @@ from steelyard.reports.agreement import AgreementFigure, read
 
 HEAD = "# How far judges agree with people. Written by `python bench/agreement JUDGE --write docs/agreement.md`.\n"
 KEPT = ("balanced accuracy", "accuracy", "macro-F1", "AUC", "abstained")
-PLANTED = ("caught", "false alarms")
+GROUPED = {
+    "planted": ("caught", "false alarms"),
+    "careful": ("right ones called correct", "wrong ones called correct"),
+    "short answers": ("right ones called correct", "wrong ones called correct"),
+    "good dialogues": ("faulted",),
+}
 
 
 def write_figures(results: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -27,8 +32,8 @@ def write_figures(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 def figures_of(result: Mapping[str, Any]) -> Iterator[AgreementFigure]:
     """The figures of one judge that are worth a line."""
     for name, measured in result["sets"].items():
-        if name == "planted":
-            yield from _figures(result, name, measured["groups"]["all"], PLANTED)
+        if name in GROUPED:
+            yield from _figures(result, name, measured["groups"]["all"], GROUPED[name])
         elif name == "ragchecker":
             yield from _figures(result, name, measured["correlations"], tuple(measured["correlations"]))
         elif "figures" in measured:

@@ -1,79 +1,88 @@
-"""Results as Markdown: the table of goals, then one section for each judge. For docs/agreement.md and the terminal."""
+"""Results as Markdown: one table of all judges for docs/agreement.md, and all figures of one for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agreement.goals import ATOMS, CAUGHT, FALSE_ALARMS, GOALS, GROUNDED, PREFERENCES, SPEED, Goal, goal_of
+from agreement.published import OWN, PREFERENCES, PUBLIC, Line
 
 Result = Mapping[str, Any]
 Row = Sequence[str]
 INTRODUCTION = """\
 # How far the judges agree with people
 
-A score is worth what its judge is worth. `python bench/agreement JUDGE --write docs/agreement.md` writes this page
-([how it measures](../bench/agreement/README.md)) and takes any judge that `-j` accepts. All rows are held out: no part
-of a judge that ships with Steelyard was learned from them.
+A score is worth what its judge is worth. Here judges are compared with labels that people gave, on public sets and on
+texts of our own. All rows are held out: no part of a judge that ships with Steelyard was learned from them.
+"""
+HOW_TO_READ = """\
+## How to read it
 
-Each claim goes to the judge as the protocols put it: as an atom of `atomic` or as a sentence of `scorecard`, with the
-passages as references, and what is read is the label that a report would show. *Supported* means `correct` or
-`supported`. A judge that abstains (`undetermined`, or `exempt` from checking) has not found support, so that counts as
-not supported; *decided* figures leave such items out. Balanced accuracy is the mean of the shares that are right among
-the supported and among the others: .50 is chance. Intervals are 95 %, by resampling whole documents.
+- Each claim goes to the judge as the protocols put it: an atom of `atomic` or a sentence of `scorecard`, with the
+  passages as references. What counts is the label that a report would show; *supported* is `correct` or `supported`.
+- A judge that abstains (`undetermined`, `exempt`) has not found support, so that counts as not supported.
+- Balanced accuracy, the figure of the public sets, is the mean of the shares that are right among supported and other
+  claims: .50 is chance. The lexical baseline is the share of a claim's words that the passages have, above a threshold.
+- Intervals are 95 %, by resampling whole documents. Two judges whose intervals overlap may be equally good.
+- Planted errors: one number, date, name, unit, ordinal or negation of a true claim is changed. Careful claims: right
+  ones in other words than the passages', wrong ones in the passages' own words.
+- Your texts are not these. What a judge is worth to you, labels of your own tell ([trust](trust.md)).
+"""
+MEASURE = """\
+## Measure a judge
+
+```bash
+python bench/agreement openai:MODEL --rows 200            # any judge that -j takes, some rows of each set
+python bench/agreement embedded --write docs/agreement.md # all rows; writes this page
+```
+
+[bench/agreement](../bench/agreement/README.md) says where the sets are from and how each is asked. On labels of your
+own, use [`steelyard calibrate`](trust.md).
 """
 
 
 def page(results: Sequence[Result], notes: Mapping[str, str] | None = None) -> str:
     """The whole page, for all judges that were measured, with what people noted about them."""
-    results = sorted(results, key=lambda result: (goal_of(result["judge"]) is None, result["judge"]))
-    sections = [INTRODUCTION, "## In one table\n", overview(results), ""]
-    for result in results:
-        sections += [section(result, (notes or {}).get(result["judge"], "")), ""]
-    return "\n".join(sections).rstrip() + "\n"
+    results = sorted(results, key=lambda result: (result["judge"] != "embedded", result["judge"]))
+    facts = [f"- `{result['judge']}`: {' '.join(_facts(result))}" for result in results]
+    noted = [note.strip() + "\n" for result in results if (note := (notes or {}).get(result["judge"], ""))]
+    parts = [INTRODUCTION, overview(results) + "\n", "\n".join(facts) + "\n", *noted, HOW_TO_READ, MEASURE]
+    return "\n".join(parts)
 
 
 def overview(results: Sequence[Result]) -> str:
-    """The table of goals: what each judge reached, beside the baseline and what others published."""
-    head = ["set", "lexical baseline", *(f"`{result['judge']}`" for result in results), "goal", "published"]
-    return table(
-        head, [line for line in _lines(results) if any(cell.strip("– ") for cell in line[2 : 2 + len(results)])]
-    )
+    """What each judge reached, beside the baseline and what others published; only sets that one was measured on."""
+    judges = [f"`{result['judge']}`" for result in results]
+    head = ["balanced accuracy, or as named", "lexical baseline", *judges, "published"]
+    measured = [line for line in _lines(results) if any(cell.strip("– ") for cell in line[2 : 2 + len(results)])]
+    return table(head, measured)
 
 
 def _lines(results: Sequence[Result]) -> Iterator[Row]:
     sets = [result["sets"] for result in results]
-    kinds = list(dict.fromkeys(kind for result in results if (kind := goal_of(result["judge"]))))
+    for line in PUBLIC:
+        yield _line(line, sets)
+    for line in OWN:
+        yield _line(line, [{**found, line.set: _all(found, line.set)} for found in sets])
     seeds = [found.get("seeds") for found in sets]
-    yield [
-        "the seeds' worked examples: atoms, grounded samples",
-        "–",
-        *(f"{s['atoms']} of {s['atoms of']}, {s['grounded']} of {s['grounded of']}" if s else "–" for s in seeds),
-        _goals(kinds, {kind: f"≥ {ATOMS[kind]} and {GROUNDED[kind]}" for kind in ATOMS}),
-        "",
-    ]
-    for goal in GOALS:
-        yield _goal_line(goal, sets, kinds)
-    for name, shown, bounds, sign in (
-        ("caught", "planted errors caught", CAUGHT, "≥"),
-        ("false alarms", "false alarms on their clean twins", FALSE_ALARMS, "≤"),
-    ):
-        figures = [found["planted"]["groups"]["all"][name] if "planted" in found else None for found in sets]
-        goals = {kind: f"{sign} {short(bound)}" for kind, bound in bounds.items()}
-        yield [shown, "–", *(cell(figure) for figure in figures), _goals(kinds, goals), ""]
+    shown = [f"{s['atoms']} of {s['atoms of']}, {s['grounded']} of {s['grounded of']}" if s else "–" for s in seeds]
+    yield ["worked examples right: atoms, grounded samples", "–", *shown, ""]
     preferred = [found.get("ragchecker") for found in sets]
     for asked, (metric, people) in PREFERENCES.items():
         cells = [cell(found["correlations"][asked]) if found else "–" for found in preferred]
         published = f"RAGChecker {short(metric, 3)}; person to person {short(people, 3)}"
-        yield [f"ragchecker en, which answer is better: {asked}, Pearson", "–", *cells, "–", published]
+        yield [f"ragchecker en, which answer is better: {asked}, Pearson", "–", *cells, published]
     speeds = [found.get("speed") for found in sets]
     yield [
         "speed: `atomic`, 3 passages of 300 characters, samples/s",
         "–",
         *(_speed(s) if s else "–" for s in speeds),
-        _goals(kinds, {kind: f"≥ {bound:g}" for kind, bound in SPEED.items()}),
         "",
     ]
+
+
+def _all(sets: Result, name: str) -> Result | None:
+    return {"figures": sets[name]["groups"]["all"]} if name in sets else None
 
 
 def _speed(found: Mapping[str, Any]) -> str:
@@ -82,51 +91,21 @@ def _speed(found: Mapping[str, Any]) -> str:
     return f"{found['samples a second']:.3g}{busy}"
 
 
-def _goal_line(goal: Goal, sets: Sequence[Result], kinds: Sequence[str]) -> Row:
-    there = [found.get(goal.set) for found in sets]
+def _line(line: Line, sets: Sequence[Result]) -> Row:
+    there = [found.get(line.set) for found in sets]
     # Judges may have seen different numbers of rows; the baseline shown is that over most of them.
-    baselines = [found["lexical"][goal.measure] for found in there if found and "lexical" in found]
+    baselines = [found["lexical"][line.measure] for found in there if found and "lexical" in found]
     widest = max(baselines, key=lambda figure: figure["n"], default=None)
-    wanted = {"embedded": goal.embedded, "local": goal.local}
-    goals = {kind: f"≥ {short(bound)}" if bound else "report" for kind, bound in wanted.items()}
-    cells = [cell(found["figures"].get(goal.measure)) if found else "–" for found in there]
-    return [goal.shown, cell(widest), *cells, _goals(kinds, goals), goal.published]
+    cells = [cell(found["figures"].get(line.measure)) if found else "–" for found in there]
+    return [line.shown, cell(widest), *cells, line.published]
 
 
-def _goals(kinds: Sequence[str], goals: Mapping[str, str]) -> str:
-    if len(kinds) == 1:
-        return goals[kinds[0]]
-    return "; ".join(f"{kind} {goals[kind]}" for kind in kinds) or "–"
-
-
-def section(result: Result, note: str = "") -> str:
+def section(result: Result) -> str:
     """All figures of one judge."""
-    noted = [note.strip(), ""] if note else []
-    head = [f"## `{result['judge']}`\n", *_facts(result), *_shortfalls(result), *noted]
-    return "\n".join([*head, *_support(result), *_planted(result), *_preferences(result), *_misses(result)]).rstrip()
-
-
-def _shortfalls(result: Result) -> Iterator[str]:
-    """Which goals were not met, and by how much."""
-    kind, sets = goal_of(result["judge"]), result["sets"]
-    if kind is None:
-        return
-    gaps: list[tuple[str, float]] = []
-    for goal in GOALS:
-        bound = goal.embedded if kind == "embedded" else goal.local
-        figure = sets.get(goal.set, {}).get("figures", {}).get(goal.measure)
-        if bound is not None and figure:
-            gaps.append((goal.set, bound - figure["value"]))
-    if "planted" in sets:
-        all_pairs = sets["planted"]["groups"]["all"]
-        gaps.append(("planted errors caught", CAUGHT[kind] - all_pairs["caught"]["value"]))
-        gaps.append(("false alarms", all_pairs["false alarms"]["value"] - FALSE_ALARMS[kind]))
-    missed = [f"{name} by {short(gap, 3)}" for name, gap in gaps if gap > 0]
-    met = [name for name, gap in gaps if gap <= 0]
-    if missed:
-        yield f"Goals missed: {', '.join(missed)}. Goals met: {', '.join(met) or 'none'}.\n"
-    elif met:
-        yield f"All goals for agreement that were measured are met: {', '.join(met)}.\n"
+    head = [f"## `{result['judge']}`\n", *_facts(result), ""]
+    groups = [*_groups(result, "planted"), *_groups(result, "careful"), *_groups(result, "short answers")]
+    rest = [*_groups(result, "good dialogues"), *_preferences(result), *_misses(result)]
+    return "\n".join([*head, *_support(result), *groups, *rest]).rstrip()
 
 
 def _facts(result: Result) -> Iterator[str]:
@@ -150,7 +129,6 @@ def _facts(result: Result) -> Iterator[str]:
             f"{speed['load']}, {speed['CPU milliseconds a sample']} ms of CPU each in this process, others not "
             f"counted; the first one, with loading, took {speed['first sample, seconds']} s."
         )
-    yield ""
 
 
 SHOWN = (
@@ -180,17 +158,25 @@ def _support(result: Result) -> Iterator[str]:
     yield ""
 
 
-def _planted(result: Result) -> Iterator[str]:
-    if "planted" not in result["sets"]:
+GROUPED = {
+    "planted": "Planted errors: *caught* are planted claims, *false alarms* clean twins, not labelled correct.",
+    "careful": "Careful claims, right and wrong ones:",
+    "short answers": "Short answers, right and wrong ones:",
+    "good dialogues": "Criteria that are valid and met: *faulted* are those called invalid or violated.",
+}
+
+
+def _groups(result: Result, name: str) -> Iterator[str]:
+    if name not in result["sets"]:
         return
-    groups = result["sets"]["planted"]["groups"]
-    names = list(groups["all"])
+    groups = result["sets"][name]["groups"]
+    measures = list(groups["all"])
     lines = [
-        [name, str(figures["caught"]["n"]), *(cell(figures[measure]) for measure in names)]
-        for name, figures in groups.items()
+        [group, str(figures[measures[0]]["n"]), *(cell(figures[measure]) for measure in measures)]
+        for group, figures in groups.items()
     ]
-    yield "Planted errors: *caught* are planted claims, *false alarms* clean twins, that are not labelled correct.\n"
-    yield table(["", "pairs", *names], lines)
+    yield GROUPED[name] + "\n"
+    yield table(["", "n", *measures], lines)
     yield ""
 
 

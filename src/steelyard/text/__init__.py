@@ -71,7 +71,10 @@ def _encodable(character: str, encoding: str) -> int:
 
 def converted(text: str, direction: Literal["t2s", "s2t", "s2twp"]) -> str:
     """The text in the other script, by OpenCC's names for them."""
-    return str(_converter(direction).convert(text))
+    try:
+        return str(_converter(direction).convert(text))
+    except UnicodeEncodeError:  # half of a character
+        return str(_converter(direction).convert(text.encode(errors="replace").decode()))
 
 
 @cache

@@ -71,6 +71,15 @@ class Number(NamedTuple):
     """Written in plain digits, as the number of a name is."""
 
 
+class PlacedValue(NamedTuple):
+    """A value and where it stands in a text."""
+
+    value: Value
+    text: str
+    start: int
+    end: int
+
+
 MARK = "\0"
 DASHES = str.maketrans("−–—―﹣", "-----")
 # 两三天, 十几个, 数百, the 90s: about so many, and nobody says how many. 5/1/2023 is two dates.
@@ -82,8 +91,9 @@ UNREADABLE = re.compile(
 )
 # Ordinals, models, versions, codes and identifiers: nothing near them is right.
 CODED = re.compile(
-    r"(?!(?i:rmb|cny|usd|eur|gbp|hkd|jpy|twd|cad|aud|sgd|krw|chf)\d)[A-Za-z]+[-.]?\d[\w.-]*|(?<!\d)\d+\.\d+\.\d[\w.]*"
-    r"|#\s?\d+|(?<![\d.])0\d+(?![\d.:])|(?<![\d.])1[3-9]\d{9}(?!\d)|(?<![\w.])[2-6]G\b",
+    r"(?!(?i:rmb|cny|usd|eur|gbp|hkd|jpy|twd|cad|aud|sgd|krw|chf)\d)[A-Za-z]++[-.]?\d(?:[.-]?[A-Za-z0-9_]++)*+"
+    r"|(?<!\d)\d+\.\d+\.\d(?:\.?[A-Za-z0-9_]++)*+|#\s?\d+|(?<![\d.])0\d+(?:-\d+)*+(?![\d.:])"
+    r"|(?<![\d.-])\d{3,4}-\d{3,4}-\d{4}(?!\d)|(?<![\d.])1[3-9]\d{9}(?!\d)|(?<![\w.])[2-6]G\b",
 )
 NAMING_BEFORE = re.compile(
     r"(?:第|[号號](?![码碼召])|版本|型[号號]|[编編][号號]|端口|[车車]次|航班|[邮郵][编編]|[电電][话話]|手机号?|学号|房号|密码)[::]?\s?\Z"
@@ -147,6 +157,54 @@ def read(text: str, *, bare_years: bool = False) -> Contents | None:
                 words.append(text[at])
             at += 1
     return _bounded(values, "".join(_apart(words)), scaled)
+
+
+# Where a value can begin: a digit, a sign of money, a letter that begins a number word, a month or a day.
+CAN_BEGIN = re.compile(rf"[\d{HAN_DIGIT}十百半$€£¥₩#.-]|[星周週礼禮上下早晚凌清中午傍公西前]|(?<![A-Za-z])[A-Za-z]")
+# In characters: all that tells what a value is stands so near to it, and none is longer.
+BEFORE, AFTER = 60, 240
+# In prose a number after one of these is a year, whatever word follows: built in 1889 and opened in 1890.
+IN_YEAR = re.compile(r"\b(?:in|since|until|during|year)\s\Z", re.IGNORECASE)
+YEAR = re.compile(r"1\d{3}|20\d{2}")
+BOUND_BEFORE = {bound: re.compile(rf"(?:{words.pattern})[\s有]?\Z", re.IGNORECASE) for bound, words in BOUNDS.items()}
+DIGITS = re.compile(r"[\d,.]+")
+
+
+def figures(text: str, *, bare_years: bool = True) -> list[PlacedValue]:
+    """Every value of a text with its place in `fold(text)`; words that are part of no value are passed over."""
+    text = fold(text)
+    minus = {found.end() - 1: found.start() for found in MINUS.finditer(text)}
+    plain = MINUS.sub(lambda found: "-".rjust(len(found[0])), text).translate(DASHES)
+    found: list[PlacedValue] = []
+    at = 0
+    while begins := CAN_BEGIN.search(plain, at):
+        at = begins.start()
+        low = max(0, at - BEFORE)
+        near, here = plain[low : at + AFTER], at - low
+        before = [MARK] if found and found[-1].end == at else []
+        if read_ := _value_at(near, here, [], before, bare_years):
+            end, start = low + read_[1], minus.get(at, at)
+            if value := _in_prose(read_[0], near[:here], text[start:end], bare_years):
+                found.append(PlacedValue(value, text[start:end].strip(), start, end))
+            at = end
+        elif passed := WORD.match(plain, at) or DIGITS.match(plain, at):
+            at = passed.end()
+        else:
+            at += 1
+    return found
+
+
+def _in_prose(value: Value, before: str, written_as: str, bare_years: bool) -> Value | None:
+    """The value as the words before it have it; None where it is an ordinary word: may, march."""
+    if isinstance(value, Day) and (value.year, value.day) == (None, None) and written_as.islower():
+        return None
+    if not isinstance(value, Measure):
+        return value
+    if bare_years and not value.unit.dimension and YEAR.fullmatch(written_as) and IN_YEAR.search(before):
+        return Day(int(written_as))
+    bound = value.bound or next((name for name, words in BOUND_BEFORE.items() if words.search(before)), "")
+    factor = value.unit.factor
+    return written(value.value / factor, value.step / factor, value.unit, bound) if bound != value.bound else value
 
 
 def _folded(word: str) -> str:

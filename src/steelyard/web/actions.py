@@ -77,7 +77,7 @@ def judge_names(config: Settings) -> list[str]:
     Nothing that names a file or a model of the caller's choice.
     """
     can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
-    pulled = VerifierShelf.of_user(config.environment).records() if find_spec("onnxruntime") else ()
+    pulled = VerifierShelf.of_user(config.environment).records()
     offline = ["embedded", *(["local"] if can_be_local else []), *(f"verifier:{record.name}" for record in pulled)]
     return list(dict.fromkeys([config.choose(None).name, *factory.judge_names(config), *offline]))
 

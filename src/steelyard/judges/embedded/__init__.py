@@ -1,4 +1,4 @@
-"""The judge in the box: rules, alignment and sentence meaning; on the CPU, offline, the same answer every time."""
+"""The judge in the box: a network that reads, and little around it; on the CPU, offline, the same answer every time."""
 
 from __future__ import annotations
 

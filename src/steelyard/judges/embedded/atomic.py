@@ -2,98 +2,141 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.claims import is_fallback
-from steelyard.judges.embedded.completing import completed
-from steelyard.judges.embedded.labels import Finding, findings
-from steelyard.judges.embedded.meaning import expect
-from steelyard.judges.embedded.moments import other_place, other_time
-from steelyard.judges.embedded.outright import spelt_out
-from steelyard.judges.embedded.questions import question_of
-from steelyard.judges.embedded.relevance import level, to_compare
+from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of
+from steelyard.judges.embedded.network import Reader
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
+from steelyard.judges.embedded.relevance import levels
 from steelyard.judges.embedded.splitting import split as split_answer
-from steelyard.judges.embedded.support import Read, Reading
-from steelyard.judges.embedded.voice import PromptLanguage, Voice
-from steelyard.records import Numbered
-from steelyard.tasks import AtomicData, AtomicReply, AtomVerdict, GradedAtomVerdict, SplitData, SplitReply
-from steelyard.text import sentences
+from steelyard.judges.embedded.statements import Checked, in_context
+from steelyard.judges.embedded.support import PassageReading, Support
+from steelyard.records import Numbered, Source, Tolerance
+from steelyard.tasks import AtomicData, AtomicReply, AtomVerdict, Difference, GradedAtomVerdict, SplitData, SplitReply
+from steelyard.text import normalise
+from steelyard.text.figures import difference_of, stated
+from steelyard.text.moments import Day
+from steelyard.text.tolerance import ruling
+
+USUAL = Tolerance()
+UNCHECKABLE: dict[Kind, tuple[str, str]] = {
+    "opinion": ("主观看法，不需要核查", "an opinion; there is nothing to check"),
+    "advice": ("建议，资料没有相反的说法", "advice that no passage speaks against"),
+    "hedge": ("只说明不确定，没有断言事实", "says how uncertain it is, and states no fact"),
+    "greeting": ("客套话", "a courtesy"),
+    "meta": ("关于回答本身的话", "about the answer itself"),
+    "question": ("反问或提问，没有断言", "a question; it states nothing"),
+}
+# The day that a question means, counted from the day of the sample.
+DAYS = {"今天": 0, "今日": 0, "明天": 1, "昨天": -1, "today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
+DAY = re.compile("|".join(rf"\b{word}\b" if word.isascii() else word for word in DAYS), re.IGNORECASE)
+# A date tells of the day that a statement is about only where it opens the statement.
+OPENING = 6
 
 
-def split(data: SplitData, language: PromptLanguage, read: Read) -> SplitReply:
+class AtomFinding(NamedTuple):
+    """The label of one atom, with its evidence."""
+
+    label: Literal["correct", "wrong", "undetermined", "exempt"]
+    reason: str
+    reference: int | None = None
+    quote: str | None = None
+    source: Source | None = None
+    difference: Difference | None = None
+    confidence: float | None = None
+
+
+def split(data: SplitData, language: PromptLanguage, reader: Reader | None) -> SplitReply:
     return SplitReply(atoms=split_answer(data.answer, data.question))
 
 
-def judge(data: AtomicData, language: PromptLanguage, read: Read) -> AtomicReply:
-    texts = completed([atom.text for atom in data.atoms], data.answer, data.question)
-    stated = _stated(texts, data.question)
-    voice = Voice(language, data.question, data.answer, *texts, sources=data.references)
-    others = [_others(text, texts, data.answer) for text in texts]
-    expect(to_compare(data.question, texts, others))
-    found = findings(stated, data.question, read(data.references, data.question, data.answer), voice, data.references)
+def judge(data: AtomicData, language: PromptLanguage, reader: Reader | None) -> AtomicReply:
+    texts = [atom.text for atom in data.atoms]
+    phrase = Phrasing(language, data.question, data.answer, *texts, sources=data.references)
+    found = findings(texts, data.answer, data.question, PassageReading(data.references, phrase, reader), phrase)
+    graded = levels(data.question, texts, phrase) if data.question else [None] * len(texts)
     verdicts = []
-    for atom, text, rest, finding in zip(data.atoms, texts, others, found, strict=True):
-        finding = _here_and_now(text, data, finding, voice) or finding
-        graded = level(data.question, text, rest, voice)
-        verdicts.append(
-            GradedAtomVerdict(id=atom.id, level=graded.level, level_reason=graded.reason, **finding._asdict())
-        )
+    for atom, finding, grade in zip(data.atoms, found, graded, strict=True):
+        finding = _on_another_day(atom.text, data, finding, phrase) or finding
+        level = {"level": grade.level, "level_reason": grade.reason} if grade else {"level": 1}
+        verdicts.append(GradedAtomVerdict(id=atom.id, **level, **finding._asdict()))
     return AtomicReply(atoms=verdicts, fallback=is_fallback(data.answer, data.question))
 
 
 def atom_verdicts(
-    atoms: Sequence[Numbered],
-    question: str,
-    reading: Reading,
-    language: PromptLanguage,
-    passages: Sequence[str] = (),
+    atoms: Sequence[Numbered], answer: str, question: str, reading: PassageReading, phrase: Phrasing
 ) -> list[AtomVerdict]:
-    """The atoms' labels without a level. Where the passages are given, every quote is one that code will find."""
-    texts = _stated([atom.text for atom in atoms], question)
-    voice = Voice(language, question, *texts, sources=passages)
-    found = findings(texts, question, reading, voice, passages)
+    """The atoms' labels without a level; code finds the passage of a quote."""
+    found = findings([atom.text for atom in atoms], answer, question, reading, phrase)
     return [
-        AtomVerdict(
-            id=atom.id,
-            quote=one.quote,
-            reason=one.reason,
-            label=one.label,
-            source=one.source,
-            difference=one.difference,
-            confidence=one.confidence,
-        )
+        AtomVerdict(id=atom.id, **{name: value for name, value in one._asdict().items() if name != "reference"})
         for atom, one in zip(atoms, found, strict=True)
     ]
 
 
-def _stated(texts: Sequence[str], question: str) -> list[str]:
-    """What is checked: a bare yes or no states what the question asks."""
-    if question_of(question).kind != "yes_no":
-        return list(texts)
-    return [spelt_out(question, text) for text in texts]
+def findings(
+    texts: Sequence[str], answer: str, question: str, reading: PassageReading, phrase: Phrasing
+) -> list[AtomFinding]:
+    """The label of every atom."""
+    supports = reading.supports(in_context(texts, answer, question))
+    return [
+        _finding(Checked(text, kind_of(text, question), support), question, phrase)
+        for text, support in zip(texts, supports, strict=True)
+    ]
 
 
-def _others(text: str, texts: Sequence[str], answer: str) -> list[str]:
-    """What else the answer says; an atom asked about alone is still part of its answer."""
-    if len(texts) > 1:
-        return [other for other in texts if other != text]
-    return [sentence for sentence in sentences(answer) if text.rstrip("。.") not in sentence]
+def _finding(claim: Checked, question: str, phrase: Phrasing) -> AtomFinding:
+    support = claim.support
+    if not claim.is_checkable:
+        return AtomFinding("exempt", phrase(*UNCHECKABLE[claim.kind]))
+    if support.label == "unknown":
+        return AtomFinding("undetermined", support.reason, confidence=support.confidence)
+    source: Source = "reference" if _is_said(claim.text, support) else "inference"
+    proof = AtomFinding("correct", support.reason, support.reference, support.quote, source, None, support.confidence)
+    if support.difference is None:
+        return proof if support.label == "supported" else proof._replace(label="wrong")
+    difference = difference_of(support.difference, f"{question} {claim.text} {support.quote}")
+    if support.label == "supported":
+        return proof._replace(difference=difference)
+    # Whether a difference passes is the tolerance's to say, and the user's: the judge reports it.
+    if difference is None or ruling(difference, USUAL) not in ("within", "same"):
+        return proof._replace(label="wrong", difference=difference)
+    told = phrase(
+        "资料为{stated}，所述为{claimed}",
+        "the passage has {stated}, the statement {claimed}",
+        stated=difference.stated,
+        claimed=difference.claimed,
+    )
+    return proof._replace(reason=told, difference=difference)
 
 
-# --- time and place --------------------------------------------------------------------------------
+def _is_said(text: str, support: Support) -> bool:
+    """Whether the quote itself says it, or it takes an inference."""
+    return bool(support.difference) or normalise(text) in normalise(support.quote or "") or support.confidence >= 0.8
 
 
-def _here_and_now(text: str, data: AtomicData, found: Finding, voice: Voice) -> Finding | None:
-    """Wrong for another time or place than the question implies; None where the rule does not apply."""
-    if found.label == "exempt":
+def _on_another_day(text: str, data: AtomicData, found: AtomFinding, phrase: Phrasing) -> AtomFinding | None:
+    """Wrong for another day than the question means; None where nothing says so."""
+    asked, today = DAY.search(data.question), next((one.value for one in stated(data.date)), None)
+    if found.label == "exempt" or not asked or not isinstance(today, Day) or None in today:
         return None
-    other = other_time(data.question, text, data.date) or other_place(data.question, text, data.place)
-    if other is None:
+    try:
+        meant = date(*map(int, filter(None, today))) + timedelta(days=DAYS[asked.group().lower()])
+    except (ValueError, OverflowError):  # 30 February, and the end of all days
         return None
-    reason = voice(
-        "所问的是{meant}，说的是{named}", "asked about {meant}, this is about {named}", meant=other[0], named=other[1]
+    named = next((one for one in stated(text) if one.start <= OPENING and isinstance(one.value, Day)), None)
+    if named is None or Day(meant.year, meant.month, meant.day).fits(named.value) is not False:  # type: ignore[arg-type]
+        return None
+    reason = phrase(
+        "所问的是{meant}，说的是{claimed}",
+        "asked about {meant}, this is about {claimed}",
+        meant=meant.isoformat(),
+        claimed=named.text,
     )
     if found.quote is not None:
-        return Finding("wrong", reason, found.reference, found.quote, "inference")
+        return found._replace(label="wrong", reason=reason, source="inference", difference=None)
     # What day it is stands in no passage.
-    return Finding("wrong", reason, source="own_knowledge")
+    return AtomFinding("wrong", reason, source="own_knowledge")

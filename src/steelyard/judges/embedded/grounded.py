@@ -2,232 +2,184 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from steelyard.judges.embedded.claims import is_fallback
-from steelyard.judges.embedded.fallacies import Link, against_itself, swapped
-from steelyard.judges.embedded.meaning import plain, words
-from steelyard.judges.embedded.outright import is_yes
-from steelyard.judges.embedded.passages import Ranked, best_sentences
-from steelyard.judges.embedded.relevance import answers, is_about
-from steelyard.judges.embedded.statements import FOREIGN, Claim, Remembering, Statement, read_statements, repeats
-from steelyard.judges.embedded.support import Read
-from steelyard.judges.embedded.voice import PromptLanguage, Voice
+from steelyard.judges.embedded.excerpts import words
+from steelyard.judges.embedded.kinds import is_commonplace, is_fallback
+from steelyard.judges.embedded.network import Reader
+from steelyard.judges.embedded.reasons import Phrasing, PromptLanguage
+from steelyard.judges.embedded.relevance import answering, best_sentences, on_topic, question_parts
+from steelyard.judges.embedded.statements import Checked, Statement, statements
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.tasks import CheckVerdict, GroundedData, GroundedReply, SentenceSource, Unsure
-from steelyard.text import HAN, sentences
+from steelyard.text import sentences
+from steelyard.text.figures import stated
 
-# What one question asks in several parts: 多少钱，在哪里买？ / how much is it and where is it sold?
-PARTS = re.compile(
-    r"[？?；;]|[，,](?=.{0,12}(?:什么|怎么|如何|哪|多少|几|是否|谁|为何|何时))"
-    r"|\band (?=(?:how|what|when|where|who|why|which|is|are|can|does|do)\b)"
-)
+# A conclusion that the background supports less than this is not its own.
+FOREIGN = 0.4
+# An answer contradicts itself only where that is beyond doubt.
+BEYOND_DOUBT = 0.97
+MOST_COMPARED = 12
 
 
-class Answer(NamedTuple):
+class GroundedAnswer(NamedTuple):
     """What every check looks at."""
 
     data: GroundedData
     statements: list[Statement]
-    direct: list[Claim]
+    direct: list[Checked]
     """The claims that speak to the question itself."""
-    own: list[Ranked]
-    fallback: bool
-    read: Read
-    voice: Voice
+    is_fallback: bool
+    phrase: Phrasing
+
+    @property
+    def claims(self) -> list[Checked]:
+        return [claim for statement in self.statements for claim in statement.claims]
 
 
-Finding = tuple[int | None, str]
+CheckFinding = tuple[int | None, str]
 """1, 0, or None where this judge cannot tell; and why."""
 
 
-def judge(data: GroundedData, language: PromptLanguage, read: Read) -> GroundedReply:
-    voice = Voice(language, data.answer, data.question)
-    reading = Remembering(read(data.references, data.question))
+def judge(data: GroundedData, language: PromptLanguage, reader: Reader | None) -> GroundedReply:
+    phrase = Phrasing(language, data.answer, data.question, sources=data.references)
+    reading = PassageReading(data.references, phrase, reader)
     # The list may be a part of the answer's sentences, or hold others than this reading finds.
-    texts = dict.fromkeys([*sentences(data.answer), *(item.text for item in data.sentences)])
-    whole = read_statements(list(texts), data.question, reading, read)
-    stated = {statement.text: statement for statement in whole}
-    known = _pieces(" ".join((data.question, *data.references)))
+    texts = list(dict.fromkeys([*sentences(data.answer), *(item.text for item in data.sentences)]))
+    whole = statements(texts, data.answer, data.question, reading)
     own = best_sentences(data.question, data.references)
-    answer = Answer(
-        data, whole, _direct(data.question, whole, own), own, is_fallback(data.answer, data.question), read, voice
-    )
+    answer = GroundedAnswer(data, whole, _direct(data.question, whole), is_fallback(data.answer, data.question), phrase)
     checks: list[CheckVerdict] = []
     unsure: list[Unsure] = []
     for check in data.checks:
-        label, reason = CHECKS[check.text](answer) if check.text in CHECKS else (None, _unheard_of(check.text, voice))
+        label, reason = CHECKS[check.text](answer) if check.text in CHECKS else (None, _unknown(check.text, phrase))
         if label is None:
             unsure.append(Unsure(items="checks", id=check.id, reason=reason))
         else:
             checks.append(CheckVerdict(id=check.id, reason=reason, label=1 if label else 0))
+    known = {statement.text: statement for statement in whole}
+    spoken_of = words(" ".join((data.question, *data.references)))
     return GroundedReply(
         own_answer=" ".join(found.text for found in own)
-        or voice("背景资料没有回答这个问题。", "The background does not answer this."),
+        or phrase("背景资料没有回答这个问题。", "The background does not answer this."),
         answerable=bool(own),
-        sentences=[_source(item.id, stated[item.text], data.references, known, voice) for item in data.sentences],
+        sentences=[_source(item.id, known[item.text], spoken_of, phrase) for item in data.sentences],
         checks=checks,
         unsure=unsure,
     )
 
 
-def _direct(question: str, statements: Sequence[Statement], own: Sequence[Ranked]) -> list[Claim]:
+def _direct(question: str, found: Sequence[Statement]) -> list[Checked]:
+    claims = [claim for statement in found for claim in statement.claims]
     asked = [question, *question_parts(question)]
-    return [
-        claim
-        for statement in statements
-        for claim in statement.claims
-        if any(answers(part, text) for part in asked for text in _as_said(claim, statement))
-        or repeats(claim, [found.text for found in own])
-    ]
+    is_direct = answering(asked, [claim.text for claim in claims])
+    return [claim for claim, direct in zip(claims, is_direct, strict=True) if direct]
 
 
-def _as_said(claim: Claim, statement: Statement) -> list[str]:
-    """A claim, and where it opens its sentence the sentence too: it may begin with the yes or no."""
-    return [claim.text, statement.text] if claim is statement.claims[0] else [claim.text]
-
-
-def _unheard_of(name: str, voice: Voice) -> str:
-    return voice("不认识检查项“{name}”", "the check “{name}” is not known", name=name)
+def _unknown(name: str, phrase: Phrasing) -> str:
+    return phrase("不认识检查项“{name}”", "the check “{name}” is not known", name=name)
 
 
 # --- where a sentence comes from -------------------------------------------------------------------
 
 
-def _source(id: int, statement: Statement, references: Sequence[str], known: set[str], voice: Voice) -> SentenceSource:
-    if link := swapped(statement.text, references):
-        return SentenceSource(id=id, label="outside", reason=_swapped(link, voice))
-    if statement.contradicted:
-        reason = statement.contradicted[0].support.reason
-        return SentenceSource(id=id, label="outside", reason=reason, confidence=statement.confidence)
-    unknown = [claim for claim in statement.unknown if not is_commonplace(claim.text, known)]
+def _source(id: int, statement: Statement, spoken_of: frozenset[str], phrase: Phrasing) -> SentenceSource:
+    if contradicted := statement.labelled("contradicted"):
+        support = contradicted[0].support
+        return SentenceSource(id=id, label="outside", reason=support.reason, confidence=statement.confidence)
+    unknown = [claim for claim in statement.labelled("unknown") if not _is_granted(claim.text, spoken_of)]
     if unknown:
-        reason = voice("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
+        reason = phrase("背景未提：{claim}", "not in the background: {claim}", claim=unknown[0].text)
         return SentenceSource(id=id, label="outside", reason=reason, confidence=statement.confidence)
-    if not statement.supported:
-        reason = voice("没有可核查的事实", "states no fact that could be checked")
+    supported = statement.labelled("supported")
+    if not supported:
+        reason = phrase("没有可核查的事实", "states no fact that could be checked")
         return SentenceSource(id=id, label="benign_extension", reason=reason)
-    reason = voice("背景写有：{quote}", "the background has: {quote}", quote=statement.supported[0].support.quote or "")
+    weakest = min(supported, key=lambda claim: claim.support.confidence).support
+    reason = phrase("背景写有：{quote}", "the background has: {quote}", quote=weakest.quote or "")
     return SentenceSource(id=id, label="from_background", reason=reason, confidence=statement.confidence)
 
 
-# What everybody grants: that something matters, helps, or wants care.
-COMMONPLACE = re.compile(
-    r"重要|关键|必不可少|不可或缺|不可忽视|离不开|有助于|有利于|息息相关|密切相关|至关|值得(?:注意|重视)|\b(?:important|essential|crucial|vital|matters?"
-    r"|key (?:to|part|role|factor)|plays? an? \w+ (?:role|part)|helps? (?:to )?(?:ensure|keep)|worth)\b"
-)
-FACT = re.compile(r"\d|[一二两三四五六七八九十百千万亿]+(?:[个位次种年天倍元米人]|分之)|[A-Z]{2,}|[《“「]")
-SPOKEN_OF = 0.6
-
-
-def is_commonplace(claim: str, known: set[str]) -> bool:
-    """Whether a claim only says that a thing already spoken of matters: no figure, no name, nothing new."""
-    said = _pieces(claim)
-    return bool(
-        COMMONPLACE.search(plain(claim)) and not FACT.search(claim) and len(said & known) >= SPOKEN_OF * len(said)
-    )
-
-
-def _pieces(text: str) -> set[str]:
-    """Single characters rather than pairs: a commonplace puts known words together in new ways."""
-    return {*HAN.findall(plain(text)), *(word for word in words(text) if not HAN.search(word))}
+def _is_granted(claim: str, known: frozenset[str]) -> bool:
+    """Whether a claim only says that a thing already spoken of matters: no value, and hardly a new word."""
+    said = words(claim)
+    return is_commonplace(claim) and not stated(claim) and 2 * len(said & known) >= len(said)
 
 
 # --- the checks, each on its own -------------------------------------------------------------------
 
 
-def _not_fallback(answer: Answer) -> Finding:
-    if answer.fallback:
-        return 0, answer.voice("整个答案是兜底回复", "the answer as a whole declines")
-    return 1, answer.voice("给出了实际回答", "it gives a real answer")
+def _not_fallback(answer: GroundedAnswer) -> CheckFinding:
+    if answer.is_fallback:
+        return 0, answer.phrase("整个答案是兜底回复", "the answer as a whole declines")
+    return 1, answer.phrase("给出了实际回答", "it gives a real answer")
 
 
-def _on_topic(answer: Answer) -> Finding:
+def _on_topic(answer: GroundedAnswer) -> CheckFinding:
     texts = [statement.text for statement in answer.statements]
-    if answer.fallback:
+    if answer.is_fallback:
         # 资料没有提到票价 declines the question that was asked; 我还在学习 could decline any.
-        if set(words(answer.data.question)) & set(words(" ".join(texts))):
-            return 1, answer.voice("针对所问作了拒答", "it declines the very thing that is asked")
-        return 0, answer.voice("没有谈到所问", "it does not speak of what is asked")
-    if answer.direct or any(is_about(answer.data.question, text) for text in texts):
-        return 1, answer.voice("说的正是所问", "it speaks of what is asked")
-    return 0, answer.voice("答非所问", "it speaks of something else than what is asked")
+        if words(answer.data.question) & words(" ".join(texts)):
+            return 1, answer.phrase("针对所问作了拒答", "it declines the very thing that is asked")
+        return 0, answer.phrase("没有谈到所问", "it does not speak of what is asked")
+    if answer.direct or any(on_topic(answer.data.question, texts)):
+        return 1, answer.phrase("说的正是所问", "it speaks of what is asked")
+    return 0, answer.phrase("答非所问", "it speaks of something else than what is asked")
 
 
-def _answers_question(answer: Answer) -> Finding:
-    if answer.fallback:
-        return 0, answer.voice("只是拒答", "it only declines")
+def _answers_question(answer: GroundedAnswer) -> CheckFinding:
+    if answer.is_fallback:
+        return 0, answer.phrase("只是拒答", "it only declines")
     if answer.direct:
-        return 1, answer.voice("直接作答：{claim}", "it answers: {claim}", claim=answer.direct[0].text)
-    return 0, answer.voice("没有一句直接回答问题", "no sentence answers the question")
+        return 1, answer.phrase("直接作答：{claim}", "it answers: {claim}", claim=answer.direct[0].text)
+    return 0, answer.phrase("没有一句直接回答问题", "no sentence answers the question")
 
 
-def _complete(answer: Answer) -> Finding:
+def _complete(answer: GroundedAnswer) -> CheckFinding:
     answered, reason = _answers_question(answer)
     if not answered:
         return 0, reason
-    texts = [claim.text for statement in answer.statements for claim in statement.claims]
+    texts = [claim.text for claim in answer.claims]
     for part in question_parts(answer.data.question):
-        if not any(answers(part, text) for text in texts):
-            return 0, answer.voice("没有回答：{part}", "does not answer: {part}", part=part)
-    return 1, answer.voice("核心问题已作答", "the core of the question is answered")
+        if not any(answering([part], texts)):
+            return 0, answer.phrase("没有回答：{part}", "does not answer: {part}", part=part)
+    return 1, answer.phrase("核心问题已作答", "the core of the question is answered")
 
 
-def question_parts(question: str) -> list[str]:
-    """The several things that one question asks; none where it asks one."""
-    parts = [part.strip() for part in PARTS.split(question) if len(part.strip()) > 3]
-    return parts if len(parts) > 1 else []
-
-
-def _conclusion_correct(answer: Answer) -> Finding:
-    voice = answer.voice
-    if answer.fallback or not answer.statements:
-        return 0, voice("没有给出结论", "it gives no conclusion")
-    if not answer.direct:
-        return 0, voice("没有给出结论", "it gives no conclusion")
-    if link := swapped(answer.data.answer, answer.data.references):
-        return 0, _swapped(link, voice)
+def _conclusion_correct(answer: GroundedAnswer) -> CheckFinding:
+    phrase = answer.phrase
+    if answer.is_fallback or not answer.direct:
+        return 0, phrase("没有给出结论", "it gives no conclusion")
     # An advice that the background is silent on is judged by the facts it is given with.
-    conclusion = [claim for claim in answer.direct if claim.checkable] or [
+    conclusion = [claim for claim in answer.direct if claim.is_checkable] or [
         claim for statement in answer.statements for claim in statement.checked
     ]
-    if not conclusion and any(is_yes(claim.text) is not None for claim in answer.direct):
-        return None, voice(
-            "只答了是或否，本评判者无法对照", "a bare yes or no, which this judge cannot hold against it"
-        )
     if not conclusion:
-        return 0, voice("没有可与背景对照的结论", "there is no conclusion to hold against the background")
-    for claim in conclusion:
-        if claim.support.label == "contradicted":
-            return 0, claim.support.reason
-    unknown = [claim for claim in conclusion if claim.support.label == "unknown"]
-    if invented := next((claim for claim in unknown if claim.support.probability < FOREIGN), None):
-        return 0, voice("背景没有这样的结论：{claim}", "the background does not conclude: {claim}", claim=invented.text)
-    if len(unknown) < len(conclusion):
-        first = next(claim for claim in conclusion if claim.support.label == "supported")
-        quote = first.support.quote or ""
-        return 1, voice("与背景一致：{quote}", "agrees with the background: {quote}", quote=quote)
-    return None, voice(
+        return 0, phrase("没有可与背景对照的结论", "there is no conclusion to hold against the background")
+    supports = [claim.support for claim in conclusion]
+    if wrong := next((support for support in supports if support.label == "contradicted"), None):
+        return 0, wrong.reason
+    if foreign := next((claim for claim in conclusion if claim.support.odds.supported < FOREIGN), None):
+        return 0, phrase("背景没有这样的结论：{claim}", "the background does not conclude: {claim}", claim=foreign.text)
+    if held := next((support for support in supports if support.label == "supported"), None):
+        return 1, phrase("与背景一致：{quote}", "agrees with the background: {quote}", quote=held.quote or "")
+    return None, phrase(
         "背景是否支持结论，本评判者看不出来", "this judge cannot tell whether the background bears it out"
     )
 
 
-def _no_fallacy(answer: Answer) -> Finding:
-    voice, data = answer.voice, answer.data
-    if link := swapped(data.answer, data.references):
-        return 0, _swapped(link, voice)
-    claims = [claim.text for statement in answer.statements for claim in statement.claims]
-    if clash := against_itself(claims, data.question, answer.read):
-        return 0, voice("自相矛盾：{a} / {b}", "contradicts itself: {a} / {b}", a=clash[0], b=clash[1])
-    return 1, voice("没有看出推理问题", "no flaw of reasoning was seen")
+def _no_fallacy(answer: GroundedAnswer) -> CheckFinding:
+    texts = [claim.text for claim in answer.claims if claim.kind == "claim"][:MOST_COMPARED]
+    for at, text in enumerate(texts[1:], start=1):
+        found = PassageReading(texts[:at], answer.phrase).support(ClaimInContext(text))
+        if found.label == "contradicted" and found.confidence >= BEYOND_DOUBT:
+            said = {"a": found.quote or "", "b": text}
+            return 0, answer.phrase("自相矛盾：{a} / {b}", "contradicts itself: {a} / {b}", **said)
+    return 1, answer.phrase("没有看出推理问题", "no flaw of reasoning was seen")
 
 
-def _swapped(link: Link, voice: Voice) -> str:
-    return voice("因果倒置：{cause} → {effect}", "cause and effect swapped: {cause} → {effect}", **link._asdict())
-
-
-CHECKS: dict[str, Callable[[Answer], Finding]] = {
+CHECKS: dict[str, Callable[[GroundedAnswer], CheckFinding]] = {
     "on_topic": _on_topic,
     "answers_question": _answers_question,
     "complete": _complete,

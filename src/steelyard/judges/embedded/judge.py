@@ -1,98 +1,113 @@
-"""EmbeddedJudge: answers asks beside the event loop, and on every core once there are many."""
+"""EmbeddedJudge: answers asks beside the event loop, on as many threads as there are cores."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
-from steelyard.judges.embedded.judging import HOMES, answered, failed
-from steelyard.judges.embedded.worker import Workers
-from steelyard.records import Ask, Record, Reply, Unjudged
+from steelyard.records import Ask, Record, Reply, ReplyData, Unjudged
 
 if TYPE_CHECKING:
-    from steelyard.judges.embedded.support import Read
+    from steelyard.judges.embedded.network import Reader
 
-# A process takes a second or two to start, and some 170 MB: a handful of samples is judged sooner without.
-ALONE = 24
-MOST_PROCESSES = 4
-# Rules can take time in the square of a text, and one that is at work cannot be interrupted: what is longer than this,
-# in characters, goes to a process, which can be killed.
-SHORT = 8_000
-WITHIN = 60.0
-LONGEST = 400_000
-# Without a process: some ten seconds for the worst of texts.
-LONGEST_HERE = 30_000
+# Where each task is answered; a module is loaded at its first ask.
+TASK_FUNCTIONS = {
+    "atomic.split": ("atomic", "split"),
+    "atomic.judge": ("atomic", "judge"),
+    "grounded.judge": ("grounded", "judge"),
+    "scorecard.key_points": ("scorecard", "key_points"),
+    "scorecard.judge": ("scorecard", "judge"),
+    "dialogue.validity": ("dialogue", "validity"),
+    "dialogue.compliance": ("dialogue", "compliance"),
+    "rubric.judge": ("criteria", "rubric"),
+    "rubric.dialogue": ("criteria", "rubric"),
+    "retrieval.judge": ("retrieval", "judge"),
+    "pairwise.judge": ("criteria", "pairwise"),
+}
+TaskFunction = Callable[[Any, Literal["zh", "en"], "Reader | None"], ReplyData]
+
+# In characters, and in seconds. What is longer would take longer than anybody waits.
+LONGEST, WITHIN = 400_000, 60.0
 
 
 class EmbeddedJudge(Judge):
-    """Answers every task of the four protocols without a model server, a key or the network.
+    """Answers the tasks of the protocols without a model server, a key or the network.
 
-    `read` reads passages and says what they support; the `local` judge brings its own, which only this process has.
+    `reader` reads passages and claims in place of the network in the box (`judges/verifiers/`).
     """
 
     follows_prompts = False
 
-    def __init__(self, read: Read | None = None, *, name: str = "embedded") -> None:
+    def __init__(self, reader: Reader | None = None, *, name: str = "embedded") -> None:
         self.name = name
-        self._read = read
-        self._answered = 0
-        hands = min(MOST_PROCESSES, _cores())
-        self._workers = Workers(hands) if read is None else None
-        self._spreads = self._workers is not None and hands > 1
-        # Without processes two hands: one more sample is read while the first waits for the interpreter.
-        threads = hands if self._spreads else min(2, hands)
-        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="embedded")
+        self._reader = reader
+        self._pool: ThreadPoolExecutor | None = None
 
     def describe(self) -> dict[str, Any]:
-        """For a run's manifest: which rules and weights judged."""
-        return {"model": f"{self.name}-{edition()}", "offline": True}
+        """For a run's manifest: which code and weights judged."""
+        return {"model": self._model(), "offline": True}
 
     def fingerprint(self, ask: Ask) -> str:
-        """Changes with the ask and with anything in this folder, rules and weights alike."""
-        return hashlib.sha256(f"{self.name} {edition()} {ask.key}".encode()).hexdigest()[:32]
+        """Changes with the ask, with anything in this folder, code and weights alike, and with the reader."""
+        return hashlib.sha256(f"{self.name} {self._model()} {ask.key}".encode()).hexdigest()[:32]
+
+    def _model(self) -> str:
+        return f"{self.name}-{edition()}" if self._reader is None else f"{self._reader.identity}-{edition()}"
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
-        if ask.task not in HOMES:
-            known = ", ".join(HOMES)
+        if ask.task not in TASK_FUNCTIONS:
+            known = ", ".join(TASK_FUNCTIONS)
             return Unjudged(
                 reason="unknown_task",
                 detail=f"the embedded judge has no function for {ask.task}; it answers {known}. Take a language model",
             )
-        # Encoding a long passage takes tens of milliseconds: the loop must go on meanwhile.
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._answer, ask)
+        if (size := _size(ask.data)) > LONGEST:
+            return Unjudged(reason="too_long", detail=f"{ask.task}: {size:,} characters are more than this judge reads")
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="embedded")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, ask)
 
     async def aclose(self) -> None:
-        self._pool.shutdown(wait=False)
-        if self._workers:
-            await asyncio.to_thread(self._workers.close)
+        """Its threads end; another ask begins new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
 
     def _answer(self, ask: Ask) -> Reply | Unjudged:
-        self._answered += 1
-        size, found = _size(ask.data), None
-        if size > (LONGEST if self._workers else LONGEST_HERE):
-            return _too_long(ask, size)
-        if self._workers and (size > SHORT or (self._spreads and self._answered > ALONE)):
-            found = self._workers.answer(ask, wait=size > SHORT, within=WITHIN)
-        if found is None:
-            if size > LONGEST_HERE:
-                return _too_long(ask, size)
-            found = answered(ask.task, ask.language, ask.data, self._read)
-        if isinstance(found, Unjudged):
-            return found
+        from steelyard.judges.embedded.network import within
+
         try:
+            with within(self.seconds):
+                found = task_function(ask.task)(ask.data, ask.language, self._reader)
             # By name and value: an ask may want another model of the same shape.
             return Reply(data=found if isinstance(found, ask.reply) else ask.reply.model_validate(found.model_dump()))
-        except ValueError as error:
-            return failed(ask.task, error)
+        except JudgeError:
+            raise
+        except TimeoutError:
+            return Unjudged(reason="timeout", detail=f"{ask.task}: not judged within {self.seconds:g} seconds")
+        except Exception as error:  # one sample that breaks something must not end a run over a million
+            return Unjudged(reason="judge_failed", detail=f"{ask.task}: {type(error).__name__}: {error}")
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take over one ask."""
+        return WITHIN
+
+
+def task_function(task: str) -> TaskFunction:
+    module, function = TASK_FUNCTIONS[task]
+    found: TaskFunction = getattr(import_module(f"steelyard.judges.embedded.{module}"), function)
+    return found
 
 
 def _size(value: object) -> int:
@@ -104,20 +119,16 @@ def _size(value: object) -> int:
     return sum(map(_size, value)) if isinstance(value, tuple) else 0
 
 
-def _too_long(ask: Ask, size: int) -> Unjudged:
-    return Unjudged(reason="too_long", detail=f"{ask.task}: {size:,} characters are more than this judge reads")
-
-
-def _cores() -> int:
-    """The cores this process may use, which may be fewer than the machine has."""
+def usable_cores() -> int:
+    """How many cores this process may use; more threads would only wait for each other."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
-def edition() -> str:
-    """The content address of everything that shapes the answers: the rules, the tables, the weights."""
+def edition(package: str = "steelyard.judges.embedded") -> str:
+    """The content address of everything that shapes the answers: the code and the weights."""
     digest = hashlib.sha256()
-    for file in _files(files("steelyard.judges.embedded")):
+    for file in _files(files(package)):
         digest.update(file.name.encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

@@ -1,37 +1,37 @@
-"""How a statement serves the question: answers it, supports an answer, or is beside it."""
+"""How a statement serves a question: levels 1 to 3, what is on the topic, which sentences of the passages answer it.
+
+The network grades a sentence beside the question; a short answer to a question is an answer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.claims import is_fallback, kind_of
-from steelyard.judges.embedded.meaning import plain, similarity, words
-from steelyard.judges.embedded.outright import OUTRIGHT, is_yes
-from steelyard.judges.embedded.questions import EXPLANATORY, Question, question_of
-from steelyard.judges.embedded.voice import Voice, voice_for
-from steelyard.judges.embedded.written import taken_up
+from steelyard.judges.embedded.excerpts import cut, words
+from steelyard.judges.embedded.kinds import is_fallback, kind_of, yes_or_no
+from steelyard.judges.embedded.network import network
+from steelyard.judges.embedded.reasons import Phrasing
+from steelyard.text.figures import missing
 
 Level = Literal[1, 2, 3]
 
-# Strength is cosine and overlap, half each. All chosen on questions written for the purpose, in three scripts.
-DIRECT = 0.6
-CERTAIN = 0.75
-BEST_DIRECT = 0.42
-NEARLY_BEST = 0.05
-ALONE = 0.33
-TELLING = 0.22
-TELLING_KINDS = ("price", "how_many", "when")
-ON_TOPIC = 0.22
-LINKED = 0.38
-RELATED = 0.2
-NEARBY = 0.17
-APART = 0.08
-"""The likeness of what is asked and what is said, both without the subject they share."""
-TOPIC_SHARE = 0.6
-MOST_NAMED = 4
+# The odds of level 1 from which on a sentence answers the question, and of 1 and 2 from which on it is on the topic.
+ANSWERS = 0.5
+ON_TOPIC = 0.5
+# So many sentences of the passages are graded: those nearest to the question.
+GRADED = 16
+MOST_SENTENCES = 400
+# Two sentences that share this much of their words say the same.
+SAME = 0.8
+# What one question asks in several parts: 多少钱，在哪里买？ / how much is it and where is it sold?
+PARTS = re.compile(
+    r"[？?；;]|[，,](?=.{0,12}(?:什么|怎么|如何|哪|多少|几|是否|谁|为何|何时))"
+    r"|\band (?=(?:how|what|when|where|who|why|which|is|are|can|does|do)\b)"
+)
+MOST_PARTS = 4
+UNINFORMATIVE = frozenset(("greeting", "meta", "question"))
 
 
 class Graded(NamedTuple):
@@ -39,144 +39,95 @@ class Graded(NamedTuple):
     reason: str
 
 
-def level(question: str, atom: str, others: Sequence[str] = (), voice: Voice | None = None) -> Graded:
-    """1 answers the question's intent, 2 indirect or explains what does, 3 extra or too thin to inform."""
-    asked = question_of(question)
-    voice = voice or voice_for(atom, question)
-    kind = kind_of(atom, question)
-    if asked.kind == "yes_no" and is_yes(atom) is not None:
-        return Graded(1, voice("直接回答所问", "speaks directly to what is asked"))
-    if kind in ("greeting", "meta", "question") or not words(atom):
-        return Graded(3, voice("没有可以回答问题的信息", "tells nothing that could answer the question"))
-    if _answers(asked, atom, others):
-        shared = _shared(asked, atom, voice)
-        if not shared:
-            return Graded(1, voice("直接回答所问", "speaks directly to what is asked"))
-        return Graded(1, voice("直接回答所问：{shared}", "speaks directly to what is asked: {shared}", shared=shared))
-    likeness = _likeness(asked, atom, others)
-    if asked.kind in EXPLANATORY:
-        # Much can explain why or how; little bears on whether.
-        near = (APART if asked.kind in ("why", "how") else NEARBY) <= likeness
-        if kind != "opinion" and near and _follows(asked, atom, others):
-            return Graded(2, voice("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
-        return Graded(3, voice("与所问关系不大", "has little to do with what is asked"))
-    if kind != "opinion" and likeness >= RELATED:
-        return Graded(2, voice("没有直接回答，但与所问的方面有关", "bears on what is asked without answering it"))
-    return Graded(3, voice("所问之外的信息", "is beyond what is asked"))
+class Ranked(NamedTuple):
+    """A sentence of a passage, and the odds that it answers the question."""
+
+    text: str
+    passage: int
+    odds: float
 
 
-def _answers(asked: Question, atom: str, others: Sequence[str]) -> bool:
-    """Whether an atom offers what is asked for, clearly or better than its neighbours."""
-    strength, typed = strength_of(asked, atom), asked.typed(atom)
-    if typed is False:
-        # Whether and how can be answered in words that no list holds, but not when or how many.
-        return asked.kind in EXPLANATORY and strength >= CERTAIN
-    rivals = [strength_of(asked, other) for other in others if asked.typed(other) is not False]
-    return strength >= DIRECT or BEST_DIRECT <= strength >= max(rivals, default=0.0) - NEARLY_BEST
+def levels(question: str, atoms: Sequence[str], phrase: Phrasing) -> list[Graded]:
+    """1 answers the question's intent, 2 is indirect or explains what does, 3 is extra or too thin to inform."""
+    odds = network().levels([(question, atom) for atom in atoms])
+    return [_graded(question, atom, found, phrase) for atom, found in zip(atoms, odds, strict=True)]
 
 
-def answers(question: str, text: str) -> bool:
-    """Whether a text that stands alone answers the question; short answers leave out what the question named."""
-    asked = question_of(question)
-    if asked.kind == "yes_no" and OUTRIGHT.match(plain(text)):
+def _graded(question: str, atom: str, odds: Sequence[float], phrase: Phrasing) -> Graded:
+    if kind_of(atom, question) in UNINFORMATIVE and yes_or_no(atom) is None:
+        return Graded(3, phrase("没有可以回答问题的信息", "tells nothing that could answer the question"))
+    best = max(range(3), key=lambda at: odds[at])
+    if best == 0:
+        return Graded(1, phrase("直接回答所问", "speaks directly to what is asked"))
+    if best == 1:
+        return Graded(2, phrase("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
+    return Graded(3, phrase("与所问关系不大", "has little to do with what is asked"))
+
+
+def answering(questions: Sequence[str], texts: Sequence[str]) -> list[bool]:
+    """Whether each text answers one of the questions."""
+    if not texts:
+        return []
+    odds = iter(network().levels([(question, text) for text in texts for question in questions]))
+    return [max([next(odds)[0] for _ in questions], default=0.0) >= ANSWERS for text in texts]
+
+
+def on_topic(question: str, texts: Sequence[str]) -> list[bool]:
+    """Whether each sentence answers the question or helps to; courtesy does not, nor does what stands apart."""
+    odds = network().levels([(question, text) for text in texts])
+    return [_is_on(question, text, found) for text, found in zip(texts, odds, strict=True)]
+
+
+def _is_on(question: str, text: str, odds: Sequence[float]) -> bool:
+    if yes_or_no(text) is not None:
         return True
-    typed, strength = asked.typed(text), strength_of(asked, text)
-    if typed is False:
-        return asked.kind in EXPLANATORY and strength >= CERTAIN
-    if typed and asked.kind in TELLING_KINDS:
-        # 多少钱？ names nothing that an answer could take up.
-        return len(asked.focus) <= 1 or strength >= TELLING
-    return strength >= ALONE
-
-
-def is_about(question: str, text: str) -> bool:
-    """Whether a text is about what is asked, whether or not it answers it."""
-    return strength_of(question_of(question), text) >= BEST_DIRECT
-
-
-def on_topic(question: str, sentence: str, others: Sequence[str] = (), answered_by: Sequence[str] = ()) -> bool:
-    """Whether a sentence answers the question or helps to; courtesy and what stands apart do not.
-
-    `answered_by` are sentences known to answer it, whatever their words are.
-    """
-    asked = question_of(question)
-    if asked.kind == "yes_no" and OUTRIGHT.match(plain(sentence)):
-        return True
-    if is_fallback(sentence):
+    if is_fallback(text, question):
         # 退款多久我不清楚 speaks of what is asked; 我还在学习 could decline any question.
-        names_it = bool(set(words(question)) & set(words(sentence)))
-        return names_it and (not asked.focus or strength_of(asked, sentence) >= ON_TOPIC)
-    kind = kind_of(sentence, question)
-    if kind in ("greeting", "meta", "question") or (kind == "opinion" and asked.kind not in EXPLANATORY):
-        return False
-    if not asked.focus:
-        return bool(words(sentence))
-    if sentence in answered_by or strength_of(asked, sentence) >= ON_TOPIC:
-        return True
-    # What goes on about the same thing as an answering sentence is still on the topic.
-    answering = [other for other in others if other in answered_by or strength_of(asked, other) >= BEST_DIRECT]
-    answering = [other for other in answering if other != sentence]
-    return bool(answering) and float(similarity([sentence], answering).max()) >= LINKED
+        return bool(words(question) & words(text))
+    return kind_of(text, question) not in UNINFORMATIVE and odds[0] + odds[1] >= ON_TOPIC
 
 
-@lru_cache(maxsize=4096)
-def strength_of(asked: Question, text: str) -> float:
-    """How strongly a text bears on a question: by meaning and by words, half each."""
-    cosine = float(similarity([asked.text], [text])[0, 0])
-    return (max(cosine, 0.0) + asked.overlap(text)) / 2
+def question_parts(question: str) -> list[str]:
+    """The several things that one question asks; none where it asks one."""
+    parts = [part.strip() for part in PARTS.split(question) if len(part.strip()) > 3]
+    return parts[:MOST_PARTS] if len(parts) > 1 else []
 
 
-def _follows(asked: Question, atom: str, others: Sequence[str]) -> bool:
-    """Whether an atom is about the question, or goes on from an atom that is."""
-    if strength_of(asked, atom) >= ON_TOPIC / 2:
-        return True
-    answering = [other for other in others if other != atom and strength_of(asked, other) >= BEST_DIRECT]
-    return bool(answering) and float(similarity([atom], answering).max()) >= RELATED
+def best_sentences(question: str, passages: Sequence[str], most: int = 2) -> list[Ranked]:
+    """The few sentences of the passages that answer the question, best first; none where nothing does."""
+    return [one for one in distinct(_ranked(question, passages)) if one.odds >= ANSWERS][:most]
 
 
-def to_compare(question: str, atoms: Sequence[str], others: Sequence[Sequence[str]]) -> list[str]:
-    """All texts whose meanings `level` will compare for these atoms."""
-    asked = question_of(question)
-    stripped = (text for atom, rest in zip(atoms, others, strict=True) for text in _apart(asked, atom, rest))
-    return list(dict.fromkeys((asked.text, *atoms, *(text for rest in others for text in rest), *stripped)))
+def odds_of_answer(question: str, passage: str) -> float:
+    """The odds that some sentence of a passage answers the question."""
+    return max((one.odds for one in _ranked(question, [passage])), default=0.0) if question.strip() else 0.0
 
 
-def _likeness(asked: Question, atom: str, others: Sequence[str]) -> float:
-    """How near what is said comes to what is asked once the subject that all atoms share is left out of both."""
-    about, said = _apart(asked, atom, others)
-    return float(similarity([about], [said])[0, 0])
+def _ranked(question: str, passages: Sequence[str]) -> list[Ranked]:
+    found: dict[str, int] = {}
+    for passage, whole in enumerate(passages):
+        for sentence in cut(whole):
+            if len(found) < MOST_SENTENCES and words(sentence):
+                found.setdefault(sentence, passage)
+    texts = _nearest(question, list(found))
+    graded = zip(texts, network().levels([(question, text) for text in texts]), strict=True)
+    return sorted((Ranked(text, found[text], odds[0]) for text, odds in graded), key=lambda one: -one.odds)
 
 
-def _apart(asked: Question, atom: str, others: Sequence[str]) -> tuple[str, str]:
-    """What is asked and what is said, without the subject that all atoms share."""
-    spoken = [set(words(text)) for text in (atom, *others)]
-    common = max(2, TOPIC_SHARE * len(spoken))
-    shared = (word for word in asked.focus if word in asked.names or sum(word in said for said in spoken) >= common)
-    # The longest first, always in one order: what is taken out may hold the next one.
-    topic = sorted(shared, key=lambda word: (-len(word), word))
-    said = _without(_own_part(atom, others), topic)
-    return _without(asked.about, topic) or asked.about, said if words(said) else atom
+def _nearest(question: str, texts: list[str]) -> list[str]:
+    asked = words(question)
+    return sorted(texts, key=lambda text: -len(words(text) & asked))[:GRADED] if len(texts) > GRADED else texts
 
 
-def _own_part(atom: str, others: Sequence[str]) -> str:
-    """The atom without the beginning it shares with a neighbour: the subject, which every atom repeats."""
-    shared = max((_shared_length(atom, other) for other in others if other != atom), default=0)
-    rest = atom[shared:].strip()
-    return rest if words(rest) else atom
+def distinct(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Each said once: of two that share nearly all of their words and figures, the first."""
+    kept: list[Ranked] = []
+    for one in ranked:
+        if not any(_say_the_same(one.text, other.text) for other in kept):
+            kept.append(one)
+    return kept
 
 
-def _shared_length(first: str, second: str) -> int:
-    pairs = zip(first, second, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
-
-
-def _without(text: str, topic: Sequence[str]) -> str:
-    text = plain(text)
-    for word in topic:
-        text = re.sub(rf"\b{re.escape(word)}[a-z]*" if word.isascii() else word, " ", text)
-    return " ".join(text.split())
-
-
-def _shared(asked: Question, atom: str, voice: Voice) -> str:
-    """A few words of the question that the atom takes up, as the atom writes them."""
-    return ("、" if voice.chinese else " ").join(taken_up(atom, asked.focus)[:MOST_NAMED])
+def _say_the_same(one: str, other: str) -> bool:
+    own, others = words(one), words(other)
+    return len(own & others) >= SAME * max(len(own), len(others), 1) and not missing(one, [other])

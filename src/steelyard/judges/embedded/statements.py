@@ -1,173 +1,117 @@
-"""The sentences of an answer, each with what it claims and how the passages stand to every claim."""
+"""The claims of an answer, each with its kind, what it leans on, and how the passages stand to it."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
-from fractions import Fraction
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from steelyard.judges.embedded.claims import Kind, is_fallback, kind_of
-from steelyard.judges.embedded.fallacies import links
-from steelyard.judges.embedded.meaning import words
-from steelyard.judges.embedded.outright import OUTRIGHT, is_yes, spelt_out
-from steelyard.judges.embedded.questions import question_of
+from steelyard.judges.embedded.excerpts import words
+from steelyard.judges.embedded.kinds import Kind, is_fallback, kind_of, yes_or_no
 from steelyard.judges.embedded.splitting import split
-from steelyard.judges.embedded.support import Read, Reading, Support
-from steelyard.judges.embedded.value_kinds import quantity_kind
-from steelyard.text.quantities import quantity
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading, Support
+from steelyard.text import in_simplified, sentences
 from steelyard.text.suspicion import signs
 
 Standing = Literal["supported", "partial", "unsupported", "no_claim"]
 
+# A view or an advice is nobody's to check, unless the passages speak to it beyond doubt.
+SURELY = 0.9
+# A statement of so few words is understood only with the sentence it is a phrase of, or with what it answers.
+SHORT = 4
+LONGEST_SEARCHED = 40
+LEANS = re.compile(
+    r"\W*(?:(?:and|but|so|also|then|however) )?(?:it|its|they|their|them|this|that|these|those|he|his|she|her|there"
+    r"|both|the (?:former|latter))\b"
+    r"|\W*(?:而且|并且|此外|另外|同时|但是?|不过|所以|因此|也|还)?(?:它|他|她|其|该|此|这|那|本|两者|前者|后者)",
+    re.IGNORECASE,
+)
 
-# An opinion is checked only where the passages speak to it beyond doubt.
-SURELY = 0.8
 
+class Checked(NamedTuple):
+    """A claim of the answer, and what the passages say to it."""
 
-class Claim(NamedTuple):
     text: str
     kind: Kind
     support: Support
 
     @property
-    def checkable(self) -> bool:
-        """A view or an advice is nobody's to check, unless the passages themselves speak to it."""
+    def is_checkable(self) -> bool:
         if self.kind in ("opinion", "advice", "hedge"):
-            if self.support.label == "supported":
-                return self.support.probability >= SURELY
-            return self.support.label == "contradicted" and self.support.clash is not None
+            return self.support.label != "unknown" and self.support.confidence >= SURELY
         return self.kind == "claim"
 
 
 class Statement(NamedTuple):
+    """A sentence of the answer with its claims."""
+
     text: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Checked, ...]
 
     @property
-    def checked(self) -> list[Claim]:
-        return [claim for claim in self.claims if claim.checkable]
+    def checked(self) -> list[Checked]:
+        return [claim for claim in self.claims if claim.is_checkable]
 
-    @property
-    def supported(self) -> list[Claim]:
-        return [claim for claim in self.checked if claim.support.label == "supported"]
-
-    @property
-    def contradicted(self) -> list[Claim]:
-        return [claim for claim in self.checked if claim.support.label == "contradicted"]
-
-    @property
-    def unknown(self) -> list[Claim]:
-        return [claim for claim in self.checked if claim.support.label == "unknown"]
+    def labelled(self, label: str) -> list[Checked]:
+        return [claim for claim in self.checked if claim.support.label == label]
 
     @property
     def standing(self) -> Standing:
-        if not self.checked:
+        checked, supported = len(self.checked), len(self.labelled("supported"))
+        if not checked:
             return "no_claim"
-        if not self.supported:
-            return "unsupported"
-        return "supported" if len(self.supported) == len(self.checked) else "partial"
+        return "supported" if supported == checked else "partial" if supported else "unsupported"
 
     @property
     def confidence(self) -> float | None:
-        """How probable it is that the passages support what they are found to support, and nothing else: as probable as
-        the least certain claim makes it. Only a reader that tells its odds is taken at its word."""
-        if not self.checked or any(claim.support.odds is None for claim in self.checked):
-            return None
-        likely = (claim.support.probability for claim in self.supported)
-        unlikely = (1 - claim.support.probability for claim in self.checked if claim.support.label != "supported")
-        return round(min((*likely, *unlikely)), 4)
+        """How probable it is that the passages support what they are found to support, and nothing else: as the least
+        certain claim has it."""
+        likely = (
+            odds.supported if label == "supported" else 1 - odds.supported
+            for label, odds, *_ in (claim.support for claim in self.checked)
+        )
+        return min(likely, default=None)
 
 
-def repeats(claim: Claim, texts: Sequence[str]) -> bool:
-    """Whether a claim repeats, or gets wrong, what stands in one of these texts of the passages."""
-    quote = claim.support.quote
-    return claim.support.label != "unknown" and bool(quote) and any(quote in text for text in texts if quote)
-
-
-class Remembering:
-    """A reading that looks up no claim twice: a sentence of one claim is also an atom, and a look may cost a second."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._known: dict[str, Support] = {}
-
-    def support(self, claim: str) -> Support:
-        return self.supports([claim])[0]
-
-    def supports(self, claims: Sequence[str]) -> list[Support]:
-        new = [claim for claim in dict.fromkeys(claims) if claim not in self._known]
-        self._known.update(zip(new, self._reading.supports(new) if new else (), strict=True))
-        return [self._known[claim] for claim in claims]
-
-
-# A cause that the passages speak of less than this is none of theirs, though they know its effect.
-FOREIGN = 0.4
-
-
-def read_statements(sentences: Sequence[str], question: str, reading: Reading, read: Read) -> list[Statement]:
-    """Every sentence with its claims, all looked up in one go; a causal claim stands only with its cause."""
-    parts = [_claims(sentence, question) for sentence in sentences]
-    found = iter(reading.supports([text for part in parts for text, _ in part]))
+def in_context(texts: Sequence[str], answer: str, question: str) -> list[ClaimInContext]:
+    """Each text with what it leans on: its own sentence, the one before it, or the question."""
+    said = sentences(answer)
+    whole, starts = "\n".join(said), [0, *accumulate(len(sentence) + 1 for sentence in said)]
+    places = [whole.find(text[:LONGEST_SEARCHED]) for text in texts]
     return [
-        Statement(sentence, tuple(Claim(text, kind, _read(text, next(found), reading, read)) for text, kind in part))
-        for sentence, part in zip(sentences, parts, strict=True)
+        ClaimInContext(text, _leaned_on(text, said, bisect(starts, at) - 1 if said and at >= 0 else None, question))
+        for text, at in zip(texts, places, strict=True)
     ]
 
 
-def _read(text: str, support: Support, reading: Reading, read: Read) -> Support:
-    if is_rounded(support):
-        return support._replace(label="supported", clash=None)
-    if support.label == "contradicted":
-        return support
-    if support.label == "supported" and support.quote and ORDINAL.search(text):
-        # 第三排 may stand elsewhere in the passage, of something else; the quote itself must have it.
-        alone = read([support.quote], "").support(text)
-        if alone.label == "contradicted" and alone.clash == "ordinal":
-            return alone._replace(reference=support.reference, quote=support.quote)
-    for link in links(text):
-        cause = reading.support(link.cause)
-        if cause.label != "supported" and cause.probability < FOREIGN:
-            return support._replace(label="unknown", probability=cause.probability, reason=cause.reason)
-    return support
+def _leaned_on(text: str, said: Sequence[str], place: int | None, question: str) -> str:
+    if len(words(text)) <= SHORT:
+        is_phrase = place is not None and len(said[place]) > 2 * len(text)
+        return said[place] if place is not None and is_phrase else question
+    if not LEANS.match(in_simplified(text[:LONGEST_SEARCHED])):
+        return ""
+    return said[place - 1] if place else question
 
 
-ORDINAL = re.compile(r"第[一二三四五六七八九十\d]|\d(?:st|nd|rd|th)\b", re.IGNORECASE)
-ROUNDING = Fraction(11, 10)
-
-
-def is_rounded(support: Support) -> bool:
-    """Whether all that differs is a number told in round figures: 120万人 for 1,183,400人."""
-    if support.clash != "quantity" or not support.claimed or not support.stated:
-        return False
-    if quantity_kind(support.stated, support.quote or "") != "statistic":
-        return False
-    claimed, stated = quantity(support.claimed), quantity(support.stated)
-    if claimed is None or stated is None or claimed.unit != stated.unit or claimed.value * stated.value <= 0:
-        return False
-    larger, smaller = sorted((abs(claimed.value), abs(stated.value)), reverse=True)
-    return larger <= ROUNDING * smaller and (_is_round(claimed.value) or _is_round(stated.value))
-
-
-def _is_round(value: Fraction) -> bool:
-    """Two leading digits and then zeros; 13 of 14 parts is another number, not a rounder one."""
-    digits = str(abs(value.numerator)).rstrip("0") if value.denominator == 1 else ""
-    return 0 < len(digits) <= 2 and abs(value) >= 100
+def statements(texts: Sequence[str], answer: str, question: str, reading: PassageReading) -> list[Statement]:
+    """Every sentence with its claims, all looked up in one go."""
+    parts = [_claims(text, question) for text in texts]
+    claims = in_context([text for part in parts for text, _ in part], answer, question)
+    found = iter(reading.supports(claims))
+    return [
+        Statement(text, tuple(Checked(claim, kind, next(found)) for claim, kind in part))
+        for text, part in zip(texts, parts, strict=True)
+    ]
 
 
 def _claims(sentence: str, question: str) -> list[tuple[str, Kind]]:
-    kind = kind_of(sentence, question)
-    if question_of(question).kind == "yes_no" and is_yes(sentence) is not None:
-        stated = spelt_out(question, sentence)
-        return [(stated, "claim" if stated != sentence else "hedge")]
+    if yes_or_no(sentence) is not None:
+        return [(sentence, "claim")]
     # What is said to the judge states nothing about the subject.
-    if kind in ("greeting", "question", "meta") or is_fallback(sentence, question) or signs(sentence):
+    is_empty = kind_of(sentence, question) in ("greeting", "question", "meta")
+    if is_empty or is_fallback(sentence, question) or signs(sentence):
         return []
-    pieces = [_without_yes_or_no(atom.text) for atom in split(sentence, question)] or [_without_yes_or_no(sentence)]
+    pieces = [atom.text for atom in split(sentence, question)] or [sentence]
     return [(piece, kind_of(piece, question)) for piece in dict.fromkeys(pieces)]
-
-
-def _without_yes_or_no(claim: str) -> str:
-    """不可以，园内不可骑车 denies once, not twice: the first word answers the question, the rest is the claim."""
-    rest = OUTRIGHT.sub("", claim, count=1).lstrip("，,。.！! ") if OUTRIGHT.match(claim) else claim
-    return rest if words(rest) else claim

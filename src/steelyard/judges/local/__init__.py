@@ -1,4 +1,4 @@
-"""The `local` judge: the embedded judge's rules, and a language model in this process where they are silent."""
+"""The `local` judge: the embedded judge, and a language model in this process where its network is in doubt."""
 
 from __future__ import annotations
 

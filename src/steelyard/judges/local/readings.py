@@ -1,6 +1,6 @@
 """What a model said, kept in a file: the same question is never put to the same model twice, not even by another run.
 
-Rules and weights may change in between: the model is asked before either counts.
+The network and the weights may change in between: the answer is kept as the model gave it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from steelyard.errors import ConfigError
@@ -24,16 +24,12 @@ class Readings:
         self._lock = threading.Lock()
         self._known = dict[str, FirstToken | None](_lines(path))
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        with self._model.turn():
-            yield
-
-    def is_known(self, messages: Sequence[Message]) -> bool:
-        return self._key(messages) in self._known
+    def turn(self) -> AbstractContextManager[None]:
+        return self._model.turn()
 
     def first_token(self, messages: Sequence[Message]) -> FirstToken | None:
-        key = self._key(messages)
+        asked = json.dumps([self._identity, list(messages)], ensure_ascii=False)
+        key = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:32]
         if key not in self._known:
             self._known[key] = self._model.first_token(messages)
             # One line, written at once: another process may be writing to the same file.
@@ -41,10 +37,6 @@ class Readings:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
                 file.write(line)
         return self._known[key]
-
-    def _key(self, messages: Sequence[Message]) -> str:
-        asked = json.dumps([self._identity, list(messages)], ensure_ascii=False)
-        return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _lines(path: Path) -> Iterator[tuple[str, FirstToken | None]]:

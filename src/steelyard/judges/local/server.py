@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import JudgeError, MissingExtra
+from steelyard.judges.embedded.judge import usable_cores
 from steelyard.records import Usage
 
 Message = Mapping[str, str]
@@ -136,14 +136,6 @@ def llama_cpp() -> Any:
     except ImportError as error:
         raise MissingExtra("xllamacpp", "local", "the local judge") from error
     return xllamacpp
-
-
-def usable_cores() -> int:
-    """As many threads as this process may use cores; more only wait for each other."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def label_shares(first: FirstToken, labels: Sequence[str]) -> list[float] | None:

@@ -2,7 +2,7 @@
 
 folder.py    what a verifier's folder says of itself: config.json, verifier.toml, which output means what
 encoder.py   passages and claims in, three probabilities out
-reading.py   how the passages stand to a claim: those three probabilities, and figures that differ
+reading.py   the encoder as the embedded judge's reader
 judge.py     the judge made of it
 """
 

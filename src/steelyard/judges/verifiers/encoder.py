@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from steelyard.errors import ConfigError, JudgeError, MissingExtra
-from steelyard.judges.embedded.support import Odds
-from steelyard.judges.local.server import usable_cores
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import Tokenizer
+
+from steelyard.errors import ConfigError, JudgeError
+from steelyard.judges.embedded.judge import usable_cores
+from steelyard.judges.embedded.network import Odds
 from steelyard.judges.models.shelf import sha256_of
 from steelyard.judges.verifiers.folder import VerifierFolder
 
@@ -36,14 +38,14 @@ KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 CALLERS = 2
 
 
-class ReadPair(NamedTuple):
+class EncoderPair(NamedTuple):
     """Text of passages, and what is claimed."""
 
     premise: str
     claim: str
 
 
-class Row(NamedTuple):
+class EncoderRow(NamedTuple):
     """One input of the model; `claim` are the places of the claim's pieces."""
 
     ids: list[int]
@@ -58,14 +60,13 @@ class Encoder:
     """
 
     def __init__(self, folder: Path, digest: str | None = None) -> None:
-        runtime, tokenizers = _libraries()
         self._folder = VerifierFolder(folder)
         self._settings, self._outputs = self._folder.settings, self._folder.outputs
-        self._tokenizer, self._pairs = self._load_tokenizer(tokenizers), self._load_tokenizer(tokenizers)
+        self._tokenizer, self._pairs = self._load_tokenizer(), self._load_tokenizer()
         strategy = "only_second" if self._settings.claim_first else "only_first"
         self._pairs.enable_truncation(self._folder.length, strategy=strategy)
-        self._session = self._load_model(runtime)
-        self._reads_tokens = self._check_output()
+        self._session = self._load_model()
+        self.reads_tokens = self._check_output()
         self.sha256 = digest or sha256_of(self._folder.model)
 
     @property
@@ -86,7 +87,7 @@ class Encoder:
         """How many pieces of the model's vocabulary each text has."""
         return [len(found.ids) for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
-    def read(self, pairs: Sequence[ReadPair]) -> list[Odds]:
+    def read(self, pairs: Sequence[EncoderPair]) -> list[Odds]:
         """How each claim stands to its passages."""
         found = [UNREAD] * len(pairs)
         rows = {place: row for place, pair in enumerate(pairs) if (row := self._row(pair))}
@@ -98,7 +99,7 @@ class Encoder:
 
     # --- what the model is given -------------------------------------------------------------------
 
-    def _row(self, pair: ReadPair) -> Row | None:
+    def _row(self, pair: EncoderPair) -> EncoderRow | None:
         """The input for one pair. Where it is too long, the end of the passages goes, never the claim."""
         premise, claim = self._without_marks(pair.premise), self._without_marks(pair.claim).strip()
         (size,) = self.sizes([claim])
@@ -106,14 +107,16 @@ class Encoder:
             return None
         return self._filled(premise, claim) if self._settings.template else self._paired(premise, claim)
 
-    def _paired(self, premise: str, claim: str) -> Row:
+    def _paired(self, premise: str, claim: str) -> EncoderRow:
         """Two texts with the tokenizer's own marks."""
         texts = (claim, premise) if self._settings.claim_first else (premise, claim)
         found = self._pairs.encode(*texts)
         own = 0 if self._settings.claim_first else 1
-        return Row(found.ids, found.type_ids, [at for at, whose in enumerate(found.sequence_ids) if whose == own])
+        return EncoderRow(
+            found.ids, found.type_ids, [at for at, whose in enumerate(found.sequence_ids) if whose == own]
+        )
 
-    def _filled(self, premise: str, claim: str) -> Row:
+    def _filled(self, premise: str, claim: str) -> EncoderRow:
         """One text by the template; of the premise as much as there is room for."""
         text, begins = self._fill("", claim)
         room = self._folder.length - len(self._tokenizer.encode(text).ids)
@@ -129,7 +132,7 @@ class Encoder:
             room = min(room, len(offsets)) - over
         ends = begins + len(claim)
         places = [at for at, (start, end) in enumerate(found.offsets) if start < ends and end > begins]
-        return Row(found.ids, found.type_ids, places)
+        return EncoderRow(found.ids, found.type_ids, places)
 
     def _fill(self, premise: str, claim: str) -> tuple[str, int]:
         """The template's text, and where the claim begins in it."""
@@ -148,7 +151,7 @@ class Encoder:
 
     # --- what it says ------------------------------------------------------------------------------
 
-    def _run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+    def _run(self, rows: Sequence[EncoderRow]) -> NDArray[np.float32]:
         import numpy as np
 
         width = max(len(row.ids) for row in rows)
@@ -175,8 +178,8 @@ class Encoder:
             ) from error
         return np.asarray(logits, np.float32)
 
-    def _odds(self, logits: NDArray[np.float32], row: Row) -> Odds:
-        if not self._reads_tokens:
+    def _odds(self, logits: NDArray[np.float32], row: EncoderRow) -> Odds:
+        if not self.reads_tokens:
             shares = _softmax(logits if logits.ndim == 1 else logits[0])
             supported, against = float(shares[self._outputs.supported]), self._outputs.contradicted
             contradicted = 0.0 if against is None else float(shares[against])
@@ -191,9 +194,9 @@ class Encoder:
 
     # --- loading -----------------------------------------------------------------------------------
 
-    def _load_tokenizer(self, tokenizers: Any) -> Any:
+    def _load_tokenizer(self) -> Tokenizer:
         try:
-            found = tokenizers.Tokenizer.from_file(str(self._folder.tokenizer))
+            found = Tokenizer.from_file(str(self._folder.tokenizer))
         except Exception as error:  # the library raises no narrower kind
             raise ConfigError(f"{self._folder.tokenizer}: cannot be read: {_first_line(error)}") from error
         # Exporters leave the settings of their last call in the file.
@@ -205,13 +208,13 @@ class Encoder:
     def _marks(self) -> list[str]:
         return [token.content for token in self._tokenizer.get_added_tokens_decoder().values() if token.special]
 
-    def _load_model(self, runtime: Any) -> Any:
-        options = runtime.SessionOptions()
+    def _load_model(self) -> Any:
+        options = SessionOptions()
         options.intra_op_num_threads = max(1, usable_cores() // CALLERS)
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
         try:
-            found = runtime.InferenceSession(str(self._folder.model), options, providers=["CPUExecutionProvider"])
+            found = InferenceSession(str(self._folder.model), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # as above
             raise ConfigError(f"{self._folder.model}: cannot be read: {_first_line(error)}") from error
         for put in found.get_inputs():
@@ -232,7 +235,7 @@ class Encoder:
     def _check_output(self) -> bool:
         """Try the model on a short pair: whether it labels tokens, and has as many classes as it says."""
         short = self._tokenizer.encode("a", "b")
-        (one,) = self._run([Row(short.ids, short.type_ids, [])])
+        (one,) = self._run([EncoderRow(short.ids, short.type_ids, [])])
         if one.ndim not in (1, 2) or one.shape[-1] != self._outputs.size:
             raise ConfigError(
                 f"{self._folder.model}: gives {one.shape[-1]} classes, and {self._outputs.size} are named in "
@@ -241,18 +244,7 @@ class Encoder:
         return bool(one.ndim == 2 and self._settings.tokens == "claim")
 
 
-def _libraries() -> tuple[Any, Any]:
-    """onnxruntime and tokenizers."""
-    found = []
-    for name in ("onnxruntime", "tokenizers"):
-        try:
-            found.append(import_module(name))
-        except ImportError as error:
-            raise MissingExtra(name, "verifier", "the verifier judge") from error
-    return found[0], found[1]
-
-
-def _batches(rows: dict[int, Row]) -> Iterator[list[int]]:
+def _batches(rows: dict[int, EncoderRow]) -> Iterator[list[int]]:
     """Places of rows of about one length, as many as fit a batch."""
     batch: list[int] = []
     for place in sorted(rows, key=lambda at: len(rows[at].ids)):

@@ -5,28 +5,28 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import ConfigError
-from steelyard.judges.embedded.judge import EmbeddedJudge
+from steelyard.judges.embedded.judge import EmbeddedJudge, edition
 from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.judges.verifiers.encoder import Encoder
-from steelyard.judges.verifiers.reading import reader
+from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
+
+PACKAGE = "steelyard.judges.verifiers"
 
 
 class VerifierJudge(EmbeddedJudge):
     """Says what passages support with an encoder; nothing leaves the machine.
 
-    Splitting, relevance, refusals and the criteria of dialogues are the embedded judge's rules.
+    Splitting, relevance, refusals and the criteria of dialogues are the embedded judge's.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        super().__init__(reader(encoder), name=f"verifier:{encoder.name}")
+        super().__init__(VerifierReader(encoder), name=f"verifier:{encoder.name}")
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: which model, and which rules around it."""
@@ -36,13 +36,13 @@ class VerifierJudge(EmbeddedJudge):
             "model": self._encoder.name,
             "sha256": self._encoder.sha256,
             "folder": self._encoder.identity[:12],
-            "rules": rules["model"].removeprefix(f"{self.name}-"),
-            "reading": edition(),
+            "rules": rules["model"].rpartition("-")[2],
+            "reading": edition(PACKAGE),
         }
 
     def fingerprint(self, ask: Ask) -> str:
         """Changes with the ask, the model, its tokenizer and settings, and the code around it."""
-        own = f"{super().fingerprint(ask)} {self._encoder.identity} {edition()}"
+        own = f"{super().fingerprint(ask)} {self._encoder.identity} {edition(PACKAGE)}"
         return hashlib.sha256(own.encode()).hexdigest()[:32]
 
 
@@ -66,13 +66,3 @@ def make_verifier(rest: str = "", *, environment: Mapping[str, str] | None = Non
 def _is_path(model: str) -> bool:
     """Names of pulled models have neither slashes nor leading dots."""
     return os.sep in model or "/" in model or model.startswith((".", "~"))
-
-
-@cache
-def edition() -> str:
-    """The content address of what this folder adds to the embedded judge."""
-    digest = hashlib.sha256()
-    for file in sorted(files("steelyard.judges.verifiers").iterdir(), key=lambda file: file.name):
-        if file.is_file() and not file.name.endswith(".pyc"):
-            digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
