@@ -106,7 +106,7 @@ def _cell(
         run = open_run(store, wanted, found, judge, prompts, session.run_settings())
         with asyncio.Runner() as loop:
             try:
-                tally, _ = session.carry_out(run, loop, retrying=state == "failed")
+                tally, _ = session.judge_run(run, loop, retrying=state == "failed")
             finally:
                 loop.run(run.aclose())
     except (JudgeError, InputError) as error:

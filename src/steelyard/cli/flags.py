@@ -16,7 +16,7 @@ from steelyard.cli.common import ConfigOption, LangOption, ProgressStyle, StoreO
 
 
 class Engine(StrEnum):
-    """What starts the workers of a run, where it is not this command."""
+    """What starts the workers of a run, if not this command."""
 
     ray = "ray"
 

@@ -83,7 +83,7 @@ class Session:
                 for at, run in enumerate(runs):
                     spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
                     run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
-                    tally, report = self.carry_out(run, loop, retrying=retrying)
+                    tally, report = self.judge_run(run, loop, retrying=retrying)
                     goes_on, found = self._report_failure(run, report, tally.stopped)
                     code = max(code, found)
                     if not goes_on:
@@ -119,7 +119,7 @@ class Session:
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
 
-    def carry_out(self, run: Run, loop: asyncio.Runner, *, retrying: bool = False) -> tuple[Tally, Report]:
+    def judge_run(self, run: Run, loop: asyncio.Runner, *, retrying: bool = False) -> tuple[Tally, Report]:
         """Judge what is open in the run, with progress and Ctrl-C, and write its lines. The judge stays open."""
         run.tally.total = run.data.total
         by = f" · template {run.protocol.template['source']}" if run.protocol.template else ""

@@ -86,7 +86,7 @@ def for_workers(store: Store, what: str) -> PostgresStore:
 
 
 def followed(store: PostgresStore, run: str) -> Iterator[dict[str, Any]]:
-    """How far a run is, once a second, until it runs no more."""
+    """The progress of a run, once a second, until it has ended."""
     from steelyard.engine.workers import run_shown
 
     while True:
@@ -98,7 +98,7 @@ def followed(store: PostgresStore, run: str) -> Iterator[dict[str, Any]]:
 
 
 def watched(shown: dict[str, Any]) -> Table:
-    """How far a run is and who is at work on it, as a table."""
+    """A run's progress and its workers, as a table."""
     from rich.table import Table
 
     title = f"{shown['run']} · {shown['state']} · {shown['judged']}/{shown['rows']} rows"

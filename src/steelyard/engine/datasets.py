@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from steelyard.errors import ConfigError
 from steelyard.reports.parquet import TABLES, ParquetFile, Table, table_rows
-from steelyard.samples.locations import filesystem, is_url, reaching
+from steelyard.samples.locations import explained_file_errors, filesystem, is_url
 from steelyard.store import RunRow, Store
 
 # A part is a file that every engine likes to read, and small enough to be uploaded in one piece.
@@ -46,7 +46,7 @@ def check_folder(out: str) -> None:
             raise ConfigError(f"{out}: this folder cannot be written to")
         return
     store, path = filesystem(out, "writing to")
-    with reaching(out, store):
+    with explained_file_errors(out, store):
         store.exists(path)  # it need not be there yet, but the store must answer
 
 
@@ -95,18 +95,18 @@ class _RemoteFolder(_Folder):
         self._url = root
 
     def put(self, file: Path, place: str) -> None:
-        with reaching(self._url, self._store):
+        with explained_file_errors(self._url, self._store):
             self._store.put_file(str(file), f"{self.root}/{place}")
         file.unlink()
 
     def names(self, inner: str) -> list[str]:
-        with reaching(self._url, self._store):
+        with explained_file_errors(self._url, self._store):
             self._store.invalidate_cache()
             found = self._store.glob(f"{self.root}/{inner}/part-*.parquet")
         return [name.rpartition("/")[2] for name in found]
 
     def remove(self, place: str) -> None:
-        with reaching(self._url, self._store):
+        with explained_file_errors(self._url, self._store):
             self._store.rm_file(f"{self.root}/{place}")
 
 

@@ -143,7 +143,7 @@ async def estimate(
 
 
 def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
-    """What a routed judge would pass on if its first judge were sure of nothing, beyond what was asked already; to be
+    """The further calls of a routed judge if its first judge were confident of nothing; to be
     told when all asks have been answered."""
     passed_to = [voice.judge for voice in judge.then.voices()] if isinstance(judge, RoutedJudge) else []
     stand_ins = [one for one in passed_to if isinstance(one, StandIn)]

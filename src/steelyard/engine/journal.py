@@ -239,7 +239,7 @@ class Journal:
 
     @property
     def spent(self) -> Usage:
-        """What all voices were paid since this object was made."""
+        """The cost of all voices since this object was made."""
         return sum((voice.spent for voice in self.voices), start=Usage())
 
     @property
@@ -256,7 +256,7 @@ class Journal:
         )
 
     def saved(self, first: int) -> list[dict[str, Any]]:
-        """What the voices of a routed judge after the first so many were not asked, for the run's manifest."""
+        """The calls saved by a routed judge, counted for the voices after the first `first`, for the run's manifest."""
         found = []
         by_place = self._store.used_by_place(self._run) if self._run else {}
         answered = by_place.get(0, {})
@@ -322,7 +322,7 @@ class StoredJudge(Judge):
         return {"model": self._model} if self._model else {}
 
     def fingerprint(self, ask: Ask) -> str:
-        """What the run was told: another run of the same judge may have been told something else."""
+        """A hash of the stored replies: another run of the same judge may have got others."""
         replies = "\x00".join(stored.reply for stored in self._candidates(ask))
         return f"{self.name} {hashlib.sha256(replies.encode()).hexdigest()}"
 
@@ -356,7 +356,7 @@ class StoredJudge(Judge):
 def judge_of_run(
     store: Store, row: RunRow, around: Callable[[StoredJudge, Mapping[str, Any]], Judge] = lambda judge, _: judge
 ) -> Judge:
-    """Whoever judged a run, answering from its stored replies: a panel votes again, with the same outcome. `around` may
+    """The judge of a run, answering from its stored replies: a panel votes again, with the same outcome. `around` may
     put something around each voice, told what the manifest says of it."""
     places = count()
     then: Mapping[str, Any] = {"name": row.judge, **row.manifest.get("judge", {})}

@@ -46,14 +46,14 @@ class StoredSet:
         return f"{self.found.name}{AT}{self.version.version}"
 
     def rows(self, protocol: Protocol) -> Iterator[Sample | InputError]:
-        """What this protocol can judge of it, and what it cannot."""
+        """The samples that this protocol can judge, and errors for the others."""
         for line, sample in enumerate(self, 1):
             problem = unfit(sample, protocol)
             yield InputError(problem[1], file=f"set {self}", line=line, field=problem[0]) if problem else sample
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the manifest says of it: enough to find the version again."""
+        """For the manifest: identifies the set and its version."""
         return {"project": self.found.project, "name": self.found.name, "version": self.version.version}
 
 

@@ -362,7 +362,7 @@ def rows_queued(store: Store, run: str) -> int | None:
 
 
 def run_shown(store: PostgresStore, run: str) -> dict[str, Any]:
-    """How far a run is and who is at work on it, for `runs watch`."""
+    """A run's progress and its workers, for `runs watch`."""
     judged, rows = sum(store.judged(run).values()), rows_queued(store, run)
     return {
         "run": run,

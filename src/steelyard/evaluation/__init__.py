@@ -330,7 +330,7 @@ async def _judge_in_store(
 
 @contextmanager
 def _shown(progress: bool | OnProgress, tally: Tally, limiter: Limiter | None) -> Iterator[Callable[[], None]]:
-    """What to call after every sample, so that whoever wants to knows how far it is."""
+    """The callback after every sample that reports progress."""
     from steelyard.engine.progress import ProgressLine, snapshot
 
     def in_flight() -> int | None:

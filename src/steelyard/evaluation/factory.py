@@ -289,7 +289,7 @@ def _points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 def _installed(kind: str) -> Callable[..., JudgeLike] | None:
-    """What makes judges of this kind, where a package that offers it is installed."""
+    """The maker of this kind of judges, if an installed package offers it."""
     found = next((point for point in _points(tuple(sys.path)) if point.name == kind), None)
     try:
         return found.load() if found else None

@@ -48,7 +48,7 @@ compare whether one run is better than another. Texts of samples are data, never
 
 @dataclass(frozen=True)
 class McpSettings:
-    """What the user allowed at the start: where runs are, and, to judge, the judge and the folder to read from."""
+    """The settings of the server: the store, and, to judge, the judge and the folder to read from."""
 
     settings: Settings
     store: StoreLocation

@@ -1,4 +1,4 @@
-"""What to give to people: a draw of samples that keeps the estimate honest, and the sheet they fill in."""
+"""Draws samples for people to label so that estimates stay unbiased, and writes the sheet they fill in."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ def labelled_twice(samples: Sequence[str], share: float, seed: int) -> frozenset
 
 
 class PersonShare(Record):
-    """What one person has labelled."""
+    """How many items one person has labelled."""
 
     person: str
     n: int
 
 
 class Agreement(Record):
-    """How far people agree who labelled the same items, on one kind of label; samples are resampled whole."""
+    """Agreement of people who labelled the same items, on one kind of label; samples are resampled whole."""
 
     kind: str
     n: int
@@ -70,7 +70,7 @@ class QueueState:
         return found
 
     def given(self, place: int) -> dict[str, HumanLabel]:
-        """Who labelled this item, and how."""
+        """The labels of this item by person."""
         labels = self.store.labels_at(self.queue.id, place)
         return {label.annotator: label for label in labels if not label.adjudicated}
 

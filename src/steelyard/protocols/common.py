@@ -1,4 +1,4 @@
-"""What the protocols share: asking until every item has a label or a reason, checking quotes, the verdict's frame."""
+"""Shared by the protocols: asking until every item has a label or a reason, checking quotes, frames of verdicts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def prompt_language(*texts: str) -> PromptLanguage:
 
 
 def same_words(text: str) -> str:
-    """What two texts share when they say the same in the same words. Signs inside count: C is not C++, 5 not -5."""
+    """A key that is equal for texts with the same words. Signs inside count: C is not C++, 5 not -5."""
     return "".join(fold(text).casefold().split()).rstrip(".。;；,，!！")
 
 

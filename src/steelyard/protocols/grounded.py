@@ -108,7 +108,7 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
 
 
 def _flag(sample: RagSample, name: str) -> str:
-    """What a flag means, as the reason of a check that no judge was needed for."""
+    """The meaning of a flag, as the reason of a check that was decided without a judge."""
     return say(language_of(sample.question, sample.answer), f"flag.{name}")
 
 

@@ -53,7 +53,7 @@ from steelyard.text import HAN, SIMPLIFIED, fold, reason_in_traditional, script_
 
 
 class Ruling(NamedTuple):
-    """What code found, and the count or words that prove it."""
+    """The ruling of code, and the count or words that prove it."""
 
     satisfied: bool
     reason: str

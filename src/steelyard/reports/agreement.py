@@ -32,7 +32,7 @@ class AgreementFigure(BaseModel):
 
 
 class AgreementSummary(BaseModel):
-    """What one line can say of a judge: the mean balanced accuracy over the public sets it was measured on."""
+    """A judge's agreement in one line: its mean balanced accuracy over the public sets it was measured on."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,7 +72,7 @@ class AgreementSummary(BaseModel):
 
 
 def figures_for(judge: str, path: Path | None = None) -> list[AgreementFigure]:
-    """What was measured of this judge, set by set; nothing for one that was not measured."""
+    """The measured figures of this judge, set by set; none if it was not measured."""
     name = judge.casefold()
     return [figure for figure in _figures(path) if fnmatchcase(name, figure.judge.casefold())]
 

@@ -268,7 +268,7 @@ class ReportBuilder:
 
 
 def cluster_of(sample: Sample | None) -> Cluster | None:
-    """What makes samples depend on each other: the same question. A dialogue, or a sample without one, stands alone."""
+    """The cluster of a sample: samples with one question depend on each other; any other is a cluster of its own."""
     if not isinstance(sample, RagSample) or not sample.question.strip():
         return None
     question = sample.question.strip().encode("utf-8", "surrogatepass")

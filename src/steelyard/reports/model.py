@@ -185,7 +185,7 @@ class BadRow(Record):
 
 
 class Votes(Record):
-    """How far several judges, or repeats of one, agreed on items of one kind: their (self-)consistency."""
+    """Agreement of several judges, or of repeats of one, on items of one kind: their (self-)consistency."""
 
     n: int
     mean: float = Field(description="mean share of the votes that the label got")
@@ -202,7 +202,7 @@ class SecondOpinions(Record):
 
 
 class SavedCalls(Record):
-    """What a routed judge did not have to ask of one of its judges. Tokens and cost are estimated from the calls that
+    """The calls that a routed judge saved of one of its judges. Tokens and cost are estimated from the calls that
     were made, which hold fewer items, so it saved at least as much; null where none was made or no price is known."""
 
     judge: str
@@ -285,7 +285,7 @@ class Report(Record):
 
     @property
     def words(self) -> Vocabulary:
-        """What its protocol calls things."""
+        """The vocabulary of its protocol."""
         return vocabulary(self.protocol)
 
     def scale_of(self, metric: str) -> Scale:
@@ -296,7 +296,7 @@ class Report(Record):
 
 
 def agreement_note(judge: str, language: Language) -> str:
-    """How far this judge was found to agree with people, in a sentence; nothing for one that was not measured."""
+    """The judge's measured agreement with people, in a sentence; empty if it was not measured."""
     found = summary(judge)
     if not found:
         return ""
@@ -331,7 +331,7 @@ def tolerance_note(report: Report) -> str:
 
 
 def votes_notes(report: Report) -> list[str]:
-    """How far several judges, or repeats of one, agreed: a sentence for each kind of item."""
+    """Agreement of several judges, or repeats of one: a sentence for each kind of item."""
     return [
         say(report.language, "report.votes").format(
             kind=report.words.kind_words(kind, report.language),

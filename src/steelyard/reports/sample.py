@@ -93,7 +93,7 @@ class SamplePage:
         return self.fact(key, reason_in(self.language, text))
 
     def beside(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
-        """What stands beside an item's labels: how sure they are, who gave them, what they were at first, its flags."""
+        """The facts beside an item's labels: confidence, judge, first labels, flags."""
         sure = self.fact("confidence", confidence_text(item))
         return sure + self.by_whom(item) + self.opinions(item)
 
@@ -139,7 +139,7 @@ class SamplePage:
         return Lines((*lines, *agreement_notes([self.verdict.judge], self.language).values()))
 
     def facts(self, sample: Sample | None) -> tuple[tuple[str, str], ...]:
-        """What is known about the sample as a whole, name and value."""
+        """Facts about the sample as a whole, as names and values."""
         facts = self.fact("status", named(self.language, "status", self.verdict.status))
         facts += self.fact("judge", self.verdict.judge)
         if sample:

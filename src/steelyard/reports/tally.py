@@ -241,7 +241,7 @@ class OutcomesTally:
 
 
 class RankingTally:
-    """Who won how much against whom, by the main score of samples that compare two answers."""
+    """Points of the contestants against each other, by the main score of samples that compare two answers."""
 
     def __init__(self, words: Vocabulary) -> None:
         self._metric = words.main

@@ -14,7 +14,7 @@ from steelyard.stats.intervals import wilson
 
 
 class VotesTally:
-    """How far judges agreed, by kind of item."""
+    """Agreement of judges, by kind of item."""
 
     def __init__(self, words: Vocabulary) -> None:
         self._words = words

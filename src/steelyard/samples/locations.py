@@ -106,7 +106,7 @@ def filesystem(url: str, purpose: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def reaching(name: str, store: Any = None) -> Iterator[None]:
+def explained_file_errors(name: str, store: Any = None) -> Iterator[None]:
     """What a file system raises, as an error that names the file. It ends a run, which can be resumed: if the rest of
     a file were left out, all later rows would change their places."""
     try:
@@ -142,7 +142,7 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, name: str, *, whole_reads: bool = False) -> None:
         self._name = name
         self._store, path = filesystem(name, "reading")
-        with reaching(name, self._store):
+        with explained_file_errors(name, self._store):
             self._file = self._store.open(path, "rb", **({"cache_type": "none"} if whole_reads else {}))
 
     def readable(self) -> bool:
@@ -152,13 +152,13 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with reaching(self._name, self._store):
+        with explained_file_errors(self._name, self._store):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with reaching(self._name, self._store):
+        with explained_file_errors(self._name, self._store):
             return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
@@ -180,7 +180,7 @@ def _local(name: str) -> tuple[str, list[DataFile]]:
 def _remote(url: str) -> tuple[str | None, list[DataFile]]:
     """The files, and the folder that they were looked for in; no folder where the URL is that of one file."""
     store, path = filesystem(url, "reading")
-    with reaching(url, store):
+    with explained_file_errors(url, store):
         # What another program wrote a moment ago counts.
         store.invalidate_cache()
         if _MAGIC.search(path):

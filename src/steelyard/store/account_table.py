@@ -37,7 +37,7 @@ class User(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What a program signs in with. One without an owner belongs to a machine; one with an owner never may more than
+    """An access token of a program. One without an owner belongs to a machine; one with an owner never may more than
     the owner may."""
 
     id: str
@@ -62,7 +62,7 @@ class LoginSession(NamedTuple):
 
 
 class AuditEntry(Record):
-    """Who did what, when, from where, and what came of it."""
+    """An entry of the audit log: who did what, when, from where, and the outcome."""
 
     time: str
     actor: str
@@ -107,7 +107,7 @@ class AccountTable(Database):
             self.end_sessions(name)
 
     def set_role(self, name: str, project: str, role: Role | None) -> None:
-        """What a user may do in a project, or in every one (`*`); None takes it away."""
+        """Set a user's role in a project, or in every one (`*`); None removes it."""
         check_name(project, "project", may_be_empty=True)
         if role is None:
             self.write("DELETE FROM memberships WHERE member = ? AND project = ?", name, project)
@@ -115,7 +115,7 @@ class AccountTable(Database):
             self.write(SET_ROLE, name, project, role)
 
     def roles_of(self, name: str) -> dict[str, Role]:
-        """What a user may do, by project."""
+        """The roles of a user, by project."""
         return dict(self.query("SELECT project, role FROM memberships WHERE member = ? ORDER BY project", name))
 
     # --- tokens ---

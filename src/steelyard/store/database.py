@@ -1,4 +1,4 @@
-"""What the tables of a store need of a database: statements, transactions, and the few expressions that differ.
+"""The database interface of a store's tables: statements, transactions, and the few expressions that differ.
 
 Statements are written once, with `?` for values, in the SQL that SQLite and PostgreSQL share.
 """

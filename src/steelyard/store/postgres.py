@@ -132,28 +132,28 @@ class PostgresStore(Store, WorkTable):
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
         with self.explained_errors():
-            rows = self._tried(lambda db: db.execute(_own(sql), _clean(values), binary=True).fetchall())
+            rows = self._with_retries(lambda db: db.execute(_for_psycopg(sql), _clean(values), binary=True).fetchall())
         yield from rows
 
     def stream(self, sql: str, *values: Any) -> Iterator[Any]:
         """A few hundred rows at a time, through a connection of its own: this one stays free meanwhile."""
         with self.explained_errors():
-            db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
+            db = _taken(self._conninfo) or self._with_retries(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
                     db.execute(UNHURRIED)
                     cursor.itersize = STREAMED
-                    cursor.execute(_own(sql), _clean(values))
+                    cursor.execute(_for_psycopg(sql), _clean(values))
                     yield from cursor
             finally:
                 _return_connection(self._conninfo, db)
 
     def write(self, sql: str, *values: Any) -> int:
         with self.explained_errors():
-            return self._tried(lambda db: db.execute(_own(sql), _clean(values)).rowcount)
+            return self._with_retries(lambda db: db.execute(_for_psycopg(sql), _clean(values)).rowcount)
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
-        prepared = [(_own(sql), [_clean(row) for row in rows]) for sql, rows in statements]
+        prepared = [(_for_psycopg(sql), [_clean(row) for row in rows]) for sql, rows in statements]
 
         def work(db: Connection) -> None:
             with db.transaction(), db.cursor() as cursor:
@@ -162,7 +162,7 @@ class PostgresStore(Store, WorkTable):
                         cursor.executemany(sql, rows)
 
         with self.explained_errors():
-            self._tried(work)
+            self._with_retries(work)
 
     @contextmanager
     def all_or_nothing(self, about: str = "") -> Iterator[None]:
@@ -171,7 +171,7 @@ class PostgresStore(Store, WorkTable):
                 yield
                 return
             if about:
-                self._tried(lambda db: db.execute("SELECT 1"))  # a connection that was lost is noticed here
+                self._with_retries(lambda db: db.execute("SELECT 1"))  # a connection that was lost is noticed here
             db = self._connection()
             self._together += 1
             try:
@@ -182,7 +182,7 @@ class PostgresStore(Store, WorkTable):
             finally:
                 self._together -= 1
 
-    def _tried(self, work: Callable[[Connection], T]) -> T:
+    def _with_retries(self, work: Callable[[Connection], T]) -> T:
         """Do it; after a lost connection or a deadlock again, until the server has been away for too long. Whatever is
         tried again leaves the same behind when it was done before."""
         with self._turn:
@@ -238,11 +238,11 @@ class PostgresStore(Store, WorkTable):
     @contextmanager
     def _locking(self, run: str, *, shared: bool) -> Iterator[None]:
         with self.explained_errors():
-            if any(held == run for held, _ in self._held) or not self._tried(
+            if any(held == run for held, _ in self._held) or not self._with_retries(
                 lambda db: _locked(db, run, shared=shared)
             ):
                 raise _run_in_use(run)
-            self._session = self._tried(_session)
+            self._session = self._with_retries(_session)
         self._held.append((run, shared))
         try:
             yield
@@ -255,7 +255,7 @@ class PostgresStore(Store, WorkTable):
 
     def in_use(self, run: str) -> bool:
         with self.explained_errors():
-            row = self._tried(lambda db: db.execute(IN_USE, (run,)).fetchone())
+            row = self._with_retries(lambda db: db.execute(IN_USE, (run,)).fetchone())
         return bool(row and row[0])
 
     # --- what this database does in its own way ---
@@ -355,7 +355,7 @@ def _close_idle() -> None:
 
 
 @lru_cache(maxsize=512)
-def _own(sql: str) -> bytes:
+def _for_psycopg(sql: str) -> bytes:
     """A statement with `?` for values, as psycopg wants it."""
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
@@ -368,7 +368,7 @@ def _clean(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _error_text(error: psycopg.Error) -> str:
-    """What happened and what to do. libpq says several lines; the last is the news."""
+    """The error in one line. libpq writes several; the last one says what happened."""
     text = str(error).strip()
     last = error.diag.message_primary or (text.splitlines()[-1].strip() if text else type(error).__name__)
     if "connection option" in text:

@@ -43,7 +43,7 @@ class QueueItem(NamedTuple):
 
 
 class LabelQueue(NamedTuple):
-    """Who labels what of a run. Its project is that of the run."""
+    """A queue: which items of a run who labels. Its project is that of the run."""
 
     id: int
     run: str

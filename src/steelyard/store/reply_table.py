@@ -80,7 +80,7 @@ class ReplyTable(Database):
         return found
 
     def spent_by_judge(self, run: str) -> dict[str, Usage]:
-        """What a run paid whom: its own replies, by the judge that gave them."""
+        """The cost of a run's own replies, by judge."""
         sql = f"SELECT judge, {self._sums} FROM replies WHERE run = ? GROUP BY judge ORDER BY judge"
         return {judge: _usage(found) for judge, *found in self.query(sql, run)}
 

@@ -97,7 +97,7 @@ class WorkerRow(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one worker may do until it asks again: its place among so many, and up to where it may spend."""
+    """A worker's share of the limits until its next heartbeat: its place among all workers, and its budget."""
 
     place: int
     workers: int
@@ -288,7 +288,7 @@ class WorkTable(ReplyTable, Database):
         return Share(place, n, float(seconds or 0.0), spent, max_cost, max_tokens, state == "running", heard)
 
     def workers(self, run: str) -> list[WorkerRow]:
-        """Who is or was at work on a run, in the order they joined."""
+        """The workers of a run, in the order they joined."""
         silent = "extract(epoch FROM clock_timestamp() - w.heard_at)::double precision"
         lasted = "extract(epoch FROM coalesce(w.left_at, w.heard_at) - w.joined_at)::double precision"
         rows = "string_agg((l.first + 1) || '–' || (l.last + 1), ', ' ORDER BY l.first)"
@@ -306,7 +306,7 @@ class WorkTable(ReplyTable, Database):
         return int(n)
 
     def paid(self, run: str) -> Usage:
-        """What all workers of a run paid, as far as their answers arrived."""
+        """The cost of all workers of a run, of the replies that arrived."""
         return sum((row.spent for row in self.workers(run)), start=Usage())
 
 

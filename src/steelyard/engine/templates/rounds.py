@@ -117,7 +117,7 @@ def _unanswered(protocol: Protocol, sample: Sample, options: Options, failure: U
 
 
 def without_thoughts(text: str) -> str:
-    """What follows the thinking of a judge whose opening tag the server left out; the readers know the usual form."""
+    """The text after a judge's thinking if the server left out the opening tag; the readers handle the usual form."""
     closing = None if OPENED.match(text) else THOUGHT.search(text)
     return text[closing.end() :].lstrip() if closing else text
 

@@ -148,7 +148,7 @@ def _units(judge: Array, column: _Column, people: dict[int, float], weights: dic
 
 
 def _counted(values: Array) -> Array:
-    """What each value adds to the sum and to the count; null adds to neither."""
+    """Numerator and denominator of each value; null adds to neither."""
     known = ~np.isnan(values)
     return np.stack([np.where(known, values, 0.0), known.astype(np.float64)], axis=1)
 

@@ -30,7 +30,7 @@ class Rated(NamedTuple):
     weight: float
     people: Mapping[str, str]
     settled: str | None = None
-    """What somebody decided after people had disagreed; it counts instead of their majority."""
+    """The adjudicated label, which counts instead of the majority."""
 
 
 @dataclass
@@ -65,9 +65,9 @@ class Matcher:
         weights: dict[Slot, float] = {}
         settled: dict[Slot, HumanLabel] = {}
         for label in labels:
-            fit = self._fit(label, found, about)
+            fit = self._match_label(label, found, about)
             if isinstance(fit, str):
-                self._leave(label, fit)
+                self._leave_unmatched(label, fit)
                 continue
             self.used += 1
             weights[fit] = label.weight
@@ -86,10 +86,10 @@ class Matcher:
         """After the last sample: what is left is about samples that the run does not have."""
         for labels in self._by_sample.values():
             for label in labels:
-                self._leave(label, "no_sample")
+                self._leave_unmatched(label, "no_sample")
         self._by_sample.clear()
 
-    def _fit(self, label: HumanLabel, found: _Slots, about: str) -> Slot | str:
+    def _match_label(self, label: HumanLabel, found: _Slots, about: str) -> Slot | str:
         if label.about and about and label.about != about:
             return "other_text"
         elsewhere = bool(label.run and self.run and label.run != self.run)
@@ -99,7 +99,7 @@ class Matcher:
             return "other_run"
         return found.find(label)
 
-    def _leave(self, label: HumanLabel, reason: str) -> None:
+    def _leave_unmatched(self, label: HumanLabel, reason: str) -> None:
         self.unmatched[reason] += 1
         if len(self.examples) < MOST_EXAMPLES:
             self.examples.append(Unmatched(reason=reason, sample=label.sample, kind=label.kind, item=label.item))

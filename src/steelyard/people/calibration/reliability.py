@@ -108,8 +108,8 @@ def _right(points: Sequence[Point]) -> float:
 
 
 def thresholds(found: Calibration) -> dict[str, object]:
-    """What a routed judge reads: by judge and label, from where on it is believed. Labels too few to tell are left out
-    and keep the default."""
+    """The thresholds file of a routed judge: the least confidence by judge and label. Labels with too few cases are
+    left out and keep the default."""
     judges: dict[str, dict[str, float | None]] = {}
     for curve in found.reliability:
         of_judge = judges.setdefault(curve.judge, {})

@@ -99,7 +99,7 @@ class Block:
 
 
 def agreed(judgements: list[Judgement]) -> Judgement | None:
-    """What all say; where they contradict each other, nobody is believed."""
+    """The judgement that all state; none if they contradict each other."""
     if len({judgement.label for judgement in judgements}) > 1:
         return Judgement("unjudged", "blocks_conflict", ("blocks_conflict",))
     return judgements[0] if judgements else None

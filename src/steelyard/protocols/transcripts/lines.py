@@ -275,7 +275,7 @@ def with_flags(flags: Sequence[str], *more: str) -> tuple[str, ...]:
 
 
 class Reading(NamedTuple):
-    """What was found in a transcript, before it becomes a verdict."""
+    """The content of a transcript, before it becomes a verdict."""
 
     items: tuple[AnyItem, ...]
     scores: Scores

@@ -30,7 +30,7 @@ class Raised(Record):
 
 
 class Injection(Record):
-    """How far attacks moved the judge. Only cases in which there was something to raise count."""
+    """How often attacks raised a label. Only cases with a label that could be raised count."""
 
     raised: Estimate
     harmless: Estimate = Field(description="the same for the harmless texts: what chance and padding do")

@@ -163,7 +163,7 @@ class _ViewBuilder:
         return sorted((kind for kind in kinds if kind.place or kind.parts), key=lambda kind: order.index(kind.place))
 
     def _placed(self) -> Iterator[tuple[str, str, str, Label, str]]:
-        """What has a place in the answer: key, text, the aspect and the label that colour it, number."""
+        """The items with a place in the answer: key, text, the aspect and the label that colour it, number."""
         for kind in self._kinds():
             for index, item in self.shown[kind.name]:
                 if kind.place:

@@ -67,7 +67,7 @@ class Tables:
         return self._breakdown("scores", "report.scores", "report.score", (self.words.say("report.mean"),), rows, alike)
 
     def outcomes(self, href: Callable[[str, str], str]) -> Breakdown | None:
-        """What became of the samples; `href` says where those with a label are found."""
+        """The outcomes of the samples; `href` gives the link to those with a label."""
         aspect, words = self.words.vocab.outcome, self.words
         if not self.report.outcomes:
             return None

@@ -84,7 +84,7 @@ def trend(
 
 
 def _with_names(points: Sequence[TrendPoint], most: int) -> list[tuple[int, TrendPoint]]:
-    """So many that their names do not run into each other, the last one among them."""
+    """The points whose names are shown, spaced so that names do not overlap; the last one always."""
     every = max(1, math.ceil(len(points) / most))
     return [(at, point) for at, point in enumerate(points) if (len(points) - 1 - at) % every == 0]
 

@@ -13,7 +13,7 @@ from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 
 Skipped = Counter[str]
-"""What was not taken: how often, by reason."""
+"""Counts of skipped records, by reason."""
 
 # How far a record is looked into to recognise it.
 _DEEP, _MANY = 4, 2_000

@@ -16,7 +16,7 @@ SCORES_OF_ONE = "score or feedback of a single answer (a dialogue as a whole doe
 
 
 class Conversation:
-    """What is known of one, put together step by step."""
+    """A conversation, built step by step."""
 
     def __init__(self, id: str, source: Mapping[str, str], record: Mapping[str, Any], *, system: str = "") -> None:
         self.id, self.source, self.record, self.system = id, dict(source), record, system

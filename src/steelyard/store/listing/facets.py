@@ -1,4 +1,4 @@
-"""What the samples of a run have, counted once and kept until verdicts are added."""
+"""Facets of a run's samples, counted once and kept until verdicts are added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BINS = 10
 
 
 def summary(store: Store, run: str) -> Summary:
-    """What there is to filter by; where it is not known yet, this waits for it."""
+    """The facets to filter by, computed now if they are not known yet."""
     catch_up(store, run)
     made = known_summary(store, run)
     if made is None:

@@ -91,7 +91,7 @@ class OpenIdProvider:
     def name(self) -> str:
         return urlsplit(self.issuer).hostname or self.issuer
 
-    async def departure(self, leaving: PendingSignIn) -> str:
+    async def sign_in_url(self, leaving: PendingSignIn) -> str:
         """The provider's address to which the browser is sent to sign in."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(leaving.verifier.encode()).digest()).rstrip(b"=").decode()
         given = {
@@ -108,7 +108,7 @@ class OpenIdProvider:
             address = (await self._discovered(session))["authorization_endpoint"]
         return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}"
 
-    async def arrival(self, left: PendingSignIn, given: dict[str, str]) -> Person:
+    async def finish(self, left: PendingSignIn, given: dict[str, str]) -> Person:
         """The user who signed in. `given` are the parameters of the provider's redirect."""
         if not hmac.compare_digest(given.get("state", "").encode(), left.state.encode()):
             raise ProviderRefused("the state is not that of this browser")

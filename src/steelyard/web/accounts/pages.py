@@ -89,7 +89,7 @@ async def leave_for_provider(request: Request) -> Response:
     accounts, provider = _provider(request)
     leaving = oidc.PendingSignIn.new(request.query_params.get("next"))
     try:
-        response = RedirectResponse(await provider.departure(leaving), 303)
+        response = RedirectResponse(await provider.sign_in_url(leaving), 303)
     except oidc.ProviderRefused as refused:
         return await run_in_threadpool(_refuse_sign_in, request, str(refused))
     response.set_cookie(
@@ -116,7 +116,7 @@ async def return_from_provider(request: Request) -> Response:
 
     try:
         left = oidc.PendingSignIn.unpacked(request.cookies.get(cookie, ""))
-        person = await provider.arrival(left, dict(request.query_params))
+        person = await provider.finish(left, dict(request.query_params))
         response = await run_in_threadpool(sign_in, person, left.next)
     except oidc.ProviderRefused as refused:
         response = await run_in_threadpool(_refuse_sign_in, request, str(refused))

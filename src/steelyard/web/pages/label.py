@@ -269,7 +269,7 @@ async def give_label(request: Request) -> Response:
 def _give_label(request: Request, form: FormData) -> Response:
     viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
-        row, progress, at = _standing(viewer, store, request, plan, annotator)
+        row, progress, at = _position(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
         wanted = str(form.get("label", ""))
         if canonical(task.kind, wanted, row.protocol) != wanted:
@@ -300,7 +300,7 @@ def undo(request: Request) -> Response:
     """Take back the nearest earlier label and go there."""
     viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
-        row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
+        row, progress, at = _position(viewer, store, request, plan, annotator, beyond=True)
         back = progress.last_given(at)
         if back is not None:
             store.remove_label(_blank_label(progress.tasks[back], row.id, annotator, plan.policy))
@@ -314,7 +314,7 @@ def require_annotator(request: Request) -> str:
     raise InputError("say who labels: labels are kept by name", field="annotator")
 
 
-def _standing(
+def _position(
     viewer: Viewer, store: Store, request: Request, plan: LabelPlan, annotator: str, beyond: bool = False
 ) -> tuple[RunRow, Progress, int]:
     row = store.run(request.path_params["run"])
