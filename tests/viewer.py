@@ -17,7 +17,7 @@ from steelyard.engine import runs
 from steelyard.engine.inputs import Input
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.protocols import get_protocol
-from steelyard.settings import Settings, SettingsFile
+from steelyard.settings import RunDefaults, Settings, SettingsFile
 from steelyard.store import Store, StoreLocation
 from steelyard.web.accounts.sign_in import Accounts
 from steelyard.web.serving import Server, address_of, listen
@@ -27,9 +27,10 @@ PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue")
 JUDGES = {"recorded": {"kind": "recorded", "file": str(EXAMPLES / "replies.jsonl")}}
 
 
-def settings(**judges: dict[str, Any]) -> Settings:
+def settings(concurrency: int | None = None, **judges: dict[str, Any]) -> Settings:
     """A configuration whose judges are the recorded one and the given ones."""
-    return Settings(SettingsFile(judges={**JUDGES, **judges}), {}, "steelyard.toml")
+    run = RunDefaults(concurrency=concurrency)
+    return Settings(SettingsFile(run=run, judges={**JUDGES, **judges}), {}, "steelyard.toml")
 
 
 def fill(path: Path, protocols: Sequence[str] = PROTOCOLS, file: str | None = None) -> list[str]:
