@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import PHONE, Tab, chromium, tab
+from command import Steelyard
 from steelyard.errors import ConfigError, UnknownQueue
 from steelyard.people.calibration import calibrate
 from steelyard.people.queues import QueueState, labelled_twice
@@ -242,3 +244,36 @@ def test_two_people_label_and_a_disagreement_is_settled(browser: Browser, tmp_pa
     assert with_it.tasks[0].person_person == without.tasks[0].person_person
     people = {label.label: label.n_people for label in with_it.tasks[0].by_label}
     assert people[settled.label] == 1
+
+
+def test_queues_on_the_command_line(steelyard: Steelyard, tmp_path: Path) -> None:
+    """Made of a run's samples with a tag, shown with what was labelled, closed and opened again."""
+    store = tmp_path / "store.db"
+    (run,) = fill(store, ("atomic",))
+    where = ("--store", str(store))
+    made = steelyard(
+        "queues", "make", "last", "--name", "[b]first", "--person", "mei", "--person", "jun", "--samples", "0",
+        "--twice", "1", "--tag", "car", "--json", *where,
+    )  # fmt: skip
+    queue = json.loads(made.out)
+    assert (queue["run"], queue["people"], queue["blind"], queue["done"]) == (run, ["mei", "jun"], True, 0)
+    with Store.open(store) as opened:
+        items = opened.queue_items(queue["id"])
+        tags = {sample.id: sample.tags for sample, _ in opened.verdicts(run)}
+        assert {item.sample for item in items} == {id for id, own in tags.items() if "car" in own} != set(tags)
+        assert queue["wanted"] == 2 * len(items)
+        for who, said in (("mei", "correct"), ("jun", "wrong")):
+            one = items[0]
+            given = {"sample": one.sample, "kind": one.kind, "item": one.item, "policy": "1", "run": run}
+            opened.add_labels([HumanLabel.model_validate({**given, "label": said, "annotator": who})])
+    assert "disagreements: 1; to settle: 1" in steelyard("queues", "show", "1", *where).out
+    assert "[b]first" in steelyard("queues", "list", *where).out
+    assert "closed" in steelyard("queues", "close", "1", *where).out
+    (listed,) = map(json.loads, steelyard("queues", "list", "--run", "last", "--json", *where).out.splitlines())
+    assert (listed["closed"] is not None, listed["done"], listed["unsettled"]) == (True, 2, 1)
+    steelyard("queues", "close", "1", "--reopen", *where)
+    with Store.open(store) as opened:
+        assert opened.queue(1).closed is None
+    for wrong in (["show", "9"], ["make", "last", "--name", ""], ["make", "last", "--name", "q", "--kind", "no"],
+                  ["make", "last", "--name", "q", "--tag", "nowhere"], ["make", "none", "--name", "q"]):  # fmt: skip
+        assert steelyard("queues", *wrong, *where).code == 2

@@ -284,7 +284,8 @@ def _table(
     # A run at work changes faster than its scores are counted.
     rows = [one.row if cell.state != "running" else None for one, cell in zip(found, cells, strict=True)]
     with viewer.store() as store:
-        key = tuple(standing(store, row) if row else "" for row in rows)
+        # With the id: two projects may hold runs that came about alike.
+        key = tuple((row.id, standing(store, row)) if row else None for row in rows)
 
     def made() -> ExperimentTable:
         with viewer.store() as store:
