@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from command import RAG
 from report_fixtures import atomic, rag
 from steelyard.protocols.counts import atomic_scores
 from steelyard.records import Atom, Sample, Verdict
-from steelyard.store import Store
+from steelyard.store import QueueItem, Store
+from steelyard.store.labels import HumanLabel
+from steelyard.web.experimenting import ExperimentDesign
 from viewer import fill
 
 ATTACK = (
@@ -51,6 +54,14 @@ def filled(path: Path) -> dict[str, str]:
         ]
         runs["hostile"] = add_run(store, "20990101-000000-host", "judge<b>", hostile, {"options": {}, "note": ATTACK})
         store.add_to_set(ATTACK[:100], runs["hostile"], [ODD_ID, "long"], time="2026-03-02", note=ATTACK)
+        design = ExperimentDesign(files=(RAG,), protocols=("grounded",), judges=("recorded",))
+        store.add_experiment("", ATTACK[:100], design.model_dump_json(), created="2026-03-02", author=ATTACK)
+        shared = [QueueItem("car-seat", "atom", None, at, 1.0, 2) for at in (1, 2)]
+        store.add_queue(runs["atomic"], ATTACK[:100], shared, policy="of a queue", created="2026-03-02", author=ATTACK)
+        for who, label in (("mei " + ATTACK[:60], "correct"), ("jun", "wrong")):
+            given = {"sample": "car-seat", "kind": "atom", "item": 1, "label": label, "note": ATTACK}
+            more = {"annotator": who, "policy": "of a queue", "run": runs["atomic"], "time": "2026-03-02"}
+            store.add_labels([HumanLabel.model_validate({**given, **more})])
         judged_markdown = [(rag("md", answer=MARKDOWN), atomic("md", ["wrong"], text="Plain fact number "))]
         runs["markdown"] = add_run(store, "20990101-000000-mark", "some:judge", judged_markdown, {})
         runs["secret"] = add_run(store, "20990101-000000-scrt", "some:judge", [(rag("s1"), secret("s1"))], {})

@@ -7,16 +7,20 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
+from command import RAG
 from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, rag
+from steelyard.settings import Experiment, Settings, SettingsFile
 from steelyard.store import Store
+from steelyard.web.accounts.permissions import RULES, asked
 from steelyard.web.addresses import sample_address
-from viewer import viewing
+from viewer import JUDGES, viewing
 
 HEAVIEST = 300_000
 # What the page and everything it loaded take, uncompressed.
@@ -39,7 +43,9 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     store = tmp_path_factory.mktemp("reading") / "store.db"
     runs = filled(store)
-    with viewing(store) as address:
+    given = Experiment(data=(RAG,), protocols=("grounded",), judges=("recorded",))
+    config = Settings(SettingsFile(judges=JUDGES, experiments={"facts": given}), {}, "steelyard.toml")
+    with viewing(store, config=config) as address:
         yield Site(address, store, runs)
 
 
@@ -94,7 +100,31 @@ def pages(site: Site) -> list[str]:
         f"{site.address}/runs/new/set-1-1",
         site.at("hostile", "/samples/long/history"),
         site.at("atomic", "/samples/car-seat/try"),
+        site.at("atomic", "/calibration"),
+        site.at("atomic", "/queues"),
+        f"{site.address}/queues/1",
+        f"{site.address}/queues/1/label",
+        f"{site.address}/queues/1/disagreements",
+        f"{site.address}/trends",
+        f"{site.address}/compare/runs?run={site.runs['atomic']}&run={site.runs['other']}",
+        f"{site.address}/experiments",
+        f"{site.address}/experiments/composed/new",
+        f"{site.address}/experiments/composed/1",
+        f"{site.address}/experiments/facts",
+        f"{site.address}/runs/new/set-1-1/check",
     ]
+
+
+# What `test_browser_serve.py` looks at in the same way.
+LOOKED_AT_ELSEWHERE = ("/users", "/audit", "/account", "/judges/cards", "/judges/cards/{card:int}")
+
+
+def test_no_page_is_left_out(site: Site) -> None:
+    """Every page that the table of permissions knows is one of those that are looked at below."""
+    seen = {about.route for address in pages(site) if (about := asked("GET", urlsplit(address).path))}
+    named = [one.removeprefix("PAGE ") for rule in RULES for one in rule.routes if one.startswith("PAGE ")]
+    # The list of runs is where each of them begins.
+    assert {f"GET {route}" for route in (*named,) if route not in (*LOOKED_AT_ELSEWHERE, "/runs")} == seen
 
 
 @pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hans", PHONE, "dark")])

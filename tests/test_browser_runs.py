@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from browser import DESKTOP, PHONE, chromium, tab
-from command import RAG, fact_server, facts
+from command import RAG, fact_server, facts, judge_facts
+from endpoint import Loopback, Request
 from steelyard.records import RagSample, Usage
+from steelyard.store import Store
 from steelyard.store.postgres import PostgresStore
 from steelyard.store.work_table import Quota
 from viewer import fill, settings, viewing
@@ -222,6 +226,106 @@ def test_odd_columns_are_mapped(
             assert opened.noises == []
             page.goto(checked)
             expect(page.get_by_role("alert")).to_be_visible()
+
+
+RUBRIC = """
+title = "Tone"
+
+[polite]
+ask = "Is the answer polite?"
+"""
+
+
+def judge_both(request: Request) -> dict[str, Any]:
+    """What a kind judge replies about facts, and to a rubric of one question."""
+    if request.task.startswith("rubric"):
+        return {"criteria": [{"id": 1, "reason": "It is.", "label": "yes"}]}
+    return judge_facts(request)
+
+
+@pytest.mark.parametrize(("language", "viewport", "scheme"), [("en", DESKTOP, "light"), ("zh-Hant", PHONE, "dark")])
+def test_an_experiment_is_composed_and_judged(
+    browser: Browser, tmp_path: Path, language: str, viewport: dict[str, int], scheme: str
+) -> None:
+    """Two files, a protocol and a rubric: refused with what is wrong, estimated before anything is sent, stopped by its
+    budget, gone on with, and compared in one table."""
+
+    with Loopback(reply_for=judge_both) as server:
+        config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with (
+            viewing(tmp_path / "store.db", config=config) as served,
+            tab(browser, f"{served}/experiments?lang={language}", viewport=viewport, color_scheme=scheme) as opened,
+        ):
+            page = opened.page
+            assert (opened.violations(), opened.overflow <= 0) == ([], True)
+            page.locator("a.button.main").focus()
+            page.keyboard.press("Enter")
+            page.locator("#name").fill("<i>grid</i>")
+            page.locator("#file").set_input_files([facts(tmp_path / f"v{n}.jsonl", n) for n in (2, 3)])
+            page.locator("input[name=protocol][value=atomic]").focus()
+            page.keyboard.press("Space")
+            page.locator("#rubric").fill(RUBRIC)
+            page.locator("input[name=judge]:checked").uncheck()
+            page.locator("input[name=judge][value=mine]").check()
+            page.locator("#variants").fill("strict")
+            page.locator("#columns").fill("nonsense")
+            page.locator("form button.main").click()
+            expect(page.get_by_role("alert")).to_be_visible()
+            # What was entered stands, but for the files, which a browser gives only to whoever chooses them.
+            assert page.locator("#name").input_value() == "<i>grid</i>"
+            assert page.locator("#rubric").input_value().strip() == RUBRIC.strip()
+            assert (opened.violations(), opened.overflow <= 0) == ([], True)
+            page.locator("#columns").fill("")
+            page.locator("#file").set_input_files([tmp_path / f"v{n}.jsonl" for n in (2, 3)])
+            page.locator("form button.main").click()
+            expect(page.locator("h1")).to_have_text("<i>grid</i>")
+            expect(page.locator("#live tbody tr")).to_have_count(4)
+            expect(page.locator(".takes dd").first).to_have_text("4")
+            assert server.requests == []
+            assert (opened.violations(), opened.overflow <= 0) == ([], True)
+            page.locator("#max_tokens").fill("600")
+            page.locator("form button.main").click()
+            expect(page.locator("#live .state.stopped").first).to_be_visible(timeout=30_000)
+            asked = len(server.requests)
+            assert 0 < asked < 10
+            page.locator("form button.main").click()
+            expect(page.locator("#live .state.complete")).to_have_count(4, timeout=30_000)
+            expect(page.locator("table.experiment")).to_be_visible(timeout=30_000)
+            assert (opened.violations(), opened.overflow <= 0) == ([], True)
+            # A browser notes that the form was refused above; nothing else went wrong.
+            assert all("422" in noise for noise in opened.noises)
+            page.goto(f"{served}/experiments")
+            expect(page.locator("tbody th a")).to_have_text("<i>grid</i>")
+            assert (opened.violations(), opened.overflow <= 0) == ([], True)
+
+
+def test_a_rubric_is_started_from_the_page(browser: Browser, tmp_path: Path) -> None:
+    """A rubric file that is chosen on the start page stands there as text, can be edited, and is judged as a run."""
+
+    with Loopback(reply_for=judge_both) as server:
+        config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
+        with (
+            viewing(tmp_path / "store.db", config=config) as served,
+            tab(browser, f"{served}/runs?lang=en") as opened,
+        ):
+            page = opened.page
+            page.locator("#file").set_input_files(facts(tmp_path / "facts.jsonl", 2))
+            page.locator("#judge").select_option("mine")
+            page.locator("button[formaction]").click()
+            page.locator("input[name=protocol]:checked").uncheck()
+            page.locator("#rubric_file").set_input_files(
+                {"name": "tone.toml", "mimeType": "text/plain", "buffer": RUBRIC.encode()}
+            )
+            page.locator(".start-row button[formaction]").click()
+            expect(page.locator("#rubric")).to_have_value(re.compile("Is the answer polite"))
+            page.locator("#rubric").fill(RUBRIC.replace("polite?", "kind?"))
+            page.locator(".start-row button.main").click()
+            expect(page.locator("tbody tr .state:not(.running)")).to_be_visible(timeout=30_000)
+            assert any("Is the answer kind?" in str(asked.body) for asked in server.requests)
+            assert opened.noises == []
+    with Store.open(tmp_path / "store.db") as store:
+        (run,) = store.runs()
+        assert "kind?" in str(run.manifest["protocol"]["origin"])
 
 
 def test_without_script(browser: Browser, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import PHONE, Tab, chromium, tab
+from command import Steelyard
 from steelyard.errors import ConfigError, UnknownQueue
 from steelyard.people.calibration import calibrate
 from steelyard.people.queues import QueueState, labelled_twice
@@ -159,6 +162,41 @@ def test_both_databases_keep_queues_and_cards(any_store: Store) -> None:
     assert len(list(store.labels())) == 1
 
 
+def test_a_long_queue_is_not_read_whole(any_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the pages for labelling look up takes as few rows of 2,000 labelled items as of 20: that keeps them as quick
+    with 100,000 samples as with 100 (bench/viewer.py)."""
+    store, rows = any_store, Counter[str]()
+    states = {}
+    for name, n in (("short", 20), ("long", 2000)):
+        store.create_run(name, "atomic", "scripted", "2026-03-02T12:00:00+00:00", {})
+        items = [QueueItem(f"s{k}", "atom", None, 1, 1.0, 2) for k in range(n)]
+        states[name] = QueueState(store.add_queue(name, name, items, policy="1", created="2026"), store)
+        every = ((k, who) for who in ("mei", "jun") for k in range(n - (who == "jun")))
+        store.add_labels(
+            label(k, who, "wrong" if k == 5 and who == "jun" else "correct", run=name, time=f"{k:06}")
+            for k, who in every
+        )
+    queried = store.query
+
+    def counted(sql: str, *values: object) -> Iterator[object]:
+        for row in queried(sql, *values):
+            rows["read"] += 1
+            yield row
+
+    monkeypatch.setattr(store, "query", counted)
+    read = {}
+    for name, state in states.items():
+        rows.clear()
+        assert state.totals.unsettled == 1
+        assert state.next_for("jun", NOW) == state.totals.items - 1
+        assert state.last_of("jun") == state.totals.items - 2
+        assert (set(state.given(3)), state.unsettled()) == ({"mei", "jun"}, [5])
+        assert store.labelled_by(name, "mei", "1", ["s1", "s2"]) == {("s1", "atom", None, 1), ("s2", "atom", None, 1)}
+        assert sum(one.n for one in store.label_counts(name)) == 2 * state.totals.items - 1
+        read[name] = rows["read"]
+    assert read["long"] == read["short"]
+
+
 @contextmanager
 def named(browser: Browser, address: str, who: str, **settings: object) -> Iterator[Tab]:
     """A browser of somebody who labels under this name."""
@@ -242,3 +280,36 @@ def test_two_people_label_and_a_disagreement_is_settled(browser: Browser, tmp_pa
     assert with_it.tasks[0].person_person == without.tasks[0].person_person
     people = {label.label: label.n_people for label in with_it.tasks[0].by_label}
     assert people[settled.label] == 1
+
+
+def test_queues_on_the_command_line(steelyard: Steelyard, tmp_path: Path) -> None:
+    """Made of a run's samples with a tag, shown with what was labelled, closed and opened again."""
+    store = tmp_path / "store.db"
+    (run,) = fill(store, ("atomic",))
+    where = ("--store", str(store))
+    made = steelyard(
+        "queues", "make", "last", "--name", "[b]first", "--person", "mei", "--person", "jun", "--samples", "0",
+        "--twice", "1", "--tag", "car", "--json", *where,
+    )  # fmt: skip
+    queue = json.loads(made.out)
+    assert (queue["run"], queue["people"], queue["blind"], queue["done"]) == (run, ["mei", "jun"], True, 0)
+    with Store.open(store) as opened:
+        items = opened.queue_items(queue["id"])
+        tags = {sample.id: sample.tags for sample, _ in opened.verdicts(run)}
+        assert {item.sample for item in items} == {id for id, own in tags.items() if "car" in own} != set(tags)
+        assert queue["wanted"] == 2 * len(items)
+        for who, said in (("mei", "correct"), ("jun", "wrong")):
+            one = items[0]
+            given = {"sample": one.sample, "kind": one.kind, "item": one.item, "policy": "1", "run": run}
+            opened.add_labels([HumanLabel.model_validate({**given, "label": said, "annotator": who})])
+    assert "disagreements: 1; to settle: 1" in steelyard("queues", "show", "1", *where).out
+    assert "[b]first" in steelyard("queues", "list", *where).out
+    assert "closed" in steelyard("queues", "close", "1", *where).out
+    (listed,) = map(json.loads, steelyard("queues", "list", "--run", "last", "--json", *where).out.splitlines())
+    assert (listed["closed"] is not None, listed["done"], listed["unsettled"]) == (True, 2, 1)
+    steelyard("queues", "close", "1", "--reopen", *where)
+    with Store.open(store) as opened:
+        assert opened.queue(1).closed is None
+    for wrong in (["show", "9"], ["make", "last", "--name", ""], ["make", "last", "--name", "q", "--kind", "no"],
+                  ["make", "last", "--name", "q", "--tag", "nowhere"], ["make", "none", "--name", "q"]):  # fmt: skip
+        assert steelyard("queues", *wrong, *where).code == 2

@@ -678,7 +678,17 @@ def test_an_admin_of_a_project_manages_its_members_only(team: Team) -> None:
             assert client.post("/api/v1/users/tokens", json=token).status_code == 422
         assert client.put("/api/v1/users/role", json={"name": "nobody", "role": "read", "project": "bank"}).is_success
         assert "nobody" in client.get("/users").text
-        assert client.put("/api/v1/users/role", json={"name": "nobody", "role": None, "project": "bank"}).is_success
+        # Whether there is such a user anywhere else is not told: a name that nobody has is taken alike.
+        shown = []
+        for name in ("nobody", "nobody at all"):
+            given = {"name": name, "role": "label", "project": "bank"}
+            answers = [client.put("/api/v1/users/role", json=given), client.post("/users/role", data=given)]
+            users = {user["name"]: user for user in client.get("/users.json").json()["users"]}
+            people = f"banker, {name}, root" in client.get(f"/runs/{team.bank}/queues").text
+            shown.append(([one.status_code for one in answers], {**users[name], "name": ""}, people))
+            assert client.put("/api/v1/users/role", json={**given, "role": None}).is_success
+        assert shown[0] == shown[1]
+        assert shown[0][2]
         team.token("read", "shop", owner="root")
         team.token("read", "shop")
         assert client.get("/api/v1/tokens").json()["tokens"] == []

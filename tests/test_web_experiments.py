@@ -140,6 +140,9 @@ def test_an_experiment_is_composed(tmp_path: Path, server: Loopback) -> None:
         found = answer(client, f"{address}.json")
         assert (found["expected"], len(found["table"]["runs"])) == (None, 8)
         assert [run["is_baseline"] for run in found["table"]["runs"]] == [True, *[False] * 7]
+        assert [one["n"] for one in found["runs"]] == [2] * 4 + [3] * 4
+        shown = re.findall("<td>([^<]*|<span class=.chip[^<]*</span>)</td></tr>", client.get(f"{address}?lang=en").text)
+        assert shown == ["baseline", *["equal"] * 7]
         (listed,) = answer(client, "/experiments.json")["experiments"]
         assert (listed["name"], listed["project"], listed["options"]) == ("<b>grid</b>", "shop", ["plain", "strict"])
         uploads = sorted(path.name for path in (tmp_path / "s-uploads").glob("*/*"))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, "tests")
 
+from playwright.sync_api import Page
+
 from browser import chromium
 from steelyard.engine import runs
 from steelyard.engine.inputs import Input
@@ -43,6 +45,22 @@ async def judged(path: Path, config: Settings) -> str:
         return run.row.id
 
 
+def composed(page: Page, address: str) -> None:
+    """Two protocols over the examples, with and without an option, judged and compared."""
+    page.goto(f"{address}/experiments/composed/new?lang=en")
+    page.locator("#name").fill("How strict?")
+    page.locator("#file").set_input_files("examples/rag.jsonl")
+    for name in ("atomic", "grounded"):
+        page.locator(f"input[name=protocol][value={name}]").check()
+    page.locator("#variants").fill("usual:\nstrict: strict=true")
+    page.locator("form button.main").click()
+    page.locator(".takes").wait_for()
+    page.locator("form button.main").click()
+    page.locator("#live .state.complete").nth(3).wait_for(timeout=120_000)
+    page.locator("table.experiment").wait_for(timeout=60_000)
+    page.screenshot(path=FOLDER / "viewer-experiment.png")
+
+
 def main() -> None:
     config = Settings(SettingsFile(), {}, "steelyard.toml")
     with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +72,7 @@ def main() -> None:
                 page.goto(f"{address}/runs/{run}{path}?lang=en")
                 page.locator(".headline, .view").first.wait_for()
                 page.screenshot(path=FOLDER / name)
+            composed(page, address)
         runs_of_a_project = Path(folder) / "project.db"
         history(runs_of_a_project, 5)
         with viewing(runs_of_a_project, config=config) as address, chromium() as browser:

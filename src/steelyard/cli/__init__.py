@@ -30,6 +30,7 @@ from steelyard.cli import (
     mcp,
     models,
     prompts,
+    queues,
     read,
     results,
     rubric,
@@ -73,6 +74,7 @@ serve.register(app)
 mcp.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(sets.app, name="sets")
+app.add_typer(queues.app, name="queues")
 app.add_typer(batch.app, name="batch")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(rubric.app, name="rubric")

@@ -16,9 +16,11 @@ Whoever names none gets the endpoint whose key is in the environment, else `embe
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,18 +281,31 @@ class JudgeFactory:
 
 
 def _installed_names() -> list[str]:
-    return [point.name for point in _points(tuple(sys.path))]
+    return [point.name for point in _points(_places())]
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """Where packages are installed, and when something last was."""
+    return tuple((place, _changed(place)) for place in sys.path)
+
+
+def _changed(place: str) -> int:
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 @lru_cache(maxsize=4)
-def _points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Cached: the lookup reads the metadata of every installed package, and each page of the viewer needs it."""
+def _points(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Found once: looking reads the metadata of every package on the path, and each page of the viewer asks."""
+    invalidate_caches()
     return tuple(entry_points(group=GROUP))
 
 
 def _installed(kind: str) -> Callable[..., JudgeLike] | None:
-    """The maker of this kind of judges, if an installed package offers it."""
-    found = next((point for point in _points(tuple(sys.path)) if point.name == kind), None)
+    """What makes judges of this kind, where a package that offers it is installed."""
+    found = next((point for point in _points(_places()) if point.name == kind), None)
     try:
         return found.load() if found else None
     except (ImportError, AttributeError) as error:

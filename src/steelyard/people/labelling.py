@@ -7,7 +7,7 @@ import json
 import math
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import pstdev
 from typing import Any, Literal, NamedTuple
@@ -85,6 +85,36 @@ def asked_slots(verdict: Verdict, kinds: Collection[str] = ()) -> Iterator[Slot]
     for slot in slots_of(verdict):
         if slot.kind in kinds if kinds else vocab.aspect(slot.kind).asked:
             yield slot
+
+
+class LabelTask(NamedTuple):
+    """One label to give."""
+
+    sample: str
+    kind: str
+    turn: int | None
+    item: int | None
+    weight: float
+
+
+Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
+
+
+def tasks(
+    verdicts: Verdicts, *, n: int, seed: int = 0, stratify: Stratify | None = None, kinds: Collection[str] = ()
+) -> tuple[LabelTask, ...]:
+    """The labels to give of so many samples drawn at random (0: all), in the order of the run: that of the draw would
+    tell how the judge scored."""
+    weights = None
+    if n:
+        found = list(candidates(verdicts(), stratify=stratify, kinds=kinds))
+        weights = draw(found, n, seed=seed).weights if found else {}
+    return tuple(
+        LabelTask(verdict.id, slot.kind, slot.turn, slot.item, weights[verdict.id] if weights is not None else 1.0)
+        for _, verdict in verdicts()
+        if weights is None or verdict.id in weights
+        for slot in asked_slots(verdict, kinds)
+    )
 
 
 def _band(score: float | None, metric: Metric) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -13,15 +13,57 @@ from steelyard.errors import FormRefused
 from steelyard.people.calibration.matching import Rated
 from steelyard.people.calibration.measure import between_people
 from steelyard.people.label_targets import Slot
-from steelyard.records import Record
+from steelyard.people.labelling import LabelTask, Verdicts
+from steelyard.records import Record, Sample, Verdict
 from steelyard.reports.calibration.model import Figure
-from steelyard.store import LabelQueue, QueueItem, Store
+from steelyard.store import LabelQueue, QueueItem, RunRow, Store
 from steelyard.store.labels import HumanLabel
+from steelyard.store.listing import SampleQuery, catch_up
+from steelyard.store.listing.query import places
 from steelyard.store.queue_table import QueueTotals
 
 # Whoever was given a sample and has labelled nothing for so long is not waited for.
 PATIENCE = timedelta(hours=1)
 MOST_PEOPLE = 2
+MOST_ITEMS = 20_000
+
+
+def make_queue(
+    store: Store,
+    row: RunRow,
+    drawn: Callable[[Verdicts], Sequence[LabelTask]],
+    *,
+    name: str,
+    people: Sequence[str],
+    policy: str,
+    share: float,
+    seed: int,
+    blind: bool,
+    filter: SampleQuery,
+    created: str,
+    author: str = "",
+) -> LabelQueue:
+    """Draw the items once, from the samples of a run that fit: what people are given does not change with the run."""
+    if not name:
+        raise FormRefused("give the queue a name", "no_queue_name", field="name")
+    if len(people) == 1 and share:
+        raise FormRefused("two people are needed to label anything twice", "one_person", field="people")
+    wanted = None
+    if not filter.model_copy(update={"sort": "seq"}).is_plain:
+        catch_up(store, row.id)
+        fits = {int(place) for place in places(store, row.id, filter)}
+        wanted = {id for seq, id in store.query("SELECT seq, id FROM samples WHERE run = ?", row.id) if seq in fits}
+
+    def judged() -> Iterator[tuple[Sample, Verdict]]:
+        return (one for one in store.verdicts(row.id) if wanted is None or one[1].id in wanted)
+
+    found = [QueueItem(*task, wanted=1) for task in drawn(judged)]
+    if len(found) > MOST_ITEMS:
+        told = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
+        raise FormRefused(told, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
+    twice = labelled_twice([item.sample for item in found], share, seed)
+    given = {"people": people, "policy": policy, "blind": blind, "created": created, "author": author}
+    return store.add_queue(row.id, name, with_wanted(found, twice), **given)  # type: ignore[arg-type]
 
 
 def labelled_twice(samples: Sequence[str], share: float, seed: int) -> frozenset[str]:

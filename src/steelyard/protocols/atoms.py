@@ -209,9 +209,11 @@ ATOM_LABEL = Aspect(
         Label("exempt", "neutral", Words("exempt", "无需核查", "無須查核")),
     ),
     words=Words("Statements", "原子信息", "原子資訊"),
-    one=Words("Statement", "陈述", "陳述"),
+    one=Words("Statement", "原子信息", "原子資訊"),
     ask=Words(
-        "Is this statement correct, going by the passages?", "对照资料，这条陈述正确吗？", "對照資料，這條陳述正確嗎？"
+        "Is this statement correct, going by the passages?",
+        "对照资料，这条原子信息正确吗？",
+        "對照資料，這條原子資訊正確嗎？",
     ),
 )
 WITHIN_TOLERANCE = Label("within", "good", Words("within tolerance", "容许范围内", "容許範圍內"), "≈")

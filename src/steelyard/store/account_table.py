@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from steelyard.errors import FormRefused
 from steelyard.records import Record
-from steelyard.store.database import Database, insert, upsert
+from steelyard.store.database import Database, insert, placeholders, upsert
 
 Role = Literal["read", "label", "run", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -108,6 +108,7 @@ class AccountTable(Database):
 
     def set_role(self, name: str, project: str, role: Role | None) -> None:
         """Set a user's role in a project, or in every one (`*`); None removes it."""
+        check_name(name, "user")
         check_name(project, "project", may_be_empty=True)
         if role is None:
             self.write("DELETE FROM memberships WHERE member = ? AND project = ?", name, project)
@@ -117,6 +118,16 @@ class AccountTable(Database):
     def roles_of(self, name: str) -> dict[str, Role]:
         """The roles of a user, by project."""
         return dict(self.query("SELECT project, role FROM memberships WHERE member = ? ORDER BY project", name))
+
+    def members(self, projects: Iterable[str] | None = None) -> dict[str, dict[str, Role]]:
+        """Who has a role in these projects or in any, by name; also names that no user has yet."""
+        found: dict[str, dict[str, Role]] = {}
+        named = [] if projects is None else list(projects)
+        where = "" if projects is None else f"WHERE project IN ({placeholders(named)}) "
+        sql = f"SELECT member, project, role FROM memberships {where}ORDER BY member, project"
+        for member, project, role in self.query(sql, *named):
+            found.setdefault(member, {})[project] = role
+        return found
 
     # --- tokens ---
 

@@ -327,8 +327,8 @@ MIGRATIONS: tuple[str, ...] = (
         card TEXT NOT NULL
     );
     """,
-    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
-    # were composed in the viewer.
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. Experiments that were
+    # composed in the viewer. And roles of names that no user has yet: whoever gives one does not learn who there is.
     """
     CREATE INDEX queues_by_run ON queues (run, policy);
     CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
@@ -351,6 +351,7 @@ MIGRATIONS: tuple[str, ...] = (
         author TEXT COLLATE "C" NOT NULL,
         PRIMARY KEY (id)
     );
+    ALTER TABLE memberships DROP CONSTRAINT memberships_member_fkey;
     CREATE TABLE label_changes (run TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL);
     INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
         (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind

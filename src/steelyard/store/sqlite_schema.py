@@ -348,8 +348,8 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (id)
     ) WITHOUT ROWID;
     """,
-    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
-    # were composed in the viewer.
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. Experiments that were
+    # composed in the viewer. And roles of names that no user has yet: whoever gives one does not learn who there is.
     """
     CREATE INDEX queues_by_run ON queues (run, policy);
     CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
@@ -372,6 +372,15 @@ MIGRATIONS: tuple[str, ...] = (
         author TEXT NOT NULL,
         PRIMARY KEY (id)
     ) WITHOUT ROWID;
+    CREATE TABLE roles (
+        member TEXT NOT NULL,
+        project TEXT NOT NULL,
+        role TEXT NOT NULL,
+        PRIMARY KEY (member, project)
+    ) WITHOUT ROWID;
+    INSERT INTO roles SELECT member, project, role FROM memberships;
+    DROP TABLE memberships;
+    ALTER TABLE roles RENAME TO memberships;
     CREATE TABLE label_changes (run TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
         (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind

@@ -190,7 +190,8 @@ def expected(viewer: Viewer, planned: ExperimentPlan, pending: Sequence[str]) ->
                 found.append(await estimate(rows, *given))
             finally:
                 await judge.aclose()
-        costs = [one.cost for one in found]
+        # What asks nobody costs nothing.
+        costs = [one.cost for one in found if one.calls]
         return ExpectedCost(
             runs=len(found),
             calls=sum(one.calls for one in found),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
@@ -12,7 +11,7 @@ from pydantic import Field
 from starlette.datastructures import ImmutableMultiDict
 
 from steelyard.people.label_targets import Slot
-from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
+from steelyard.people.labelling import LabelTask, Stratify, Verdicts, asked_slots, tasks
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
@@ -22,7 +21,6 @@ from steelyard.reports.model import named
 from steelyard.store.label_table import ItemKey
 from steelyard.store.labels import digest
 
-Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
 # Nobody labels against a text that takes an hour to read.
 LONGEST_SHOWN = 60_000
 
@@ -48,29 +46,8 @@ class LabelPlan(Record):
         given = {"n": str(self.n), "seed": str(self.seed), "stratify": self.stratify}
         return {**given, "kind": list(self.kind), "policy": self.policy}
 
-
-class LabelTask(NamedTuple):
-    """One label to give."""
-
-    sample: str
-    kind: str
-    turn: int | None
-    item: int | None
-    weight: float
-
-
-def tasks(verdicts: Verdicts, plan: LabelPlan) -> tuple[LabelTask, ...]:
-    """The labels to give in the order of the run: that of the draw would tell how the judge scored."""
-    weights = None
-    if plan.n:
-        found = list(candidates(verdicts(), stratify=plan.stratify, kinds=plan.kind))
-        weights = draw(found, plan.n, seed=plan.seed).weights if found else {}
-    return tuple(
-        LabelTask(verdict.id, slot.kind, slot.turn, slot.item, weights[verdict.id] if weights is not None else 1.0)
-        for _, verdict in verdicts()
-        if weights is None or verdict.id in weights
-        for slot in asked_slots(verdict, plan.kind)
-    )
+    def tasks(self, verdicts: Verdicts) -> tuple[LabelTask, ...]:
+        return tasks(verdicts, n=self.n, seed=self.seed, stratify=self.stratify, kinds=self.kind)
 
 
 # --- what a person sees ----------------------------------------------------------------------------

@@ -31,17 +31,14 @@ class Administration:
 
     # --- users ---
 
-    def users(self) -> list[tuple[User, dict[str, Role]]]:
-        """Users with their roles; an administrator of some projects sees the members of these, as such."""
+    def users(self) -> list[tuple[User | str, dict[str, Role]]]:
+        """Users with their roles. An administrator of some projects sees the names that have a role in these, and not
+        whether there are such users."""
         projects = self.access.projects("read users") if self.access else None
-        found = []
-        for user in self.store.users():
-            roles = self.store.roles_of(user.name)
-            if projects is not None:
-                roles = {project: role for project, role in roles.items() if project in projects}
-            if roles or projects is None:
-                found.append((user, roles))
-        return found
+        if projects is not None:
+            return list(self.store.members(projects).items())
+        roles, known = self.store.members(), {user.name: user for user in self.store.users()}
+        return [(known.get(name, name), roles.get(name, {})) for name in sorted({*known, *roles})]
 
     def user(self, name: str) -> User:
         if (found := self.store.user(name)) is None:
@@ -62,7 +59,9 @@ class Administration:
 
     def set_role(self, name: str, project: str, role: Role | None) -> None:
         self._check_project("set role", project)
-        self.user(name)
+        if role is not None and (self.access is None or self.access.projects("set role") is None):
+            # Of an administrator of some projects any name is taken: a refusal would say who there is elsewhere.
+            self.user(name)
         with self.store.all_or_nothing("users"):
             if project == EVERY_PROJECT and role != "admin":
                 self._check_another_admin(name)

@@ -54,7 +54,7 @@ class PendingSignIn(NamedTuple):
         try:
             parts = json.loads(base64.urlsafe_b64decode(cookie))
             state, nonce, verifier, back = (str(part) for part in parts)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise ProviderRefused("this browser did not set out from here") from None
         if not (state and nonce and verifier):
             raise ProviderRefused("this browser did not set out from here")

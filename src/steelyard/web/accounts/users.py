@@ -24,17 +24,20 @@ LONGEST = 1000
 
 
 class UserInfo(Record):
-    """A user; of password and provider only whether there is one."""
+    """A user; of password and provider only whether there is one. Administrators of some projects are shown names and
+    roles alone, as everybody is of a name that has a role and no user yet."""
 
     name: str
     roles: dict[str, Role] = Field(description="by project; * stands for every project")
-    has_password: bool
-    has_provider: bool = Field(description="whether an identity provider vouched for the user")
-    created: str
-    disabled: str | None
+    has_password: bool | None = None
+    has_provider: bool | None = Field(default=None, description="whether an identity provider vouched for the user")
+    created: str | None = None
+    disabled: str | None = None
 
     @classmethod
-    def of(cls, user: User, roles: dict[str, Role]) -> UserInfo:
+    def of(cls, user: User | str, roles: dict[str, Role]) -> UserInfo:
+        if isinstance(user, str):
+            return cls(name=user, roles=roles)
         return cls(
             name=user.name,
             roles=roles,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.datastructures import QueryParams
 
-from steelyard.people.queues import QueueState
+from steelyard.engine.manifest import now
+from steelyard.people.labelling import tasks
+from steelyard.people.queues import QueueState, make_queue
 from steelyard.records import Record
 from steelyard.web.api.bodies import Body
-from steelyard.web.labelling import LabelPlan
 from steelyard.web.pages.label import refuse_at_work
-from steelyard.web.pages.queues import QueueInfo, every_queue, info, made_queue
+from steelyard.web.pages.queues import QueueInfo, every_queue, info
 from steelyard.web.pages.samples import query_of
 from steelyard.web.viewer import viewer_of
 
@@ -58,21 +60,24 @@ def queue(request: Request, queue: Annotated[int, Path(ge=0, le=2**31)]) -> Queu
 
 
 @router.post("/queues", status_code=201)
-def make_queue(request: Request, body: QueueBody) -> QueueInfo:
+def add_queue(request: Request, body: QueueBody) -> QueueInfo:
     """Draw items of a run for people to label."""
     viewer = viewer_of(request)
     with viewer.store() as store:
         row = store.run(body.run)
         refuse_at_work(row, store)
-        made = made_queue(
+        made = make_queue(
             store,
             row,
-            LabelPlan(n=body.samples, seed=body.seed, kind=tuple(body.kinds), policy=body.policy),
+            partial(tasks, n=body.samples, seed=body.seed, kinds=body.kinds),
             name=body.name,
             people=list(dict.fromkeys(body.people)),
+            policy=body.policy,
+            seed=body.seed,
             share=body.share,
             blind=body.blind,
             filter=query_of(QueryParams([("tag", tag) for tag in body.tag])),
             author=viewer.person or "",
+            created=now(),
         )
         return info(QueueState(made, store))

@@ -21,7 +21,7 @@ from steelyard.engine.manifest import now
 from steelyard.errors import ConfigError, InputError, SteelyardError, UnknownSet, invalid_field
 from steelyard.protocols import protocol_names, vocabulary
 from steelyard.records import Language, Record
-from steelyard.reports.blocks import interval, number
+from steelyard.reports.blocks import TonedText, interval, number
 from steelyard.reports.experiment import ExperimentTable, decision_text, difference_text
 from steelyard.settings import Experiment
 from steelyard.store import Store, StoredExperiment
@@ -129,6 +129,7 @@ class ExperimentCell(Record):
     options: str
     run: str | None
     state: str
+    n: int = Field(default=0, description="samples judged so far")
     progress: RunProgress | None = Field(default=None, description="of a run that is not complete")
 
 
@@ -274,6 +275,7 @@ def _cell(viewer: Viewer, store: Store, found: FoundRun) -> ExperimentCell:
         options=wanted.variant,
         run=row.id if row else None,
         state=state,
+        n=sum(store.judged(row.id).values()) if row else 0,
         progress=actions.progress_of(viewer, store, row) if row and state != "complete" else None,
     )
 
@@ -284,7 +286,8 @@ def _table(
     # A run at work changes faster than its scores are counted.
     rows = [one.row if cell.state != "running" else None for one, cell in zip(found, cells, strict=True)]
     with viewer.store() as store:
-        key = tuple(run_version(store, row) if row else "" for row in rows)
+        # With the id: two projects may hold runs that came about alike.
+        key = tuple((row.id, run_version(store, row)) if row else None for row in rows)
 
     def made() -> ExperimentTable:
         with viewer.store() as store:
@@ -309,8 +312,8 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
                 "interval": interval(score.interval, score.scale),
                 "n": f"{score.n:,}",
                 "difference": difference_text(score, brief=False),
-                "decision": decision,
-                "tone": getattr(decision, "tone", "plain"),
+                "decision": decision.text if isinstance(decision, TonedText) else decision,
+                "tone": decision.tone if isinstance(decision, TonedText) else "plain",
             }
 
 

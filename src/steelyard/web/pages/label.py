@@ -20,7 +20,7 @@ from starlette.routing import Route
 from steelyard.engine.manifest import now
 from steelyard.engine.runs import state_of
 from steelyard.errors import InputError, RunInUse
-from steelyard.people.labelling import labels_in
+from steelyard.people.labelling import LabelTask, labels_in
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.store import RunRow, Store
@@ -31,13 +31,11 @@ from steelyard.web.labelling import (
     DrawnTasks,
     LabelItem,
     LabelPlan,
-    LabelTask,
     Progress,
     item_of,
     pieces_of,
     seen,
     slot_of,
-    tasks,
 )
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
@@ -191,7 +189,7 @@ def planned(viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None
 
     def make() -> DrawnTasks:
         with viewer.store() as store:
-            return DrawnTasks.of(tasks(partial(store.verdicts, row.id), plan))
+            return DrawnTasks.of(plan.tasks(partial(store.verdicts, row.id)))
 
     return viewer.known.get(("tasks", row.id, row.finished, n, plan), make, patience)
 

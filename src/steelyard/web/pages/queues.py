@@ -14,18 +14,18 @@ from starlette.routing import Route
 
 from steelyard.engine.manifest import now
 from steelyard.errors import FormRefused, NotAllowed
-from steelyard.people.queues import Agreement, PersonShare, QueueState, labelled_twice, with_wanted
+from steelyard.people.labelling import LabelTask
+from steelyard.people.queues import Agreement, PersonShare, QueueState, make_queue
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
-from steelyard.store import LabelQueue, QueueItem, RunRow, Store
+from steelyard.store import EVERY_PROJECT, LabelQueue, QueueItem, RunRow, Store
 from steelyard.store.labels import HumanLabel, canonical, digest
-from steelyard.store.listing import SampleQuery, catch_up
-from steelyard.store.listing.query import places
+from steelyard.store.listing import SampleQuery
 from steelyard.web.accounts.access import Access
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.forms import posted
-from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, pieces_of, seen, slot_of, tasks
+from steelyard.web.labelling import LabelItem, LabelPlan, item_of, pieces_of, seen, slot_of
 from steelyard.web.pages.label import (
     COOKIE,
     LONGEST_NAME,
@@ -42,8 +42,6 @@ from steelyard.web.pages.sample import judged_sample
 from steelyard.web.pages.samples import active, query_of
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
 from steelyard.web.viewer import Viewer, viewer_of
-
-MOST_ITEMS = 20_000
 
 
 class QueueInfo(Record):
@@ -138,9 +136,9 @@ def of_run(request: Request) -> Response:
 
 
 def _members(store: Store, project: str) -> list[str]:
-    """Who may label in a project; others are not named to those who manage it."""
-    users = (user.name for user in store.users() if not user.disabled)
-    return [name for name in users if Access(name, store.roles_of(name)).may("label", project)]
+    """Who may label in a project, whether they have signed in before or not; others are not named."""
+    members = store.members([project, EVERY_PROJECT])
+    return [name for name, roles in members.items() if Access(name, roles).may("label", project)]
 
 
 def _filter(request: Request) -> str:
@@ -169,16 +167,20 @@ def make(request: Request, form: FormData) -> Response:
         people = [
             name.strip() for name in form_text(form, "people", 5000).replace("\n", ",").split(",") if name.strip()
         ]
-        made = made_queue(
+        plan = LabelPlan.of(form)
+        made = make_queue(
             store,
             row,
-            LabelPlan.of(form),
+            plan.tasks,
             name=form_text(form, "name", LONGEST_NAME),
             people=list(dict.fromkeys(people)),
+            policy=plan.policy,
             share=_share(form_text(form, "share", 10)),
+            seed=plan.seed,
             blind=form.get("blind") is not None,
             filter=_query(form_text(form, "filter", 5000)),
             author=viewer_of(request).person or "",
+            created=now(),
         )
     return RedirectResponse(queue_address(made.id), 303)
 
@@ -188,49 +190,6 @@ def _share(text: str) -> float:
         return float(text or 0) / 100
     except ValueError:
         raise FormRefused("the share is a percentage from 0 to 100", "share", field="share") from None
-
-
-def made_queue(
-    store: Store,
-    row: RunRow,
-    plan: LabelPlan,
-    *,
-    name: str,
-    people: list[str],
-    share: float,
-    blind: bool,
-    filter: SampleQuery,
-    author: str,
-) -> LabelQueue:
-    """Draw the items once: what people are given does not change with the run."""
-    if not name:
-        raise FormRefused("give the queue a name", "no_queue_name", field="name")
-    if len(people) == 1 and share:
-        raise FormRefused("two people are needed to label anything twice", "one_person", field="people")
-    wanted = None
-    if not filter.model_copy(update={"sort": "seq"}).is_plain:
-        catch_up(store, row.id)
-        fits = {int(place) for place in places(store, row.id, filter)}
-        wanted = {id for seq, id in store.query("SELECT seq, id FROM samples WHERE run = ?", row.id) if seq in fits}
-
-    def judged() -> Any:
-        return (one for one in store.verdicts(row.id) if wanted is None or one[1].id in wanted)
-
-    found = [QueueItem(*task, wanted=1) for task in tasks(judged, plan)]
-    if len(found) > MOST_ITEMS:
-        problem = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
-        raise FormRefused(problem, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
-    twice = labelled_twice([item.sample for item in found], share, plan.seed)
-    return store.add_queue(
-        row.id,
-        name,
-        with_wanted(found, twice),
-        people=people,
-        policy=plan.policy,
-        blind=blind,
-        created=now(),
-        author=author,
-    )
 
 
 def close(request: Request, form: FormData) -> Response:
