@@ -99,8 +99,8 @@ class ReaderVocabulary:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._encode = tokenizer.encode
-        self._begin, pad, self._end = (_mark(tokenizer, name) for name in (BEGIN, PAD, END))
-        self._marks = frozenset((self._begin, pad, self._end))
+        self._begin, self._end = _mark(tokenizer, BEGIN), _mark(tokenizer, END)
+        self._marks = frozenset((self._begin, self._end, tokenizer.token_to_id(PAD)))
         # A question stands beside each of its sentences, a passage beside many claims.
         self.pieces = lru_cache(maxsize=4096)(self._pieces)
 
