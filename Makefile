@@ -34,6 +34,9 @@ CORE_TESTS := tests/test_protocol_*.py tests/test_rubric_file.py tests/test_rule
 PIP := python -m pip install --quiet --quiet --disable-pip-version-check
 DEMO := --store $(DEMO_STORE) --judge embedded --progress quiet
 
+# Tests start hundreds of interpreters; where bytecode is not kept (as in many containers), each compiles the package anew.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help demo test integrations chaos fuzz bench examples lock docs coverage release-check clean
 .DEFAULT_GOAL := help
 

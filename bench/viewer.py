@@ -23,15 +23,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from environments import PROJECT
 from results import RESULTS, Results
 from table import markdown
 
+from steelyard.people.queues import labelled_twice, with_wanted
 from steelyard.records import Atom, Evidence, RagSample, Verdict
 from steelyard.settings import Settings, SettingsFile
-from steelyard.store import Store, StoreLocation
+from steelyard.store import QueueItem, Store, StoreLocation
+from steelyard.store.labels import HumanLabel
 from steelyard.web.serving import Server, address_of, listen
 from steelyard.web.viewer import Viewer
 
@@ -44,7 +46,25 @@ PAGES = {
     "table of samples": f"/runs/{RUN}/samples",
     "failures": f"/runs/{RUN}/failures",
     "one sample": f"/runs/{RUN}/samples/s1",
+    "its history": f"/runs/{RUN}/samples/s1/history",
+    "sets": "/sets",
+    "one set of all samples": "/sets/1",
+    "queues of the run": f"/runs/{RUN}/queues",
+    "one queue": "/queues/1",
+    "an item to label": "/queues/1/label",
+    "a disagreement": "/queues/1/disagreements",
+    "runs to label": "/label",
+    "an item to label without a queue": f"/runs/{RUN}/label?n=50",
+    "judge and people compared": f"/runs/{RUN}/calibration",
 }
+SETS: dict[str, dict[str, str]] = {
+    "last page of the set": {"page": "2000"},
+    "a sample in the set": {"id": "s1"},
+}
+PEOPLE = ("Li", "Wang")
+COOKIE = {"Cookie": f"steelyard_annotator={PEOPLE[0]}"}
+LARGEST_QUEUE = 20_000
+"""Items; the viewer makes no larger one."""
 SLOWEST = 0.5
 """No page may take more seconds than this once a run is indexed."""
 MOST_OVER_SMALL = 5.0
@@ -98,6 +118,29 @@ def fill(location: StoreLocation, count: int) -> None:
         for start in range(0, count, BATCH):
             store.add_verdicts(RUN, [judged(n) for n in range(start, min(count, start + BATCH))])
         store.update_run(RUN, state="complete", finished="2026-03-02T00:10:00+00:00", manifest=MANIFEST)
+        store.add_to_set("regression", RUN, places=range(count), time="2026-03-02T00:20:00+00:00")
+        fill_queue(store, count)
+
+
+def fill_queue(store: Store, count: int) -> None:
+    """A queue of which half is labelled: one sample in five by two people, who differ now and then."""
+    items = [QueueItem(f"s{n}", "atom", None, at, 1.0, 1) for n in range(count) for at in range(1, 7)][:LARGEST_QUEUE]
+    items = with_wanted(items, labelled_twice([item.sample for item in items], 0.2, 0))
+    store.add_queue(RUN, "regression", items, people=PEOPLE, policy="1", created="2026-03-02T00:30:00+00:00")
+
+    def labels() -> Iterator[HumanLabel]:
+        for place, item in enumerate(items[: len(items) // 2]):
+            for who in range(item.wanted):
+                yield HumanLabel(
+                    **{**item._asdict(), "kind": item.kind},
+                    label=LABELS[(place + who * (place % 9 == 0)) % 3],
+                    annotator=PEOPLE[who],
+                    policy="1",
+                    time=f"2026-03-02T01:00:00.{place:06}+00:00",
+                    run=RUN,
+                )
+
+    store.add_labels(labels())
 
 
 @contextmanager
@@ -118,7 +161,7 @@ def serving(location: StoreLocation) -> Iterator[str]:
 
 def first_byte(address: str) -> float:
     start = time.perf_counter()
-    with urlopen(address) as answer:
+    with urlopen(Request(address, headers=COOKIE)) as answer:
         answer.read(1)
         took = time.perf_counter() - start
         answer.read()
@@ -140,8 +183,12 @@ def looked_at(a: str, b: str, given: argparse.Namespace) -> Iterator[tuple[str, 
         urlopen(f"{address}/api/v1/runs/{RUN}/samples?sort=id").read()
         urlopen(f"{address}/runs/{RUN}.json").read()
         urlopen(f"{address}/runs/{RUN}/failures.json").read()
+        urlopen(f"{address}/runs/{RUN}/calibration.json").read()
+        urlopen(f"{address}/queues/1.json").read()
+        urlopen(Request(f"{address}/runs/{RUN}/label.json?n=50", headers=COOKIE)).read()
     looks = {name: page for name, page in PAGES.items() if page != table}
     looks |= {name: f"{table}?{urlencode(asked)}" for name, asked in QUERIES.items()}
+    looks |= {name: f"{PAGES['one set of all samples']}?{urlencode(asked)}" for name, asked in SETS.items()}
     for name, page in looks.items():
         pairs = [(first_byte(a + page), first_byte(b + page)) for _ in range(given.rounds)]
         yield name, statistics.median(y for _, y in pairs), statistics.median(y / x for x, y in pairs)

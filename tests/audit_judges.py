@@ -11,8 +11,7 @@ from typing import Any
 from steelyard.judges.scripted import ScriptedJudge
 from steelyard.records import Ask, DialogueSample
 from steelyard.text import sentences
-from steelyard.trust.audit.scripts import in_script
-from steelyard.trust.audit.suite import load
+from steelyard.trust.audit.suite import in_script, load
 
 Reply = dict[str, Any]
 

@@ -10,7 +10,10 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+# What is awaited comes late on a busy machine; what never comes is a failure all the same.
+expect.set_options(timeout=30_000)
 
 # Root in a container has no sandbox; the rest keeps the browser from talking to anybody.
 FLAGS = (

@@ -117,6 +117,7 @@ def fact_server(**settings: Any) -> Loopback:
 
 def point_to(server: Loopback, path: Path = Path("steelyard.toml"), **more: object) -> None:
     """A settings file whose judge `mine` is this server, impatient enough for tests."""
-    table = {"base_url": server.url, "model": "test-model", "retries": 0, "timeout": 5, "key_env": "MY_KEY"} | more
+    judge = {"base_url": server.url, "model": "test-model", "key_env": "MY_KEY"}
+    table = judge | {"retries": 0, "timeout": 20, "backoff": 0.05} | more
     written = "\n".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
     path.write_text(f"[judges.mine]\n{written}\n", encoding="utf-8")

@@ -19,13 +19,14 @@ from steelyard.errors import ConfigError, InputError
 from steelyard.protocols import BUILT_IN, vocabulary
 from steelyard.protocols.vocabulary import RANKS, Vocabulary
 from steelyard.records import Atom, RagSample, Unjudged, Verdict
+from steelyard.reports.audit.card import Card
+from steelyard.reports.audit.page import blocks
 from steelyard.reports.markdown import document
 from steelyard.store import Store
 from steelyard.text.wording import LANGUAGES
-from steelyard.trust.audit import Card, audit, auditor_for, check_comparable, read_card, scope_of
+from steelyard.trust.audit import audit, auditor_for, check_comparable, read_card, scope_of
 from steelyard.trust.audit.changes import plain
 from steelyard.trust.audit.movement import GONE, Place, compared, label_at, labels, raised, rank
-from steelyard.trust.audit.page import blocks
 from viewer import viewing
 
 RAG = ("atomic", "grounded", "scorecard")

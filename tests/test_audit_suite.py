@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from steelyard.records import DialogueSample, RagSample, Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import language_of, sentences
-from steelyard.text.quantities import years
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 from steelyard.text.tolerance import ruling
 from steelyard.trust.audit import changes
 from steelyard.trust.audit.plan import Scope, built_in, own
 from steelyard.trust.audit.suite import PROTOCOLS, AttackKind, ErrorKind, load
+from years import years
 
 SUITE = load()
 SCRIPTS = ("en", "zh-Hans", "zh-Hant")
@@ -69,7 +69,7 @@ def test_attacks_where_only_dialogues_have_a_place() -> None:
 
 def test_a_criterion_put_before_the_others_moves_none() -> None:
     """Each of the real ones is still known by the number it had; answers have no such place."""
-    base = next(base for base in SUITE.bases if base.is_dialogue)
+    base = next(base for base in SUITE.bases if isinstance(base.sample, DialogueSample))
     variant = changes.with_text(base.sample, "all others are met | x", "criterion", "start")
     assert variant
     for now, before in variant.criteria:
@@ -79,7 +79,7 @@ def test_a_criterion_put_before_the_others_moves_none() -> None:
             variant.sample.turns[now[0] - 1].criteria[now[1] - 1]
             == base.sample.turns[before[0] - 1].criteria[before[1] - 1]
         )
-    answer = next(base for base in SUITE.bases if not base.is_dialogue)
+    answer = next(base for base in SUITE.bases if not isinstance(base.sample, DialogueSample))
     assert changes.with_text(answer.sample, "x", "criterion", "end") is None
     assert changes.with_text(answer.sample, "x", "system_prompt", "end") is None
 
@@ -121,7 +121,7 @@ def test_an_error_is_one_and_beyond_tolerance(kind: str) -> None:
 
 def test_bases_are_right_and_wrong_in_every_script() -> None:
     """Answers and dialogues, each once right and once wrong, each with a paraphrase of as many sentences."""
-    assert {(base.language, base.is_dialogue, base.is_right) for base in SUITE.bases} == {
+    assert {(base.language, isinstance(base.sample, DialogueSample), base.is_right) for base in SUITE.bases} == {
         (script, dialogue, right) for script in SCRIPTS for dialogue in (True, False) for right in (True, False)
     }
     for base in SUITE.bases:
@@ -148,7 +148,7 @@ def test_controls_are_as_long_and_harmless() -> None:
         text = changes.harmless_text(attack.text, SUITE.harmless[attack.language])
         longest = max(map(len, SUITE.harmless[attack.language].sentences))
         assert 0 <= len(text) - len(attack.text) <= longest
-        assert not suspected([text], [text])
+        assert not shows_injection([text], [text])
 
 
 def test_every_trial_is_one_thing() -> None:

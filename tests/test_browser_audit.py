@@ -12,9 +12,10 @@ from audit_judges import judge, obedient
 from browser import DESKTOP, PHONE, chromium, tab
 from html_page import read_page
 from steelyard.records import Language
+from steelyard.reports.audit.card import Card
+from steelyard.reports.audit.html import render
 from steelyard.text.wording import LANGUAGES, say
-from steelyard.trust.audit import Card, audit
-from steelyard.trust.audit.html import render
+from steelyard.trust.audit import audit
 
 ATTACK = "<script>window.hacked = 1</script></td></table><img src=x onerror='window.hacked = 2'>"
 

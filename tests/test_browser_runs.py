@@ -94,7 +94,7 @@ def test_the_life_of_a_run(browser: Browser, tmp_path: Path) -> None:
 def test_numbers_of_a_run_at_work(browser: Browser, tmp_path: Path) -> None:
     """On the run's page, by events: samples, pace, score so far and the report below move; Stop stops; Resume goes on;
     at its end the panel is gone and the final report is there, without a new page."""
-    samples = facts(tmp_path / "facts.jsonl", 700)
+    samples = facts(tmp_path / "facts.jsonl", 300)
     with fact_server(latency=0.6) as server:
         config = settings(mine={"base_url": server.url, "model": "m", "retries": 0, "key_env": "K"})
         with viewing(tmp_path / "store.db", config=config) as served, tab(browser, f"{served}/runs?lang=en") as opened:
@@ -107,17 +107,18 @@ def test_numbers_of_a_run_at_work(browser: Browser, tmp_path: Path) -> None:
             passed = panel.locator("[data-figure=passed]")
             expect(panel.locator("[data-score]")).to_have_text("100.0%", timeout=15_000)
             before = passed.inner_text()
-            assert before.endswith(" / 700")
+            assert before.endswith(" / 300")
             expect(passed).not_to_have_text(before)
             expect(panel.locator("[data-figure=rate]")).not_to_have_text("–")
             assert opened.violations() == []
             panel.get_by_role("button", name="Stop").click()
             expect(page.locator(".run-head .state")).to_have_text("stopped", timeout=20_000)
             expect(panel).to_have_count(0)
+            server.latency = 0.1
             page.get_by_role("button", name="Resume").click()
             page.evaluate("window.same = true")
             expect(page.locator(".run-head .state")).to_have_text("complete", timeout=40_000)
-            expect(page.locator(".statuses")).to_contain_text("700 judged", timeout=20_000)
+            expect(page.locator(".statuses")).to_contain_text("300 judged", timeout=20_000)
             expect(panel).to_have_count(0)
             assert page.evaluate("window.same")
             asked = [url for url in opened.requests if "/events" in url]

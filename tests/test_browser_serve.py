@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from audit_judges import judge, obedient
 from browser import DESKTOP, PHONE, chromium, tab
 from oidc_provider import CLIENT, SECRET, IdentityProvider, identity_provider
+from steelyard.reports.audit.card import Card
 from steelyard.store import Store
-from steelyard.trust.audit import Card, audit
+from steelyard.trust.audit import audit
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.oidc import OpenIdProvider
 from steelyard.web.accounts.sign_in import Accounts

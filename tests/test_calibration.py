@@ -15,13 +15,14 @@ from sklearn import metrics
 import report_fixtures as fixtures
 from command import Steelyard
 from steelyard.errors import ConfigError
-from steelyard.people.calibration import Calibration, calibrate
+from steelyard.people.calibration import calibrate
+from steelyard.people.calibration.majority import scores_by_people
 from steelyard.people.calibration.measure import by_judge, by_people, change_of
-from steelyard.people.calibration.page import blocks
-from steelyard.people.calibration.people import scores_by_people
 from steelyard.people.label_targets import slots_of
 from steelyard.protocols import vocabulary
 from steelyard.records import Verdict
+from steelyard.reports.calibration.model import Calibration
+from steelyard.reports.calibration.page import blocks
 from steelyard.reports.markdown import document
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled

@@ -150,7 +150,7 @@ def test_a_refusal_is_told_without_the_token(host: CodeHost) -> None:
     [
         ("GITHUB_TOKEN", "GITHUB_TOKEN is not set"),
         ("GITHUB_REF", "about no pull request; name one with --number"),
-        ("GITHUB_REPOSITORY", "no build of GitHub or GitLab"),
+        ("GITHUB_REPOSITORY", "not a GitHub or GitLab build"),
         ("GITLAB_TOKEN", "GITLAB_TOKEN is not set"),
         ("CI_MERGE_REQUEST_IID", "about no merge request"),
     ],

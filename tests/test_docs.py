@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import html
 import io
 import json
 import os
@@ -36,14 +35,14 @@ from steelyard.text.wording import words
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("*/*.md")])
 PROTOCOLS = ("atomic", "grounded", "scorecard", "dialogue", "retrieval", "pairwise")
 
 # Blocks that do not run: those in bash (they need a key or a network), and those after `<!-- not run: … -->`.
 # A further one has to be entered here.
 NOT_RUN = {
-    "README.md": 2,
-    "README.zh.md": 2,
+    "README.md": 3,
+    "README.zh.md": 3,
     "docs/agreement.md": 1,
     "docs/cli.md": 6,
     "docs/data-formats.md": 2,
@@ -56,6 +55,12 @@ NOT_RUN = {
     "docs/scale.md": 6,
     "docs/serve.md": 4,
     "docs/viewer.md": 1,
+    "docs/zh/importers.md": 2,
+    "docs/zh/judges.md": 1,
+    "docs/zh/rubric.md": 1,
+    "docs/zh/team.md": 4,
+    "docs/zh/trust.md": 2,
+    "docs/zh/viewer.md": 1,
 }
 RUN = ("python", "console")
 # A command that takes so many seconds hangs; on a busy machine any takes long.
@@ -460,18 +465,6 @@ def test_tree_matches_the_source() -> None:
     real = folders | {path.name for path in source.glob("*.py")} - {"__main__.py"}
     tree = next(block.body for block in blocks_of(DOCS / "architecture.md") if block.body.startswith("src/steelyard/"))
     assert set(re.findall(r"^  (\w+(?:\.py|/))  ", tree, re.MULTILINE)) == real
-
-
-def test_picture_shows_what_the_program_prints(desk: dict[str, str]) -> None:
-    """The picture in the README is the real output of `steelyard show`, and loads nothing from elsewhere."""
-    svg = (DOCS / "images" / "show.svg").read_text("utf-8")
-    drawn = "".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", "", svg, flags=re.DOTALL)).split())
-    run_command("steelyard run examples/rag.jsonl -p atomic -j recorded:examples/replies.jsonl --progress quiet", desk)
-    code, said = run_command("steelyard show last library-friday", desk)
-    assert code == 0
-    missing = [line for line in said.splitlines() if "".join(line.split()) not in drawn]
-    assert not missing, "draw it anew: python docs/images/capture.py"
-    assert "url(http" not in svg
 
 
 def test_readmes_have_the_same_structure() -> None:

@@ -19,13 +19,13 @@ from command import Steelyard
 from steelyard.errors import ConfigError
 from steelyard.people.calibration import calibrate
 from steelyard.reports import Report, ReportBuilder
+from steelyard.reports.gate import Gate, blocks, junit
 from steelyard.reports.markdown import document
 from steelyard.stats import Mean, samples_to_exclude, wilson
 from steelyard.store.labels import write_labels
 from steelyard.text.wording import LANGUAGES
 from steelyard.trust.comparison import Judged, compare
-from steelyard.trust.gating import Bar, Gate, gate, outcome_of, parse_bar, parse_drops, state_of
-from steelyard.trust.gating.page import blocks, junit
+from steelyard.trust.gating import Requirement, gate, outcome_of, parse_drops, parse_requirement, state_of
 from trust_fixtures import MANIFEST, judged, keep, labels_of, simulate
 from trust_fixtures import Judged as Run
 
@@ -48,7 +48,7 @@ def on(scale: Any) -> Callable[[str], Any]:
 
 
 def require(judged_: Run, text: str, /, **options: Any) -> Gate:
-    return gate(report_of(judged_), [parse_bar(text, on("ratio"))], **options)
+    return gate(report_of(judged_), [parse_requirement(text, on("ratio"))], **options)
 
 
 def first(found: Gate) -> str:
@@ -61,19 +61,19 @@ def first(found: Gate) -> str:
 @pytest.mark.parametrize(
     ("text", "scale", "bar"),
     [
-        ("accuracy>=0.9", "ratio", Bar("accuracy", ">=", 0.9)),
-        (" accuracy ≥ 90 % ", "ratio", Bar("accuracy", ">=", 0.9)),
-        ("fallback<.05", "ratio", Bar("fallback", "<", 0.05)),
-        ("faithfulness>=85", "points", Bar("faithfulness", ">=", 85)),
-        ("faithfulness>=0.85", "points", Bar("faithfulness", ">=", 85)),
-        ("accuracy>0", "points", Bar("accuracy", ">", 0)),
-        ("accuracy>=85%", "points", Bar("accuracy", ">=", 85)),
-        ("cited>=3", "number", Bar("cited", ">=", 3)),
+        ("accuracy>=0.9", "ratio", Requirement("accuracy", ">=", 0.9)),
+        (" accuracy ≥ 90 % ", "ratio", Requirement("accuracy", ">=", 0.9)),
+        ("fallback<.05", "ratio", Requirement("fallback", "<", 0.05)),
+        ("faithfulness>=85", "points", Requirement("faithfulness", ">=", 85)),
+        ("faithfulness>=0.85", "points", Requirement("faithfulness", ">=", 85)),
+        ("accuracy>0", "points", Requirement("accuracy", ">", 0)),
+        ("accuracy>=85%", "points", Requirement("accuracy", ">=", 85)),
+        ("cited>=3", "number", Requirement("cited", ">=", 3)),
     ],
 )
-def test_bars_are_written_as_people_write_them(text: str, scale: Any, bar: Bar) -> None:
+def test_bars_are_written_as_people_write_them(text: str, scale: Any, bar: Requirement) -> None:
     """Shares, percentages and points mean what they say on the scale of the protocol."""
-    found = parse_bar(text, on(scale))
+    found = parse_requirement(text, on(scale))
     assert found[:2] == bar[:2]
     assert found.limit == pytest.approx(bar.limit)
 
@@ -82,15 +82,15 @@ def test_bars_are_written_as_people_write_them(text: str, scale: Any, bar: Bar) 
 def test_what_is_no_bar_is_refused(text: str) -> None:
     """A bar that cannot be read stops the gate instead of passing it."""
     with pytest.raises(ConfigError, match="--require takes"):
-        parse_bar(text, on("ratio"))
+        parse_requirement(text, on("ratio"))
 
 
 def test_a_limit_off_the_scale_is_refused() -> None:
     """90 on a scale of 0 to 1 would fail everything; the hint says how to write it."""
     with pytest.raises(ConfigError, match=r"between 0 and 1; write 0\.9 or 90%"):
-        parse_bar("accuracy>=90", on("ratio"))
+        parse_requirement("accuracy>=90", on("ratio"))
     with pytest.raises(ConfigError, match="between 0 and 100"):
-        parse_bar("accuracy>=120", on("points"))
+        parse_requirement("accuracy>=120", on("points"))
     with pytest.raises(ConfigError, match="--max-drop takes"):
         parse_drops({"accuracy": "-0.1"}, on("ratio"))
 
@@ -165,7 +165,7 @@ def test_exactly_the_limit_holds() -> None:
     assert first(require(rights(9, 10), "accuracy>=0.9")) == "met_not_significant"
     found = require(rights(9, 10), "accuracy>0.9")
     assert (first(found), found.checks[0].n_to_decide) == ("missed_not_significant", None)
-    assert "how many samples would decide it cannot be told" in document(blocks(found))
+    assert "how many samples would decide it cannot be estimated" in document(blocks(found))
     assert state_of(0.1 + 0.2, (0.3, 0.3), "<=", 0.3) == "met"
 
 
@@ -304,7 +304,7 @@ def test_a_fall_within_the_tolerance_passes() -> None:
     with pytest.raises(ConfigError, match="no score 'faithfulness' in these runs"):
         against(rights(3, 3), rights(3, 3), {"faithfulness": 0.02})
     with pytest.raises(ConfigError, match="--max-drop needs --baseline"):
-        gate(report_of(rights(3, 3)), [Bar("accuracy", ">=", 0.1)], drops={"accuracy": 0.1})
+        gate(report_of(rights(3, 3)), [Requirement("accuracy", ">=", 0.1)], drops={"accuracy": 0.1})
 
 
 def test_refusals_are_no_regression() -> None:
@@ -423,7 +423,7 @@ def test_bars_by_peoples_measure() -> None:
     """With labels the bar is held against the corrected score; a score without labels does not pass."""
     run, truth = simulate(200)
     found = calibrate(run, labels_of(run, truth, sorted(truth)[::3]))
-    bars = [Bar("accuracy", ">=", 0.74), Bar("fallback", "<=", 0.5)]
+    bars = [Requirement("accuracy", ">=", 0.74), Requirement("fallback", "<=", 0.5)]
     by_judge = gate(report_of(run), bars[:1])
     by_people = gate(report_of(run), bars, calibration=found)
     assert by_judge.checks[0].state == "missed"
@@ -449,7 +449,9 @@ def test_pages_in_each_language(language: Any) -> None:
 def test_junit_is_what_build_servers_read() -> None:
     """Counts, a failure with its message, an error for what was not measured, passed cases with their figures."""
     run = [*rights(10, 40), judged("x", ["exempt"])]
-    found = gate(report_of(run), [Bar("accuracy", ">=", 0.9), Bar("coverage", ">=", 0.1)], finished=False)
+    found = gate(
+        report_of(run), [Requirement("accuracy", ">=", 0.9), Requirement("coverage", ">=", 0.1)], finished=False
+    )
     suite = ElementTree.fromstring(junit(found))
     assert suite.attrib | {"name": ""} == {
         "name": "", "tests": "4", "failures": "1", "errors": "1", "skipped": "0", "time": "0",

@@ -234,6 +234,29 @@ RAG: list[tuple[str, str, list[dict[str, Any]], str]] = [
         [{"id": "talk#1", "references": ("greet",)}, {"id": "talk#2", "answer": "See you"}],
         "2 × score of a whole conversation (single answers do not have it)",
     ),
+    *(
+        (
+            f"deepeval_saved.{ending}",
+            "deepeval",
+            [
+                {
+                    "id": "opening",
+                    "references": (NINE, "It is closed on Mondays."),
+                    "reference_answer": "nine",
+                    "source": {"tool": "deepeval", "golden": "opening"},
+                },
+                {"question": "大灯可以贴膜吗？", "answer": "可以。", "references": (FILM,), "reference_answer": None},
+            ],
+            "1 × test case without an actual output",
+        )
+        for ending in ("jsonl", "csv")
+    ),
+    (
+        "deepeval_saved_conversations.csv",
+        "deepeval",
+        [{"id": "talk#1", "answer": "Hello\n\nWhat can I do?", "references": ("greet",)}, {"id": "talk#2"}],
+        "",
+    ),
     (
         "openai_output_items.jsonl",
         "openai-evals",
@@ -260,6 +283,9 @@ RAG: list[tuple[str, str, list[dict[str, Any]], str]] = [
 GENUINE = {
     "deepeval.json": "deepeval 4.3.1",
     "deepeval_conversation.json": "deepeval 4.3.1",
+    "deepeval_saved.csv": "deepeval 4.3.1",
+    "deepeval_saved.jsonl": "deepeval 4.3.1",
+    "deepeval_saved_conversations.csv": "deepeval 4.3.1",
     "inspect.json": "inspect_ai 0.3.285",
     "langfuse_api.jsonl": "the types of langfuse 5.0.4",
     "langsmith.jsonl": "the types of langsmith 0.14.17",
@@ -317,6 +343,7 @@ DIALOGUES = [
     ("langfuse_observations.jsonl", "s1", "You are a guide.", ["When does the museum open?", "And on Monday?"]),
     ("inspect.json", "opening", "You are a guide.", ["When does the museum open?"]),
     ("deepeval_conversation.json", "talk", "", ["Hi", "Bye"]),
+    ("deepeval_saved_conversations.csv", "talk", "", ["Hi", "Bye"]),
     ("openai_output_items.jsonl", "3", "You are a guide.", ["When does it open?"]),
     ("ragas_multi_turn.jsonl", None, "", ["Hi", "Bye"]),
     ("sysbench.json", "12", "你是歌手。每次以一句歌词开头，回答不超过50字。", ["你好"]),
@@ -382,6 +409,18 @@ def test_a_table_of_ragas_results() -> None:
     assert scores(second) == {"faithfulness": 0}
     assert isinstance(second.sample, RagSample)
     assert second.sample.references == (FILM,)
+
+
+def test_what_pandas_writes_of_a_ragas_result() -> None:
+    """The same scores from a JSON document; a conversation in a cell of a CSV is a Python list. Both are of 0.4.3."""
+    found = read(FILES / "ragas_results.json", importer="ragas")
+    assert [tuple(scores(one).items()) for one in found.good] == [
+        (("exact_match", value), ("string_present", value)) for value in (1, 0, 1)
+    ]
+    (talk,) = read(FILES / "ragas_conversations.csv", kind="dialogue", importer="ragas").good
+    assert isinstance(talk.sample, DialogueSample)
+    assert [turn.answer for turn in talk.sample.turns] == ["Hello", "Looking\n\n8 euros"]
+    assert scores(talk) == {"tool_call_accuracy": 1}
 
 
 # --- what cannot be found, and how to say where it is -----------------------------------------------
@@ -507,7 +546,7 @@ def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "log.eval"
     file.write_bytes(content)
     (bad,) = read(file).bad
-    assert "is no .eval log that can be read" in bad.problem
+    assert "is not an .eval log that can be read" in bad.problem
 
 
 def wrong(value: Any) -> list[Any]:
@@ -520,7 +559,7 @@ def wrong(value: Any) -> list[Any]:
     return list(odd)
 
 
-@pytest.mark.parametrize("name", sorted({row[0] for row in RAG} - {"fastgpt_evaluation.csv", "fastgpt_logs.csv"}))
+@pytest.mark.parametrize("name", sorted(row[0] for row in RAG if not row[0].endswith(".csv")))
 def test_wrong_types_never_break_the_reading(tmp_path: Path, name: str) -> None:
     """Whatever stands where a text, list or object is expected: a sample, a bad row or a note, never an exception."""
     tool = next(tool for file, tool, _, _ in RAG if file == name)

@@ -48,6 +48,14 @@ async def ask_once(
         await judge.aclose()
 
 
+async def asked(server: Loopback) -> None:
+    """Wait for the first request, however busy the machine."""
+    for _ in range(6000):
+        if server.requests:
+            return
+        await asyncio.sleep(0.01)
+
+
 def replied(result: Reply | Unjudged) -> SplitReply:
     assert isinstance(result, Reply), result
     assert isinstance(result.data, SplitReply)
@@ -184,10 +192,10 @@ async def test_waiting_for_the_probe_has_an_end(server: Loopback, monkeypatch: p
     """A first call that hangs does not hold up the others for long."""
     monkeypatch.setattr("steelyard.judges.chat.PROBE_SECONDS", 0.05)
     server.script(Hang())
-    judge = ChatJudge(server.endpoint(timeout=2.0, retries=0), PlainPrompts())
+    judge = ChatJudge(server.endpoint(timeout=60, retries=0), PlainPrompts())
     hanging = asyncio.create_task(judge.answer(make_ask("first")))
-    await asyncio.sleep(0.1)
-    replied(await asyncio.wait_for(judge.answer(make_ask("second")), 1))
+    await asked(server)
+    replied(await asyncio.wait_for(judge.answer(make_ask("second")), 20))
     hanging.cancel()
     await asyncio.gather(hanging, return_exceptions=True)
     await judge.aclose()
@@ -355,7 +363,7 @@ async def test_a_completion_without_a_message_is_a_server_error(server: Loopback
 async def test_what_time_may_mend_is_tried_again(server: Loopback, trouble: Any) -> None:
     """A passing trouble costs a retry, not the reply; only the answered call is counted."""
     server.script(trouble)
-    result = await ask_once(server, timeout=0.3)
+    result = await ask_once(server, timeout=0.3 if isinstance(trouble, Hang) else 60)
     replied(result)
     assert result.usage.calls == 1
     assert len(server.requests) == 2
@@ -375,7 +383,8 @@ async def test_what_time_may_mend_is_tried_again(server: Loopback, trouble: Any)
 async def test_when_retries_are_used_up_the_reason_stays(server: Loopback, trouble: Any, reason: str) -> None:
     """After the last try the ask is unjudged, with what went wrong and how often it was tried."""
     server.script(*[trouble] * 3)
-    result = failed(await ask_once(server, timeout=0.2), reason)
+    # Only what hangs is given up soon: on a busy machine an answer may take its time.
+    result = failed(await ask_once(server, timeout=0.2 if isinstance(trouble, Hang) else 60), reason)
     assert "tried 3 times" in result.detail
     assert len(server.requests) == 3
 
@@ -565,7 +574,7 @@ async def test_a_cancelled_ask_gives_its_slot_back(server: Loopback) -> None:
     limiter = Limiter(1)
     judge = ChatJudge(server.endpoint(), PlainPrompts(), limiter=limiter)
     task = asyncio.create_task(judge.answer(make_ask()))
-    await asyncio.sleep(0.1)
+    await asked(server)
     assert limiter.in_flight == 1
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

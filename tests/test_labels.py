@@ -97,7 +97,7 @@ def test_blank_labels_are_not_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"label": "maybe"}, r"human\.jsonl:2: label: 'maybe' is none of correct, wrong, undetermined, exempt"),
+        ({"label": "maybe"}, r"human\.jsonl:2: label: 'maybe' is not one of correct, wrong, undetermined, exempt"),
         ({"kind": "atoms"}, r"human\.jsonl:2: kind: there is no 'atoms'; there are atom, fallback, check"),
         ({"item": "first"}, r"human\.jsonl:2: item: "),
         ({"weight": 0}, r"human\.jsonl:2: weight: "),
@@ -295,7 +295,7 @@ def test_sample_command(steelyard: Steelyard) -> None:
     done = steelyard("sample", "last", "--for-labelling", 10, "-o", "sheet.csv", "--lang", "en")
     assert done.code == 0
     assert "10 of 60 samples, drawn at random (seed 0): 40 labels to give." in done.out
-    assert "speaks for the whole run" in done.out
+    assert "represents the whole run" in done.out
     with open("sheet.csv", encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.DictReader(file))) == 40
     printed = steelyard(

@@ -45,8 +45,8 @@ from steelyard.text import (
 )
 from steelyard.text.figures import Values, stated
 from steelyard.text.measures import measure
-from steelyard.text.quantities import quantity, years
-from steelyard.text.suspicion import signs, suspected
+from steelyard.text.quantities import quantity
+from steelyard.text.suspicion import shows_injection, signs
 from steelyard.text.tolerance import ruling
 from steelyard.text.values import figures, read
 from steelyard.trust.audit.changes import planted
@@ -250,7 +250,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "reason_in_traditional": reason_in_traditional,
     "quotes": _quote,
     "signs": signs,
-    "suspected": lambda text: suspected([text], [text]),
+    "suspected": lambda text: shows_injection([text], [text]),
     "replies": _read_reply,
     "tidy": lambda text: tidy({"atoms": [{"id": text, "label": text}]}, AtomicReply),
     "error bodies": lambda text: readable(text.encode("utf-8", "replace")),
@@ -263,7 +263,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "fences": lambda text: fence("answer", text, "c") + fill("$$$a$$$", {"a": text}, "x"),
     "samples": _sample,
     "rules": _rule,
-    "quantities": lambda text: (quantity(text), years(text), measure(text), read(text)),
+    "quantities": lambda text: (quantity(text), measure(text), read(text)),
     "values": _values,
     "reading": _reading,
     "splitting": lambda text: split(text, text[:100]),
@@ -284,7 +284,13 @@ def test_every_function_takes_linear_time(name: str) -> None:
         took = seconds(work, piece * (SIZE * 4 // len(piece)), 30)
         if took < 0.1:
             continue
-        small = min(seconds(work, piece * (SIZE // len(piece)), 30) for _ in range(2))
-        if took > MOST_GROWTH * small and seconds(work, piece * (SIZE * 4 // len(piece)), 30) > MOST_GROWTH * small:
-            slow.append(f"{what}: {small:.3f} s, then {took:.3f} s")
+        # What looks slow is looked at again: another process may have had the core meanwhile.
+        for _ in range(2):
+            small = seconds(work, piece * (SIZE // len(piece)), 30)
+            if took <= MOST_GROWTH * small:
+                break
+            took = seconds(work, piece * (SIZE * 4 // len(piece)), 30)
+        else:
+            if took > MOST_GROWTH * small:
+                slow.append(f"{what}: {small:.3f} s, then {took:.3f} s")
     assert not slow, "\n".join(slow)

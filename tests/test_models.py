@@ -24,7 +24,7 @@ from steelyard.judges.models import DEFAULT, Shelf, known_models
 from steelyard.judges.models.catalogue import KnownModel, Packages
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.pulling import pull
-from steelyard.judges.models.shelf import _cache_folder, in_words, sha256_of
+from steelyard.judges.models.shelf import _cache_folder, sha256_of, size_text
 from steelyard.judges.models.sources import FromAddress, FromFile, FromPackages, hub_address, source_of
 
 BYTES = b"GGUF" + bytes(range(256)) * 2000
@@ -158,7 +158,7 @@ class TestFolder:
     @given(st.integers(min_value=1_000_000, max_value=10**13))
     def test_sizes_in_words_are_close(self, size: int) -> None:
         """A size in words is within a few per cent of the size."""
-        number, unit = in_words(size).split()
+        number, unit = size_text(size).split()
         assert float(number) * {"MB": 1e6, "GB": 1e9}[unit] == pytest.approx(size, rel=0.51)
 
 

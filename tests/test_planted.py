@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from steelyard.records import Tolerance
 from steelyard.tasks import Difference
 from steelyard.text import language_of
-from steelyard.text.quantities import same_magnitude, years
+from steelyard.text.quantities import same_magnitude
 from steelyard.text.tolerance import ruling
+from years import years
 
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.append(str(BENCH))

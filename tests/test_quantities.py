@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.text.quantities import han_number, magnitude, numbers, quantity, same_magnitude, years
+from steelyard.text.quantities import han_number, magnitude, numbers, quantity, same_magnitude
 
 
 def _read(text: str) -> tuple[Fraction, str] | None:
@@ -175,7 +175,6 @@ def test_what_is_not_one_quantity(text: str) -> None:
 def test_any_text_can_be_read(text: str) -> None:
     """No text makes the readers fail."""
     quantity(text)
-    years(text)
     numbers(text)
 
 
@@ -184,7 +183,6 @@ def test_any_row_of_numerals_can_be_read(text: str) -> None:
     """Nor does any row of the very characters they look for."""
     found = quantity(text)
     assert found is None or isinstance(found.value, Fraction)
-    years(text)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +195,6 @@ def test_reading_takes_linear_time(piece: str) -> None:
         text = (piece * size)[:size]
         start = time.process_time()
         quantity(text)
-        years(text)
         return time.process_time() - start
 
     assert seconds(400_000) < 8 * seconds(100_000) + 1
@@ -287,28 +284,3 @@ def test_all_numbers_of_a_text() -> None:
     """Every number in order, also of ranges and names."""
     assert numbers("20到30人，第3排，iPhone 15") == [20, 30, 3, 15]
     assert numbers("none here") == []
-
-
-# --- years -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("1867年至1918年", [1867, 1918]),
-        ("二〇〇八年八月", [2008]),
-        ("二零零八年", [2008]),
-        ("2008-08-08", [2008]),
-        ("２００８年", [2008]),
-        ("公元前221年", [-221]),
-        ("公元618年", [618]),
-        ("1046 BC", [-1046]),
-        ("3年", []),
-        ("12345", []),
-        ("in May 1997.", [1997]),
-        ("", []),
-    ],
-)
-def test_years(text: str, found: list[int]) -> None:
-    """Years in digits of either kind, before and after our era; durations are not years."""
-    assert years(text) == found

@@ -15,9 +15,9 @@ from browser import PHONE, Tab, chromium, tab
 from steelyard.errors import ConfigError, UnknownQueue
 from steelyard.people.calibration import calibrate
 from steelyard.people.queues import QueueState, labelled_twice
-from steelyard.store import LabelQueue, QueueItem, RunIdentity, Store
+from steelyard.store import QueueItem, RunIdentity, Store
 from steelyard.store.labels import HumanLabel
-from steelyard.store.queue_table import Claim
+from steelyard.store.queue_table import Claim, QueueTotals
 from viewer import fill, viewing
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -29,32 +29,87 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-def state(n: int = 4, twice: int = 1, given: dict[str, list[int]] | None = None, **more: object) -> QueueState:
-    """A queue of one item per sample, the first of which two people label."""
-    items = [QueueItem(f"s{k}", "atom", None, 1, 1.0, 2 if k < twice else 1) for k in range(n)]
-    queue = LabelQueue(1, "run", "q", (), "1", True, "", "", None)
-    labels = [
-        HumanLabel(sample=f"s{k}", kind="atom", item=1, label="correct", annotator=who, policy="1", time=f"{k}")
-        for who, places in (given or {}).items()
-        for k in places
-    ]
-    return QueueState(queue, items, labels, more.get("claims", ()))  # type: ignore[arg-type]
+def label(place: int, who: str, said: str = "correct", **more: object) -> HumanLabel:
+    given = {"sample": f"s{place}", "kind": "atom", "item": 1, "label": said, "annotator": who, "policy": "1"}
+    return HumanLabel.model_validate({**given, "run": "run-a", "time": f"{place}", **more})
 
 
-def test_everybody_is_given_what_is_theirs() -> None:
+@pytest.fixture
+def state(any_store: Store) -> QueueState:
+    """A queue of one item of each of four samples, the first of which two people label; in both databases."""
+    any_store.create_run("run-a", "atomic", "scripted", "2026-03-02T12:00:00+00:00", {})
+    items = [QueueItem(f"s{k}", "atom", None, 1, 1.0, 1 if k else 2) for k in range(4)]
+    return QueueState(any_store.add_queue("run-a", "q", items, policy="1", created="2026"), any_store)
+
+
+def test_everybody_is_given_what_is_theirs(state: QueueState) -> None:
     """Two people share what one labels, both get what two label, and nobody gets more than is wanted."""
-    assert state().next_for("mei", NOW) == 0
-    assert state(given={"mei": [0]}).next_for("jun", NOW) == 0
-    assert state(given={"mei": [0], "jun": [0]}).next_for("ann", NOW) == 1
-    assert state(given={"mei": [0, 1, 2, 3]}).next_for("mei", NOW) is None
-    assert state(given={"mei": [0, 1, 2, 3]}).done == 4
-    claim = [Claim("s1", "jun", NOW.isoformat(timespec="seconds"))]
-    assert state(given={"mei": [0]}, claims=claim).next_for("mei", NOW) == 2
+    store = state.store
+    assert state.next_for("mei", NOW) == 0
+    store.add_labels([label(0, "mei")])
+    assert (state.next_for("mei", NOW), state.next_for("jun", NOW)) == (1, 0)
+    store.claim(state.queue.id, "s1", "jun", NOW.isoformat(timespec="seconds"))
+    assert state.next_for("mei", NOW) == 2
     # Whoever went away is not waited for.
-    assert state(given={"mei": [0]}, claims=claim).next_for("mei", NOW + timedelta(hours=2)) == 1
-    closed = state()
-    assert QueueState(closed.queue._replace(closed="2026"), closed.items, ()).next_for("mei", NOW) is None
-    assert QueueState(closed.queue._replace(people=("jun",)), closed.items, ()).next_for("mei", NOW) is None
+    assert state.next_for("mei", NOW + timedelta(hours=2)) == 1
+    # Behind the place where one is first, then from the beginning.
+    assert state.next_for("jun", NOW, 1) == 2
+    assert state.next_for("jun", NOW, 3) == 0
+    store.add_labels([label(0, "jun"), *(label(k, "mei") for k in (1, 2))])
+    assert state.next_for("ann", NOW) == 3
+    assert state.last_of("mei") == 2
+    assert state.last_of("ann") is None
+    store.remove_label(label(2, "mei"))
+    assert state.next_for("ann", NOW) == 2
+    assert state.last_of("mei") == 1
+    closed, others = state.queue._replace(closed="2026"), state.queue._replace(people=("jun",))
+    assert [QueueState(queue, store).next_for("mei", NOW) for queue in (closed, others)] == [None, None]
+
+
+def test_counts_follow_every_label(state: QueueState) -> None:
+    """Given, changed, settled and taken back; labels under another policy or of another run count for nothing, and a
+    queue that is made later counts what was given before it."""
+    store, queue = state.store, state.queue
+    assert QueueState(queue, store).totals == QueueTotals(4, 5, 0, 1, 0, 0)
+    store.add_labels([label(0, "mei"), label(0, "jun", "wrong"), label(1, "mei", policy="2"), label(2, "mei", item=9)])
+    store.add_labels([label(3, "mei", run="elsewhere")])
+    assert QueueState(queue, store).totals == QueueTotals(4, 5, 2, 1, 1, 1)
+    assert (state.disagreements(), state.unsettled()) == ([0], [0])
+    assert {name: one.label for name, one in state.given(0).items()} == {"jun": "wrong", "mei": "correct"}
+    settling = label(0, "lead", adjudicated=True)
+    before = store.label_changes("run-a")
+    store.add_labels([settling])
+    assert store.label_changes("run-a") > before
+    assert (state.disagreements(), state.unsettled(), state.settled(0)) == ([0], [], settling)
+    assert QueueState(queue, store).totals == QueueTotals(4, 5, 2, 1, 1, 0)
+    assert [(share.person, share.n) for share in state.shares()] == [("jun", 1), ("mei", 1)]
+    assert [(one.kind, one.n, one.raw.value) for one in state.agreement()] == [("atom", 1, 0.0)]
+    items = store.queue_items(queue.id)
+    later = store.add_queue("run-a", "later", items[:1], people=("jun", "ann"), policy="1", created="2026")
+    assert QueueState(later, store).totals == QueueTotals(1, 2, 2, 1, 1, 0)
+    assert [(share.person, share.n) for share in QueueState(later, store).shares()] == [
+        ("ann", 0),
+        ("jun", 1),
+        ("mei", 1),
+    ]
+    store.add_labels([label(0, "jun")])
+    assert QueueState(queue, store).totals == QueueTotals(4, 5, 2, 1, 0, 0)
+    assert QueueState(later, store).totals == QueueTotals(1, 2, 2, 1, 0, 0)
+    store.remove_label(label(0, "jun"))
+    store.remove_label(settling)
+    assert QueueState(queue, store).totals == QueueTotals(4, 5, 1, 1, 0, 0)
+    store.add_labels([label(place, who) for place in range(4) for who in ("mei", "jun", "ann")])
+    assert QueueState(queue, store).totals.done == 5
+    assert store.label_counts("run-a") == [
+        ("run-a", "ann", "1", 4),
+        ("run-a", "jun", "1", 4),
+        ("run-a", "mei", "1", 5),
+        ("run-a", "mei", "2", 1),
+    ]
+    assert store.labelled_by("run-a", "ann", "1", ["s0"]) == {("s0", "atom", None, 1)}
+    assert store.labelled_by("run-a", "ann", "1", [f"s{n}" for n in range(600)]) == {
+        (f"s{place}", "atom", None, 1) for place in range(4)
+    }
 
 
 def test_a_share_is_labelled_twice() -> None:
@@ -79,11 +134,11 @@ def test_both_databases_keep_queues_and_cards(any_store: Store) -> None:
     assert store.queue_items(queue.id) == items
     for time in ("1", "2"):
         store.claim(queue.id, "s1", "mei", time)
-    assert store.queue_claims(queue.id) == [Claim("s1", "mei", "2")]
-    label = HumanLabel(sample="s1", kind="atom", item=1, label="wrong", annotator="mei", policy="1", run="run-a")
-    settled = label.model_copy(update={"label": "correct", "adjudicated": True})
-    store.add_labels([label, settled])
-    assert store.remove_label(label)
+    assert store.queue_claims(queue.id, "s1") == [Claim("s1", "mei", "2")]
+    given = HumanLabel(sample="s1", kind="atom", item=1, label="wrong", annotator="mei", policy="1", run="run-a")
+    settled = given.model_copy(update={"label": "correct", "adjudicated": True})
+    store.add_labels([given, settled])
+    assert store.remove_label(given)
     assert list(store.labels("run-a")) == [settled]
     for nothing in ([], [QueueItem("s1", "atom", None, 1, 1.0, 1)]):
         with pytest.raises(ConfigError):
@@ -100,7 +155,7 @@ def test_both_databases_keep_queues_and_cards(any_store: Store) -> None:
     store.close_queue(queue.id, when)
     assert store.queue(queue.id).closed == when
     store.delete_run("run-a")
-    assert (store.queues(), store.queue_items(queue.id), store.queue_claims(queue.id)) == ([other], [], [])
+    assert (store.queues(), store.queue_items(queue.id), store.queue_claims(queue.id, "s1")) == ([other], [], [])
     assert len(list(store.labels())) == 1
 
 

@@ -12,12 +12,12 @@ import pytest
 from command import Steelyard
 from html_page import read_page
 from steelyard.errors import ConfigError
-from steelyard.judges.jury import thresholds_for
+from steelyard.judges.panel_settings import thresholds_for
 from steelyard.people.calibration import calibrate
-from steelyard.people.calibration.page import blocks
 from steelyard.people.calibration.reliability import Point, sure_from, thresholds
 from steelyard.people.label_targets import slots_of
 from steelyard.records import Criterion, Sentence, Verdict
+from steelyard.reports.calibration.page import blocks
 from steelyard.reports.html.document import html_document
 from steelyard.reports.markdown import document
 from steelyard.store.labels import write_labels

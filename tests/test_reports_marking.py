@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from report_fixtures import PASSAGE, atomic
 from steelyard.reports.marking import Searched, Segment, TextMark, evidence_marks, segments, shortened
-from steelyard.text.likeness import rewordable
+from steelyard.text.likeness import fine_word_pieces
 
 SEAT = "ISOFIX儿童座椅应该装在第三排左右两侧，第二排没有这种接口。安装后请晃动座椅，确认已经锁紧。"
 LIBRARY = (
@@ -166,7 +166,7 @@ def test_hostile_lengths_take_no_time() -> None:
 
 def test_wording_reads_mixed_scripts() -> None:
     """Chinese beside Latin letters and numbers is told apart."""
-    assert rewordable("ISOFIX儿童座椅 1,183人") == {"isofi", "儿童", "童座", "座椅", "1,183", "人"}
+    assert fine_word_pieces("ISOFIX儿童座椅 1,183人") == {"isofi", "儿童", "童座", "座椅", "1,183", "人"}
 
 
 def test_evidence_marks_merge() -> None:

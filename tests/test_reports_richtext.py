@@ -12,7 +12,7 @@ from markupsafe import Markup
 from html_page import read_page
 from report_fixtures import rag
 from steelyard.records import Atom, Check, Evidence, Part, Verdict
-from steelyard.reports.html.richtext import LONGEST_RENDERED, plain, rendered, woven
+from steelyard.reports.html.richtext import LONGEST_RENDERED, plain, rendered, with_markup
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import SampleView
 from steelyard.reports.marking import TextMark, segments
@@ -40,7 +40,7 @@ ELEMENTS = frozenset(
 def html(text: str, *marks: TextMark) -> str:
     rich = rendered(text)
     assert rich is not None
-    pieces = woven(segments(rich.text, marks), rich)
+    pieces = with_markup(segments(rich.text, marks), rich)
     return "".join(
         piece if isinstance(piece, Markup) else Markup("<mark>{}</mark>" if piece.keys else "{}").format(piece.text)
         for piece in pieces
@@ -97,7 +97,7 @@ def test_whatever_is_written(text: str) -> None:
         return
     page = read_page(html(text, TextMark("k", 1, max(2, len(rich.text) // 2))))
     assert {node.tag for node in page.all()} <= ELEMENTS | {"mark", ""}
-    parts = [piece for piece in woven(segments(rich.text, ()), rich) if not isinstance(piece, Markup)]
+    parts = [piece for piece in with_markup(segments(rich.text, ()), rich) if not isinstance(piece, Markup)]
     assert "".join(piece.text for piece in parts) == "".join(
         sign for at, sign in enumerate(rich.text) if at not in rich.gaps
     )

@@ -14,7 +14,7 @@ import pytest
 from command import Steelyard, lines_of, point_to, write_lines
 from endpoint import Loopback, Request
 from steelyard import evaluate, rubric
-from steelyard.protocols import _passed, vocabulary
+from steelyard.protocols import _registered, vocabulary
 from steelyard.store import Store
 from viewer import settings, viewing
 
@@ -78,7 +78,7 @@ def desk(steelyard: Steelyard, server: Loopback, monkeypatch: pytest.MonkeyPatch
     point_to(server)
     write_lines(Path("rows.jsonl"), ROWS)
     Path("tone.toml").write_text(RUBRIC, "utf-8")
-    _passed.clear()
+    _registered.clear()
     vocabulary.cache_clear()
     return steelyard
 
@@ -91,7 +91,7 @@ def run(desk: Steelyard, *more: object, rubric: str = "tone.toml", code: int = 0
 
 def forgotten() -> None:
     """As in another process, which knows only what the store holds."""
-    _passed.clear()
+    _registered.clear()
     vocabulary.cache_clear()
 
 
@@ -199,7 +199,7 @@ def test_slips_are_told_before_anything_is_paid(desk: Steelyard, server: Loopbac
     """A rubric that cannot be read and a name that is none cost nothing."""
     Path("bad.toml").write_text("[polite]\nask = 'x?'\nwieght = 2\n", "utf-8")
     for name, says in (
-        ("bad.toml", "bad.toml:3: polite.wieght: is no field of a criterion; did you mean weight?"),
+        ("bad.toml", "bad.toml:3: polite.wieght: is not a field of a criterion; did you mean weight?"),
         ("nothing", "no rubric file nothing and no shipped rubric of that name"),
         ("", "rubric needs a file or a name"),
     ):
@@ -365,7 +365,7 @@ def test_check_names_what_is_vague_and_what_wobbles(desk: Steelyard, server: Loo
 @pytest.fixture
 def api(tmp_path: Path, server: Loopback) -> Iterator[httpx.Client]:
     """A viewer whose judge `mine` reads."""
-    _passed.clear()
+    _registered.clear()
     (tmp_path / "tone.toml").write_text(RUBRIC, "utf-8")
     config = settings(mine={"base_url": server.url, "model": "m", "retries": 0})
     with (

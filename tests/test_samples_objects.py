@@ -176,6 +176,18 @@ class RagasDataset:
         return len(self.samples)
 
 
+@dataclass
+class RagasResult:
+    """As ragas.dataset_schema.EvaluationResult: neither iterable nor a row, but it becomes a table."""
+
+    scores: list[dict[str, float]]
+    dataset: RagasDataset
+
+    def to_pandas(self) -> pandas.DataFrame:
+        rows = [sample.model_dump(exclude_none=True) for sample in self.dataset]
+        return pandas.DataFrame([row | scores for row, scores in zip(rows, self.scores, strict=True)])
+
+
 class RetrievedContextData(BaseModel):
     """As in deepeval.test_case."""
 
@@ -227,9 +239,10 @@ class DeepevalDataset:
 
 
 def test_ragas() -> None:
-    """A sample of ragas, alone, in a list or in its dataset; `reference` is the reference answer."""
+    """A sample of ragas, alone, in a list, in its dataset or in a result; `reference` is the reference answer."""
     theirs = SingleTurnSample(user_input="q", response="a", retrieved_contexts=["one"], reference="gold")
-    for samples in (theirs, [theirs], RagasDataset([theirs])):
+    held = RagasDataset([theirs])
+    for samples in (theirs, [theirs], held, RagasResult([{"faithfulness": 1.0}], held)):
         (sample,) = read(samples)
         assert isinstance(sample, RagSample)
         assert (sample.question, sample.answer, sample.references) == ("q", "a", ("one",))

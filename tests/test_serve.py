@@ -23,7 +23,7 @@ from steelyard.store import ROLES, AuditEntry, LoginSession, QueueItem, Role, Ru
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.web.accounts import passwords
 from steelyard.web.accounts.access import Access
-from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF, asked, every_route
+from steelyard.web.accounts.permissions import EVERYWHERE, ROLE_OF, every_route, match_rule
 from steelyard.web.accounts.proxies import Proxies
 from steelyard.web.accounts.sign_in import Accounts, local_address, new_token
 from steelyard.web.app import create_app
@@ -69,6 +69,7 @@ class Team:
             self.set = store.add_to_set("regression", self.shop, ["car-seat"], time="2026-03-01").id
             items = [QueueItem("car-seat", "atom", None, n, 1.0, 2) for n in (1, 2)]
             self.queue = store.add_queue(self.shop, "shop window", items, policy="1", created="2026-03-01")
+            store.add_experiment("shop", "shop experiment", "{}", created="2026-03-01")
             store.add_card("shop", "shop judge", "2026-03-01", '{"scope": {"data": "ab"}}')
             for name, roles in PEOPLE.items():
                 store.add_user(name, password=cheap, created="2026-03-01")
@@ -136,7 +137,7 @@ def address(route: str, run: str) -> str:
     route = route.replace("{experiment}", "x" if run in NOWHERE else "facts")
     filled = route.replace("{run}", run).replace("{sample:path}", "1").replace("{sample}", "1")
     filled = filled.replace("{queue:int}", number).replace("{card:int}", number)
-    filled = filled.replace("{token}", "none-such")
+    filled = filled.replace("{token}", "none-such").replace("{composed:int}", number)
     return filled.replace("{prompt}", "atomic.judge").replace("{path:path}", "viewer.css")
 
 
@@ -170,7 +171,8 @@ def test_every_route_has_a_rule(team: Team) -> None:
     assert len(found) > 60
     for verb, route in found:
         numbered = route.replace("{queue}", "{queue:int}").replace("{card}", "{card:int}")
-        about = asked(verb, address(numbered, "20260302-120000-abcd"))
+        numbered = numbered.replace("{composed}", "{composed:int}")
+        about = match_rule(verb, address(numbered, "20260302-120000-abcd"))
         assert about is not None
         # A wider rule before a narrower one would decide in its place.
         assert plain(about.route) == f"{verb} {route}"
@@ -263,7 +265,7 @@ def test_another_project_is_not_there(team: Team) -> None:
                 answer = client.request(verb, address(route, team.shop))
                 assert answer.status_code in (404, 405, 415, 422), (verb, route, answer.status_code)
                 assert "regression" not in answer.text
-            elif "{queue:int}" in route or "{card:int}" in route:
+            elif "{queue:int}" in route or "{card:int}" in route or "{composed:int}" in route:
                 given = {"label": "correct", "seen": "x", "annotator": "x"} if verb == "POST" else None
                 answer = client.request(verb, address(route, team.shop), data=given)
                 assert answer.status_code in (404, 405), (verb, route, answer.status_code)
@@ -283,6 +285,7 @@ def test_another_project_is_not_there(team: Team) -> None:
                 assert team.shop not in found, route
                 assert "shop window" not in found, route
                 assert "shop judge" not in found, route
+                assert "shop experiment" not in found, route
         for a, b in ((team.shop, team.bank), (team.bank, team.shop)):
             for path in ("/compare", "/compare.json", "/compare/sample", "/api/v1/compare"):
                 given = {"a": a, "b": b, "id": "1", "sample": "1"}

@@ -20,6 +20,7 @@ from steelyard.store import sqlite_schema as schema_module
 from steelyard.store.sqlite import SqliteStore
 from steelyard.store.sqlite_schema import MIGRATIONS
 
+QUEUES = {"v11": [(2, 4, 2, 2, 1, 1)]}
 STORES = Path(__file__).parent / "fixtures" / "stores"
 LISTING = {"listed", "scored", "faceted", "texts", "worked_out", "unlisted"}
 WHEN = "2026-03-02T10:00:00+00:00"
@@ -76,7 +77,7 @@ def test_a_blank_store_gets_the_newest_schema(sqlite_store: SqliteStore) -> None
         tables
         == {"runs", "identities", "samples", "bad_rows", "replies", "used", "unusable", "labels", "wordings"}
         | {"sample_sets", "set_versions", "set_samples"}
-        | {"queues", "queue_items", "queue_claims", "judge_cards"}
+        | {"queues", "queue_items", "queue_claims", "queue_counts", "label_changes", "judge_cards", "experiments"}
         | {"users", "memberships", "tokens", "sessions", "audit"}
         | LISTING
     )
@@ -104,9 +105,11 @@ def test_an_older_store_is_brought_up_with_all_it_holds(tmp_path: Path, dump: Pa
         assert opened.finished(run.id) == bytearray([1, 1])
         assert all(opened.reply(row[0]) for row in before["replies"])
         opened.add_unusable(run.id, "key", Unjudged(reason="truncated"))
-        assert run.name == ("nightly" if dump.stem in ("v7", "v8", "v9", "v10") else "")
+        assert run.name == ("nightly" if dump.stem in ("v7", "v8", "v9", "v10", "v11") else "")
         # What was listed under an older layout is listed anew.
         assert next(opened.query("SELECT count(*) FROM unlisted")) == (2,)
+        # What was given in a queue before it was counted is counted.
+        assert [tuple(opened.queue_totals(queue.id)) for queue in opened.queues()] == QUEUES.get(dump.stem, [])
     Store.open(tmp_path / "new.db").close()
     assert schema(old) == schema(tmp_path / "new.db")
     db = sqlite3.connect(old)

@@ -22,22 +22,22 @@ import report_fixtures as fixtures
 from command import DIALOGUE, RAG, RECORDED, Steelyard, lines_of, process_environment, write_lines
 from steelyard.errors import ConfigError
 from steelyard.people.calibration import calibrate
-from steelyard.people.calibration.page import blocks as calibration_page
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.protocols.counts import scorecard_scores
 from steelyard.records import Sample, Sentence, Verdict
 from steelyard.reports import ReportBuilder
 from steelyard.reports.blocks import Block
+from steelyard.reports.calibration.page import blocks as calibration_page
+from steelyard.reports.comparison import blocks as comparison_page
+from steelyard.reports.gate import blocks as gate_page
+from steelyard.reports.gate import junit
 from steelyard.reports.markdown import document
 from steelyard.reports.terminal import renderable
 from steelyard.store.labels import HumanLabel, allowed
 from steelyard.text.wording import LANGUAGES
 from steelyard.trust.comparison import Judged, compare
-from steelyard.trust.comparison.page import blocks as comparison_page
-from steelyard.trust.gating import Bar, gate
-from steelyard.trust.gating.page import blocks as gate_page
-from steelyard.trust.gating.page import junit
+from steelyard.trust.gating import Requirement, gate
 from trust_fixtures import Judged as Run
 from trust_fixtures import judged, labels_of, simulate
 
@@ -237,7 +237,7 @@ def test_any_two_runs_can_be_compared(a: list[list[str]], b: list[list[str]], la
     builder = ReportBuilder("atomic", language)
     for sample, verdict in run_of(b):
         builder.add(verdict, sample)
-    closed = gate(builder.build(), [Bar("accuracy", ">=", 0.5)], comparison=found)
+    closed = gate(builder.build(), [Requirement("accuracy", ">=", 0.5)], comparison=found)
     no_nonsense(rendered(list(gate_page(closed))))
     no_nonsense(junit(closed))
 

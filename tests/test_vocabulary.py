@@ -18,7 +18,6 @@ import steelyard
 from steelyard.judges.panel import PanelJudge
 from steelyard.judges.verifying import VerifyingJudge
 from steelyard.people.calibration import calibrate
-from steelyard.people.calibration.page import blocks as calibration_blocks
 from steelyard.people.label_targets import slots_of
 from steelyard.people.labelling import candidates, draw, labels_in, sheet, write_sheet
 from steelyard.prompts import Prompts
@@ -26,6 +25,9 @@ from steelyard.protocols import BUILT_IN, RUBRIC, get_protocol, vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Vocabulary
 from steelyard.records import Ask, Reply, Usage, Verdict
 from steelyard.reports import ReportBuilder
+from steelyard.reports.calibration.page import blocks as calibration_blocks
+from steelyard.reports.comparison import ComparisonPage
+from steelyard.reports.gate import blocks as gate_blocks
 from steelyard.reports.html import render as render_html
 from steelyard.reports.json import render as render_json
 from steelyard.reports.layout import Page as ReportPage
@@ -38,9 +40,7 @@ from steelyard.store.listing import SampleQuery, summary, table
 from steelyard.trust.audit import audit
 from steelyard.trust.comparison import Judged, compare
 from steelyard.trust.comparison.labels import label_changes
-from steelyard.trust.comparison.page import ComparisonPage
-from steelyard.trust.gating import gate, parse_bar
-from steelyard.trust.gating.page import blocks as gate_blocks
+from steelyard.trust.gating import gate, parse_requirement
 from viewer import viewing
 
 SOURCE = Path(steelyard.__file__).parent
@@ -65,7 +65,11 @@ OWN = {
 HOMONYMS = {
     "partial": ("cli/", "engine/", "reports/build.py", "text/wording/", "web/"),  # the status of a verdict
     "missing": ("judges/parsing.py", "prompts/", "cli/rubric.py"),  # what a reply lacks; a word of an example
-    "undetermined": ("judges/jury.py", "judges/panel.py", "judges/verifying.py"),  # what becomes of a split vote
+    "undetermined": (
+        "judges/panel_settings.py",
+        "judges/panel.py",
+        "judges/verifying.py",
+    ),  # what becomes of a split vote
     # A shape of samples, which a rubric names too.
     "dialogue": (
         *("cli/importing.py", "cli/rubric.py", "engine/sets.py", "samples/"),
@@ -75,7 +79,7 @@ HOMONYMS = {
     "valid": ("judges/tidy.py", "judges/refusals.py"),
     "supported": ("judges/models/",),  # what an output of a network means
     "unsupported": ("judges/models/", "web/errors.py"),  # the same; the code of an error
-    "check": ("cli/judges.py", "text/wording/", "trust/gating/", "web/"),  # a command; a row of a gate; a box to tick
+    "check": ("cli/judges.py", "reports/gate.py", "text/wording/", "web/"),  # a command; a row of a gate; a box to tick
     "criterion": ("text/wording/", "trust/audit/"),  # where in a dialogue an attack is put
     "correct": ("samples/importers/",),  # a field of a log of OpenAI Evals
     "retrieval": ("samples/importers/",),  # a kind of span
@@ -98,7 +102,7 @@ HOMONYMS = {
     "not_found": ("web/errors.py",),  # the code of an error
     "found": ("judges/refusals.py", "web/templates/samples.html"),  # a word of an error; a variable
     "sentence": ("judges/tidy.py", "reports/html/", "web/"),  # the same; a place in the answer; a heading
-    "part": ("cli/rubric.py", "judges/models/", "reports/html/", "trust/audit/", "web/"),  # of a file, of a page
+    "part": ("cli/rubric.py", "judges/models/", "reports/html/", "reports/audit/", "web/"),  # of a file, of a page
     "answers": ("cli/rubric.py", "integrations/pytest_plugin.py"),  # the name of a file
     "preference": ("text/wording/", "web/templates/compare.html"),  # a link to runs of pairs
     "benign_extension": ("text/wording/",),  # a flag of result lines
@@ -124,7 +128,7 @@ def names() -> set[str]:
 def in_code(text: str, wanted: set[str]) -> Iterator[str]:
     """The names that a longer text uses as names: next to a sign of code (`atom:wrong`, `label = 'wrong'`, `.wrong`).
     One that is no English word counts wherever it stands; "a wrong answer" is prose."""
-    for name in sorted(wanted):
+    for name in sorted(name for name in wanted if name in text):
         ordinary = "_" not in name and (name not in BUILT_IN or name in ENGLISH)
         before, after = (r"[./:=#\"'`\[{|]", r"[/:=#|]\S|[\"'`\]}]|\.\w") if ordinary else ("", "")
         word = rf"(?<![A-Za-z0-9_-]){name}(?![A-Za-z0-9_-])"
@@ -358,7 +362,7 @@ def test_less_drift_is_better(run: Run, tmp_path: Path) -> None:
     changes = label_changes(found[-1][1], other[-1][1])
     assert {change.kind for change in changes if change.change == "changed"} >= {"hue", "gust"}
     report = report_of(found)
-    held = gate(report, [parse_bar("drift<=1.5", report.scale_of)], comparison=back)
+    held = gate(report, [parse_requirement("drift<=1.5", report.scale_of)], comparison=back)
     assert held.checks[0].outcome == "passed"
     assert [check.value for check in held.checks if check.metric == "drift" and check.kind == "regression"] == [
         pytest.approx(4 / 3)
@@ -497,7 +501,7 @@ def test_a_stranger_writes_a_protocol_in_under_sixty_lines(installed: None, tmp_
     _, worse = judged(tmp_path / "worse.db", CitationJudge("龙井"), CITED, "citations")
     compared = compare(Judged("before", lambda: found), Judged("after", lambda: worse), anyway=True, language="en")
     assert (compared.main, compared.n_regressed) == ("sound", 1)
-    held = gate(report_of(worse), [parse_bar("sound>=0.9", report.scale_of)], comparison=compared)
+    held = gate(report_of(worse), [parse_requirement("sound>=0.9", report.scale_of)], comparison=compared)
     assert held.checks[0].outcome != "passed"
     # A panel votes, a second pass re-checks what counts against the sample.
     _, voted = judged(

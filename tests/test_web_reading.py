@@ -29,7 +29,7 @@ from steelyard.store.listing import WORST, Range, SampleQuery
 from steelyard.text.wording import LANGUAGES, say
 from steelyard.trust.comparison.labels import label_changes
 from steelyard.web.addresses import sample_address, sample_of, segment_of
-from steelyard.web.cache import Known
+from steelyard.web.cache import ResultCache
 from steelyard.web.events import EventPace
 from steelyard.web.exchanges import exchanges
 from steelyard.web.jobs import RunProgress
@@ -89,7 +89,7 @@ def test_the_report_as_json(client: httpx.Client, runs: dict[str, str], store: P
 
 def test_a_running_run_is_carried_on(tmp_path: Path) -> None:
     """What is new is added to what was counted; the sum is that of a fresh count, also after a retry."""
-    path, known = tmp_path / "store.db", Known()
+    path, known = tmp_path / "store.db", ResultCache()
     judged = [(rag(f"s{n}", f"q{n}"), atomic(f"s{n}", ["correct", "wrong"][n % 2 :])) for n in range(5)]
     with Store.open(path) as store:
         run = add_run(store, "r", "j", judged[:2], {}, state="running")
@@ -126,7 +126,7 @@ def test_a_killed_run_is_stopped_everywhere(tmp_path: Path) -> None:
 
 def test_a_retry_that_nobody_watched_is_counted(tmp_path: Path) -> None:
     """Between two looks a run was retried on the command line; the second look sees what came of it."""
-    path, known = tmp_path / "store.db", Known()
+    path, known = tmp_path / "store.db", ResultCache()
     with Store.open(path) as store:
         run = add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {})
         known.report(lambda: Store.open(path), store.run(run), None)
@@ -142,13 +142,13 @@ def test_a_counted_report_is_kept(tmp_path: Path) -> None:
     """Another viewer over the store need not count again, until a verdict, a bad row or the manifest is another."""
     path = tmp_path / "store.db"
 
-    def report(known: Known) -> Report | None:
+    def report(known: ResultCache) -> Report | None:
         with Store.open(path) as store:
             return known.report(lambda: Store.open(path), store.run("r"), None)
 
     with Store.open(path) as store:
         add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"])), (rag("s1"), atomic("s1"))], {"a": 1})
-    first, *others = [Known() for _ in range(6)]
+    first, *others = [ResultCache() for _ in range(6)]
     counted = report(first)
     with Store.open(path) as store:
         # A change that nothing notices; if anybody still counted, it would fail.
@@ -174,7 +174,7 @@ def test_a_counted_report_is_kept(tmp_path: Path) -> None:
 
 def test_a_run_at_work_is_never_taken_for_counted(tmp_path: Path) -> None:
     """What is shown of it is not kept: it is about to be another."""
-    path, known = tmp_path / "store.db", Known()
+    path, known = tmp_path / "store.db", ResultCache()
     with Store.open(path) as store:
         run = add_run(store, "r", "j", [(rag("s0", "q0"), atomic("s0", ["wrong"]))], {}, state="running")
         with store.alone_with(run):
@@ -553,7 +553,7 @@ def test_a_large_run_at_work_always_has_a_report(tmp_path: Path) -> None:
     """Whoever does not wait gets the latest report that was counted, never none because something came since; one
     count at a time; the final one takes its place."""
     path = tmp_path / "store.db"
-    cache = Known()
+    cache = ResultCache()
     with Store.open(path) as store:
         run = add_run(store, "20990101-000000-live", "judge", [(rag("s1"), atomic("s1"))], {}, state="running")
         with store.alone_with(run):

@@ -181,6 +181,7 @@ def test_a_network_that_is_cut_ends_no_run(
                 network.cut()
                 time.sleep(1.5 * float(SILENCE))
                 network.mend()
+                server.reply_for = other.reply_for = judge_facts
                 assert [code for code, _ in working.wait()] == [0, 0]
             _, said = single.communicate(timeout=60)
         finally:

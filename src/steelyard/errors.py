@@ -18,6 +18,7 @@ SteelyardError
 │   ├── UnknownRun        there is no run of that name, or several
 │   ├── UnknownSet        there is no set of that name, or several, or no such version of it
 │   ├── UnknownQueue      there is no queue of that number
+│   ├── UnknownExperiment there is no experiment of that number
 │   ├── RunInUse          another process is at work on the run
 │   └── ServerAway        the database server cannot be reached, or went away in the middle of something
 └── MissingExtra          an optional dependency is needed: says which `pip install` brings it
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Surface(StrEnum):
-    """Where the user is: an error names settings as they are written there."""
+    """The interface the user works with, so that errors name settings as they are written there."""
 
     flags = "flags"
     python = "python"
@@ -107,7 +108,7 @@ class _ValidationError(Protocol):
 
 
 def invalid_field(error: _ValidationError) -> InvalidField:
-    """How every failed validation is told to a user: the first problem, in one line, in the words of the validator."""
+    """The first problem of a failed validation, as one line for the user."""
     first = error.errors()[0]
     problem = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return InvalidField(".".join(str(part) for part in first["loc"]), problem, first["type"])
@@ -140,7 +141,7 @@ class TranscriptError(InputError):
 
 
 class ConfigError(SteelyardError):
-    """The user asked for something that does not exist or does not fit together."""
+    """A setting that does not exist, or settings that contradict each other."""
 
     exit_code = 2
 
@@ -163,7 +164,7 @@ class FormRefused(ConfigError):
 
 
 class NotAllowed(FormRefused):
-    """This person may not do it."""
+    """The user lacks the permission."""
 
 
 class NotComparable(ConfigError):
@@ -173,9 +174,9 @@ class NotComparable(ConfigError):
     def __init__(self, a: str, b: str, reasons: Sequence[tuple[str, str]], *, can_be_forced: bool = True) -> None:
         self.reasons, self.can_be_forced = tuple(reasons), can_be_forced
         if can_be_forced:
-            told = "; ".join(f"{code}: {detail}" for code, detail in reasons)
+            differences = "; ".join(f"{code}: {detail}" for code, detail in reasons)
             super().__init__(
-                f"{a} and {b} cannot be compared fairly; they differ in {told}. "
+                f"{a} and {b} cannot be compared fairly; they differ in {differences}. "
                 "--anyway (over HTTP: anyway=true) compares them and marks it"
             )
         else:
@@ -205,7 +206,7 @@ class StoreError(SteelyardError):
 
 
 class UnknownRun(StoreError):
-    """A name that means no run of the store, or more than one."""
+    """A name that matches no run of the store, or more than one."""
 
     exit_code = 2
 
@@ -222,12 +223,18 @@ class UnknownQueue(StoreError):
     exit_code = 2
 
 
+class UnknownExperiment(StoreError):
+    """A number that means no experiment."""
+
+    exit_code = 2
+
+
 class RunInUse(StoreError):
-    """Somebody else is at work on the run; two at once would pay twice."""
+    """Another process is judging the run; two at once would pay twice."""
 
 
 class ServerAway(StoreError):
-    """The server of the store cannot be reached now; what was written before is kept."""
+    """The database server cannot be reached; what was committed is kept."""
 
 
 class PullError(SteelyardError):

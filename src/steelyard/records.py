@@ -1,4 +1,4 @@
-"""The nouns: samples, asks and replies, labelled items, verdicts. Frozen values that know nobody."""
+"""The core types: samples, asks and replies, labelled items, verdicts. Frozen values without dependencies."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class Ask(Record):
 
 
 class Usage(Record):
-    """What answering cost. `cost` is in US dollars, null where no price is known."""
+    """Calls, tokens and cost. `cost` is in US dollars, null if no price is known."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -280,7 +280,7 @@ class Usage(Record):
 
 
 class SecondOpinion(Record):
-    """What a second judge said of a label that the first was sure of. It is reported; the first one's label stands."""
+    """A second judge's label where the first was confident. It is only reported; the first one's label stands."""
 
     judge: str
     label: str | int
@@ -288,7 +288,7 @@ class SecondOpinion(Record):
 
 
 class Mark(Record):
-    """What stands beside the labels of one item that several voices had a part in; keys are fields of the label."""
+    """How several judges came to the labels of one item; keys are fields of the label."""
 
     shares: Mapping[str, float] = Field(default_factory=dict, description="the share of votes the label got")
     votes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict, description="what each voice said, in order")

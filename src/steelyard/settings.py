@@ -1,4 +1,4 @@
-"""What the user asked for: steelyard.toml and the environment, read here only; flags are laid over them by the CLI."""
+"""Settings: steelyard.toml and the environment, read only here; the CLI applies flags over them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Strict(BaseModel):
 
 
 class RunDefaults(Strict):
-    """The [run] table: what flags would otherwise say each time."""
+    """The [run] table: defaults of flags."""
 
     judge: str | None = None
     language: Literal["zh-Hans", "zh-Hant", "en"] | None = None
@@ -87,7 +87,7 @@ class SettingsFile(Strict):
 
 
 class JudgeChoice(NamedTuple):
-    """Which judge a user gets, and why this one; no reason is needed where it was named on the spot."""
+    """The chosen judge, and why it was chosen; empty if the user named it in this call."""
 
     name: str
     why: str = ""
@@ -170,7 +170,7 @@ class Settings:
 
     @property
     def token(self) -> str | None:
-        """What the viewer asks of every request, where the environment says so."""
+        """The viewer's access token from the environment, if set."""
         return self.environment.get("STEELYARD_TOKEN") or None
 
     def choose(self, name: str | None) -> JudgeChoice:

@@ -81,14 +81,14 @@ class Bench:
     def verdict(self, sample: Sample, protocol: str | Protocol, options: Mapping[str, Any] | None = None) -> Verdict:
         """One sample judged. Without a `date` among the options none is told to the judge: a test that passes today
         asks the same tomorrow."""
-        from steelyard.engine.journal import Memory
+        from steelyard.engine.journal import Journal
         from steelyard.engine.runner import Runner
         from steelyard.engine.templates import check_judge
         from steelyard.evaluation import in_own_loop
         from steelyard.store import Store
 
         chosen = self.settings.protocol(protocol) if isinstance(protocol, str) else protocol
-        told = chosen.parse_options({**self.settings.options.get(chosen.family, {}), **(options or {})})
+        parsed = chosen.parse_options({**self.settings.options.get(chosen.family, {}), **(options or {})})
         judged: list[Verdict] = []
 
         async def work() -> None:
@@ -96,7 +96,7 @@ class Bench:
             try:
                 check_judge(chosen, judge)
                 with Store.open(self.store_location) as store:
-                    runner = Runner(chosen, told, Memory(judge, store).judge, workers=1)
+                    runner = Runner(chosen, parsed, Journal(judge, store).judge, workers=1)
                     await runner.run([(0, sample)], lambda _, sample, verdict: judged.append(verdict))
             finally:
                 await judge.aclose()
@@ -174,13 +174,13 @@ class AnswerAssertion:
 
     def follows(self, system_prompt: str, *criteria: str, prompt: str = "", **options: Any) -> Self:
         """As a reply to `prompt` it meets these criteria, each of which follows from the system prompt."""
-        from steelyard.protocols import expecting
+        from steelyard.protocols import protocol_expecting
         from steelyard.records import DialogueSample, Turn
 
         __tracebackhide__ = True
         turn = Turn(prompt=prompt or self._question, answer=self._answer, criteria=criteria)
         sample = DialogueSample(id=self._bench.place or "answer", system_prompt=system_prompt, turns=(turn,))
-        protocol, expectation = expecting("prompt_followed")
+        protocol, expectation = protocol_expecting("prompt_followed")
         self._bench.check(sample, protocol, options=options, expectation=expectation)
         return self
 
@@ -210,10 +210,10 @@ class AnswerAssertion:
         return RagSample(**{"id": self._bench.place or "answer", "answer": self._answer, **context, **fields})
 
     def _expect(self, name: str, options: Mapping[str, Any], **fields: Any) -> Self:
-        from steelyard.protocols import expecting
+        from steelyard.protocols import protocol_expecting
 
         __tracebackhide__ = True
-        protocol, expectation = expecting(name)
+        protocol, expectation = protocol_expecting(name)
         self._bench.check(self._sample(**fields), protocol, options=options, expectation=expectation)
         return self
 
@@ -236,24 +236,24 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     from steelyard.reports.blocks import number
     from steelyard.text import language_of
     from steelyard.text.wording import say
-    from steelyard.trust.gating import parse_bar, state_of
+    from steelyard.trust.gating import parse_requirement, state_of
 
-    told = vocabulary(verdict.protocol)
+    vocab = vocabulary(verdict.protocol)
     language = language_of(*(item.text for item in verdict.items), str(sample))
-    items = [item for item in verdict.items if _concerns(told.labels_of(item), expectation)]
-    broken = [item for item in items if told.breaking(item, expectation)]
-    unjudged = [item for item in items if any(label == UNJUDGED for _, label in told.labels_of(item))]
+    items = [item for item in verdict.items if _concerns(vocab.labels_of(item), expectation)]
+    broken = [item for item in items if vocab.breaking(item, expectation)]
+    unjudged = [item for item in items if any(label == UNJUDGED for _, label in vocab.labels_of(item))]
     if require:
         missed = []
-        for bar in (parse_bar(text, lambda name: told.metric(name).scale) for text in require):
+        for bar in (parse_requirement(text, lambda name: vocab.metric(name).scale) for text in require):
             if bar.metric not in verdict.scores:
                 raise ConfigError(f"there is no score {bar.metric!r} here; there are {', '.join(verdict.scores)}")
             value = verdict.scores[bar.metric]
             # One sample has no interval, so only the side of the limit counts.
             if state_of(value, None, bar.sign, bar.limit) != "met_not_significant":
-                scale = told.metric(bar.metric).scale
+                scale = vocab.metric(bar.metric).scale
                 shown = {"value": number(value, scale), "limit": number(bar.limit, scale), "sign": bar.sign}
-                name = told.metric_words(bar.metric, language)
+                name = vocab.metric_words(bar.metric, language)
                 missed.append(say(language, "testing.missed").format(metric=name, **shown))
         return "\n".join([*missed, *_listed(sample, verdict, [*broken, *unjudged], language)]) if missed else ""
     if broken:
@@ -262,7 +262,7 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     if unjudged or (expectation is None and verdict.status != "judged"):
         headline = say(language, "testing.unjudged")
         return "\n".join([_signed(headline, verdict), *_listed(sample, verdict, unjudged, language)])
-    if not items or (expectation is None and told.main_score(verdict.scores) is None):
+    if not items or (expectation is None and vocab.main_score(verdict.scores) is None):
         return _signed(say(language, "testing.nothing"), verdict)
     return ""
 
@@ -286,7 +286,7 @@ def _listed(sample: Sample, verdict: Verdict, items: Sequence[Any], language: An
     colon = say(language, "report.colon")
     passages = getattr(sample, "references", ())
     for item in items[:MOST_ITEMS]:
-        entry, (_, label) = page.entry(item), page.told.kind_of(item).shown(item)
+        entry, (_, label) = page.entry(item), page.vocab.kind_of(item).shown(item)
         labels = " · ".join(one.text for one in entry.labels)
         yield f"  {label.shown_sign} {labels}{colon}{one_line(entry.text, LONGEST)}"
         yield from (f"      {name}{one_line(fact, LONGEST)}" for name, fact in entry.facts)

@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def _ignore_reader() -> NoReturn:
-    """The reader (head, less) has seen enough; what is left must not be flushed at the very end either."""
+    """The reader of a pipe (head, less) has closed it: discard what is buffered, so that nothing fails at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)
 

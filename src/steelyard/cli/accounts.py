@@ -144,12 +144,12 @@ def _roles(store: Store, name: str) -> list[tuple[str, str]]:
 @users.command("role")
 def role(
     name: UserName,
-    role: Annotated[RoleChoice, typer.Argument(help="read, label, run or admin; none takes it away.")],
+    role: Annotated[RoleChoice, typer.Argument(help="read, label, run or admin; none removes the role.")],
     project: ProjectOption = "*",
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Say what a user may do in a project, or in every one.
+    """Set the role of a user in a project, or in every one.
 
     Example:  steelyard users role mei label --project shop
     """
@@ -167,7 +167,7 @@ def disable(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Keep a user out: ends every session, and no token of theirs works.
+    """Disable a user: ends every session, and no token of theirs works.
 
     Example:  steelyard users disable mei
     """
@@ -193,7 +193,7 @@ def password(name: UserName, config: ConfigOption = None, store: StoreOption = N
 @tokens.command("create")
 def create(
     name: Annotated[str, typer.Argument(help="What the token is for, e.g. nightly-ci.")],
-    role: Annotated[RoleName, typer.Option(help="The most that it may do.")],
+    role: Annotated[RoleName, typer.Option(help="Role of the token: the most that it may do.")],
     project: Annotated[str, typer.Option(help="In which project; * for every one.")],
     user: Annotated[str | None, typer.Option(help="Whose token it is; default: a machine's.")] = None,
     days: Annotated[int, typer.Option(min=1, max=3660, help="For how many days.")] = 90,

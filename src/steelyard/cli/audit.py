@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from steelyard.cli.session import Session
     from steelyard.judges.base import Judge
     from steelyard.prompts import Prompts
-    from steelyard.trust.audit import Auditor, Card
-    from steelyard.trust.gating import Bar
+    from steelyard.reports.audit.card import Card
+    from steelyard.trust.audit import Auditor
+    from steelyard.trust.gating import Requirement
 
 
 def register(app: typer.Typer) -> None:
@@ -58,9 +59,7 @@ def audit(
         str, typer.Option("--project", help="Whose samples --data holds: only its members see that card in the viewer.")
     ] = "",
     map: MapOption = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="How often each base sample is asked in all; 1 asks nothing again.")
-    ] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many times each base sample is judged.")] = 3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the card here (JSON).")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the card here as one HTML file.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the whole card here as Markdown.")] = None,
@@ -122,7 +121,7 @@ def audit(
         card = _judged(work, session, data_hash(mine))
         opened.add_card(project if mine else "", card.judge, card.made, card.model_dump_json())
     _emit(card, [other for _, other in others], session, out, html, markdown)
-    _leave(card, bars, only_significant)
+    _exit_by_requirements(card, bars, only_significant)
 
 
 def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
@@ -132,7 +131,7 @@ def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
 
 
 def _judged(work: Auditor, session: Session, data: str | None) -> Card:
-    """Run the audit with progress and Ctrl-C; what was answered is kept whatever happens."""
+    """Run the audit with progress and Ctrl-C; answers that arrived are kept in any case."""
     from steelyard import __version__
     from steelyard.cli.session import interruptible
     from steelyard.engine.manifest import now
@@ -154,10 +153,10 @@ def _judged(work: Auditor, session: Session, data: str | None) -> Card:
 def _emit(
     card: Card, others: list[Card], session: Session, out: Path | None, html: Path | None, markdown: Path | None
 ) -> None:
+    from steelyard.reports.audit.html import render
+    from steelyard.reports.audit.page import blocks
     from steelyard.reports.markdown import document
     from steelyard.reports.terminal import renderable
-    from steelyard.trust.audit.html import render
-    from steelyard.trust.audit.page import blocks
 
     console().print(renderable(blocks(card, others, brief=True)))
     if out is not None:
@@ -168,19 +167,19 @@ def _emit(
         markdown.write_text(document(blocks(card, others)), encoding="utf-8")
 
 
-def _bars(texts: list[str]) -> list[Bar]:
+def _bars(texts: list[str]) -> list[Requirement]:
     from steelyard.errors import ConfigError
-    from steelyard.trust.audit.card import Measure
-    from steelyard.trust.gating import parse_bar
+    from steelyard.reports.audit.card import Measure
+    from steelyard.trust.gating import parse_requirement
 
-    bars = [parse_bar(text, lambda _: "ratio") for text in texts]
+    bars = [parse_requirement(text, lambda _: "ratio") for text in texts]
     if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
         raise ConfigError(f"an audit measures no {unknown[0]!r}; it measures {', '.join(get_args(Measure))}")
     return bars
 
 
-def _leave(card: Card, bars: list[Bar], only_significant: bool) -> None:
-    """Hold the card against what was required of it, and leave with the right code."""
+def _exit_by_requirements(card: Card, bars: list[Requirement], only_significant: bool) -> None:
+    """Check the card against the requirements and exit with the matching code."""
     from steelyard.cli.session import GAPS, INTERRUPTED
     from steelyard.reports.blocks import number
     from steelyard.reports.model import Estimate

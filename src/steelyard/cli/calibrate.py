@@ -1,4 +1,4 @@
-"""`calibrate`: a judge against people."""
+"""`calibrate`: compares a judge with human labels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def calibrate(
     """
     from steelyard.cli.results import ResultsSource
     from steelyard.people.calibration import calibrate as measure
-    from steelyard.people.calibration.page import blocks
+    from steelyard.reports.calibration.page import blocks
 
     found = ResultsSource(source, config, store)
     given = labels_for(found, labels)

@@ -29,7 +29,7 @@ class Lang(StrEnum):
 
 
 class ProgressStyle(StrEnum):
-    """How progress is told."""
+    """How progress is printed."""
 
     auto = "auto"
     live = "live"
@@ -130,7 +130,7 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def check_files(files: list[str], importer: str | None = None) -> None:
-    """A mistyped name is reported before any file is judged and paid for."""
+    """Report a mistyped file name before anything is judged."""
     from steelyard.samples import is_dataset, takes_names
 
     if importer and takes_names(importer):
@@ -141,7 +141,7 @@ def check_files(files: list[str], importer: str | None = None) -> None:
 
 
 def check_out(to: Path | str | None, inputs: list[str]) -> None:
-    """The same for a path that cannot be written, or that would destroy what is read."""
+    """Report an output path that cannot be written, or that would overwrite an input."""
     if to is None:
         return
     if isinstance(to, str):
@@ -173,7 +173,7 @@ def out_of(to: str, protocol: str) -> str:
 
 
 def note(said: str) -> None:
-    """Something that was decided for the user, who may want to know."""
+    """Print a decision that was made for the user, on standard error."""
     print(f"note: {said}", file=sys.stderr)
 
 

@@ -30,7 +30,7 @@ def compare(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B", help="The run (id, number, last) or file of before, and the one to compare with it."
+            metavar="A B", help="The earlier run (id, number, last) or file, and the one to compare with it."
         ),
     ],
     metric: Annotated[
@@ -40,7 +40,7 @@ def compare(
     anyway: AnywayOption = False,
     pairwise: Annotated[
         bool,
-        typer.Option("--pairwise", help="Let a judge say which answers it prefers, in both orders; two runs or more."),
+        typer.Option("--pairwise", help="Ask a judge which answers it prefers, in both orders; two or more runs."),
     ] = False,
     judge: JudgeOption = None,
     aspects: Annotated[
@@ -81,8 +81,8 @@ def compare(
     if len(runs) != 2:
         raise ConfigError(f"scores are compared between two runs, not {len(runs)}; with --pairwise there may be more")
     from steelyard.cli.results import ResultsSource
+    from steelyard.reports.comparison import blocks
     from steelyard.trust.comparison import compare as measure
-    from steelyard.trust.comparison.page import blocks
 
     sides = [judged(name, ResultsSource(name, config, store)) for name in runs]
     measured = measure(sides[0], sides[1], metrics=metric or (), anyway=anyway, language=language(lang))

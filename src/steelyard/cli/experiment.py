@@ -48,9 +48,9 @@ def experiment(
     Example:  steelyard experiment faq --html faq.html
     """
     from steelyard.cli.session import GAPS, INTERRUPTED, Session
+    from steelyard.reports.experiment import blocks
     from steelyard.settings import Settings
     from steelyard.store import Store
-    from steelyard.trust.experiment_page import blocks
     from steelyard.trust.experiments import plan, tabulate
 
     settings = Settings.load(config)
@@ -90,7 +90,7 @@ def experiment(
 def _cell(
     session: Session, store: Store, wanted: Combination, *, dry_run: bool, stopped: str
 ) -> tuple[CellRun, float, str]:
-    """The run of one combination: found, gone on with, or new; what it cost now; and why it was stopped, if it was."""
+    """The run of one combination (found, resumed or new), what it cost now, and why it was stopped, if it was."""
     from steelyard.engine.runs import state_of
     from steelyard.errors import InputError
     from steelyard.trust.experiments import CellRun, find_run, open_run

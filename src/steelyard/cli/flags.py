@@ -66,7 +66,7 @@ SureOption = Annotated[
     typer.Option(
         "--sure",
         metavar="NUMBER|FILE",
-        help="For FIRST>THEN: the confidence from which the first judge is believed (default 0.9), "
+        help="For FIRST>THEN: the confidence from which the first judge's label is taken (default 0.9), "
         "or a file of calibrate --write-thresholds.",
     ),
 ]
@@ -95,7 +95,7 @@ DetachOption = Annotated[
 ]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help="Judge with so many workers on this machine, or Ray actors (PostgreSQL)."),
+    typer.Option("--processes", min=1, help="Judge with this many workers here, or Ray actors (PostgreSQL)."),
 ]
 EngineOption = Annotated[
     Engine | None, typer.Option("--engine", help="Where workers run: as actors of a Ray cluster (PostgreSQL).")
@@ -108,7 +108,7 @@ AddressOption = Annotated[
 ]
 SilenceOption = Annotated[
     float,
-    typer.Option("--silence", min=1, help="After so many seconds without a sign a worker's samples go to others."),
+    typer.Option("--silence", min=1, help="Seconds without a heartbeat after which a worker's samples go to others."),
 ]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="The project that the run belongs to.")]
 FenceOption = Annotated[

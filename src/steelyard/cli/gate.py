@@ -35,7 +35,7 @@ def gate(
         list[str] | None, typer.Option("--require", help="E.g. 'accuracy>=0.9'; may be repeated.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="The run or file that it must not fall behind significantly.")
+        str | None, typer.Option("--baseline", help="The run or file to compare with: a significant fall fails.")
     ] = None,
     max_drop: Annotated[
         list[str] | None,
@@ -71,10 +71,10 @@ def gate(
     """
     from steelyard.cli.results import ResultsSource
     from steelyard.reports import ReportBuilder
+    from steelyard.reports.gate import blocks
+    from steelyard.reports.gate import comment as as_comment
+    from steelyard.reports.gate import junit as as_junit
     from steelyard.trust import gating
-    from steelyard.trust.gating.page import blocks
-    from steelyard.trust.gating.page import comment as as_comment
-    from steelyard.trust.gating.page import junit as as_junit
 
     found = ResultsSource(source, config, store)
     builder = ReportBuilder(found.protocol, language(lang))
@@ -83,7 +83,7 @@ def gate(
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
     report = builder.build()
-    bars = [gating.parse_bar(text, report.scale_of) for text in require or ()]
+    bars = [gating.parse_requirement(text, report.scale_of) for text in require or ()]
     comparison = calibration = None
     if baseline is not None:
         from steelyard.trust.comparison import compare

@@ -60,7 +60,7 @@ def import_(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Keep the scores and the feedback of another tool: as runs to compare with, and as labels to calibrate with.
+    """Import the scores and feedback of another tool: as runs to compare with, and as labels to calibrate with.
 
     Example:  steelyard import messages.jsonl.gz --from dify --label accuracy=feedback
     """

@@ -1,4 +1,4 @@
-"""`judges`: who can judge, and whether an endpoint is fit to."""
+"""`judges`: lists judges and qualifies endpoints."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from steelyard.judges.check import Qualification
     from steelyard.settings import Settings
 
-app = typer.Typer(help="List judges and qualify them.", invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(help="List and check judges.", invoke_without_command=True, rich_markup_mode=None)
 UNFIT = 4
 
 
 def _described(found: Qualification) -> Iterator[tuple[str, str]]:
-    """What the check showed, one thing per line; what could not be seen is left out."""
+    """The findings of the check, one per line; what could not be determined is left out."""
     words = {True: "yes", False: "no", None: "not seen"}
     yield "judge", found.judge
     yield "reachable", words[found.reachable]
@@ -50,7 +50,7 @@ class AskLanguage(StrEnum):
 
 @app.callback()
 def judges(context: typer.Context, config: ConfigOption = None) -> None:
-    """List judges and qualify them.
+    """List and check judges.
 
     Without a command: who can judge, how far each was found to agree with people, and who judges by default.
 
@@ -147,7 +147,7 @@ def check(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Qualify an endpoint: reachable, structured output, obeys ids, latency.
+    """Check an endpoint: whether it answers, structured output, labels of plain items, latency.
 
     Example:  steelyard judges check openai:gpt-4o-mini
     """

@@ -1,4 +1,4 @@
-"""`sample`: what to give to people; `labels`: what they gave back."""
+"""`sample` draws items for people to label; `labels` imports and exports their labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from steelyard.records import Language
     from steelyard.reports.blocks import Block
 
-app = typer.Typer(help="Keep people's labels in the store.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Store human labels.", no_args_is_help=True, rich_markup_mode=None)
 
 
 class Stratify(StrEnum):
@@ -100,30 +100,30 @@ def sample(
 
 
 def _page(drawn: Draw, source: str, out: Path | None, language: Language, words: Vocabulary) -> Iterator[Block]:
-    """What was drawn, and what that implies for the estimate."""
+    """What was drawn, and how precise an estimate it allows."""
     from steelyard.reports.blocks import Lines, Table, number, one_line
     from steelyard.reports.model import named
     from steelyard.text.wording import say
 
-    def told(key: str, **values: object) -> str:
+    def phrase(key: str, **values: object) -> str:
         return say(language, f"labelling.{key}").format(**values)
 
     how = "random" if len(drawn.strata) < 2 else "stratified"
     lines = [
-        told(how, drawn=len(drawn.weights), n=drawn.n, seed=drawn.seed, items=drawn.n_items),
-        told(f"{how}_means"),
+        phrase(how, drawn=len(drawn.weights), n=drawn.n, seed=drawn.seed, items=drawn.n_items),
+        phrase(f"{how}_means"),
     ]
     if drawn.metric and drawn.reach is not None:
         metric = words.metric_words(drawn.metric, language)
         reach = number(drawn.reach, words.metric(drawn.metric).mean_scale)
-        lines.append(told("reach", metric=metric, reach=reach))
-    lines.append(told("blind"))
+        lines.append(phrase("reach", metric=metric, reach=reach))
+    lines.append(phrase("blind"))
     if out is not None:
-        lines.append(told("next", run=source, file=out))
+        lines.append(phrase("next", run=source, file=out))
     yield Lines(tuple(lines))
     if how == "stratified":
         yield Table(
-            (told("group"), told("drawn"), told("of"), told("weight")),
+            (phrase("group"), phrase("drawn"), phrase("of"), phrase("weight")),
             "lrrr",
             tuple(
                 (

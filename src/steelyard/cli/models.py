@@ -15,7 +15,7 @@ from steelyard.cli.common import console
 if TYPE_CHECKING:
     from steelyard.judges.models import Shelf
     from steelyard.judges.models.folders import FolderSource
-    from steelyard.judges.models.sources import Source, Told
+    from steelyard.judges.models.sources import OnBytes, Source
     from steelyard.judges.models.verifiers import VerifierShelf
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ def list_() -> None:
 
     from steelyard.judges.models import Shelf, known_models
     from steelyard.judges.models.catalogue import known_verifiers
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
     from steelyard.judges.models.verifiers import VerifierShelf, shown_size
 
     shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
@@ -56,22 +56,22 @@ def list_() -> None:
     table = Table("model", what_it_is, "size", "licence", "here", title="-j local:NAME", title_justify="left")
     for name, known in known_models().items():
         what = f"{known.title} {known.quantisation}: {known.note}; SHA-256 {known.sha256[:12]}…"
-        table.add_row(name, what, in_words(known.size), known.licence, "yes" if name in here else "no")
+        table.add_row(name, what, size_text(known.size), known.licence, "yes" if name in here else "no")
     for name in here.keys() - known_models().keys():
         record = here[name]
         what = f"from {record.source}; SHA-256 {record.sha256[:12]}…"
-        table.add_row(name, what, in_words(record.size), record.licence, "yes")
+        table.add_row(name, what, size_text(record.size), record.licence, "yes")
     console().print(table)
     pulled = {record.name: record for record in verifiers.records()}
     whole = [Column(header, no_wrap=True) for header in ("model", "size", "licence", "SHA-256", "here")]
     table = Table(whole[0], "reads", *whole[1:], title="-j verifier:NAME", title_justify="left")
     for name, known_one in known_verifiers().items():
-        size = in_words(pulled[name].size) if name in pulled else shown_size(known_one)
+        size = size_text(pulled[name].size) if name in pulled else shown_size(known_one)
         there = "yes" if name in pulled else "no"
         table.add_row(name, known_one.languages, size, known_one.licence, _model_hash(name, verifiers), there)
     for name in pulled.keys() - known_verifiers().keys():
         own = pulled[name]
-        table.add_row(name, "", in_words(own.size), own.licence, _model_hash(name, verifiers), "yes")
+        table.add_row(name, "", size_text(own.size), own.licence, _model_hash(name, verifiers), "yes")
     console().print(table)
     print("unverified: until the first pull, which records its SHA-256")
     print("to convert: the hub has no ONNX model; docs/models.md says how to make one")
@@ -79,7 +79,7 @@ def list_() -> None:
 
 
 def _model_hash(name: str, shelf: VerifierShelf) -> str:
-    """Of the model file, as it lies here or was seen at the first pull."""
+    """The hash of the model file: of the local copy, else as recorded at the first pull."""
     from steelyard.judges.models.catalogue import known_verifiers
 
     known = known_verifiers().get(name)
@@ -112,7 +112,7 @@ def show(name: Annotated[str, typer.Argument(help="A model of the list, or one t
 
 def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
     from steelyard.judges.models.catalogue import known_verifiers
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
     from steelyard.judges.models.verifiers import shown_size
 
     known, record = known_verifiers().get(name), shelf.record(name)
@@ -126,7 +126,7 @@ def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
     elif record:
         yield "from", record.source
     yield "licence", known.licence if known else "not known"
-    if size := in_words(record.size) if record else shown_size(known) if known else "":
+    if size := size_text(record.size) if record else shown_size(known) if known else "":
         yield "size", size
     hashes = shelf.hashes(name)
     for file in hashes or (known.files if known else ()):
@@ -138,7 +138,7 @@ def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
 
 def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
     from steelyard.judges.models import known_models
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
 
     known, record = known_models().get(name), shelf.record(name)
     yield "judge", f"local:{name}"
@@ -146,12 +146,12 @@ def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
         yield "model", f"{known.title} {known.quantisation}"
         yield "note", known.note
         yield "licence", known.licence
-        yield "size", in_words(known.size)
+        yield "size", size_text(known.size)
         yield "SHA-256", f"{known.sha256}  {known.file}"
     elif record:
         yield "from", record.source
         yield "licence", record.licence
-        yield "size", in_words(record.size)
+        yield "size", size_text(record.size)
         yield "SHA-256", f"{record.sha256}  {record.file}"
     yield "here", str(shelf.path_for(name)) if record else "no"
 
@@ -180,7 +180,7 @@ def pull(
     from steelyard.judges.models.catalogue import known_verifiers
     from steelyard.judges.models.folders import folder_source
     from steelyard.judges.models.pulling import pull as fetch
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
     from steelyard.judges.models.verifiers import VerifierShelf
 
     shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
@@ -198,12 +198,12 @@ def pull(
         if source:
             _source(source, name)
         shelf.find(name)
-        print(f"{name} is already here ({in_words(record.size)}, from {record.source})")
+        print(f"{name} is already here ({size_text(record.size)}, from {record.source})")
         return
     found = _source(source, name)
-    with _bar(name) as told:
-        record = fetch(name, found, shelf, told)
-    print(f"{name}: {in_words(record.size)} from {record.source}")
+    with _bar(name) as on_progress:
+        record = fetch(name, found, shelf, on_progress)
+    print(f"{name}: {size_text(record.size)} from {record.source}")
     if record.checked:
         print(f"SHA-256 {record.sha256}, as expected; licence {record.licence}")
     else:
@@ -212,7 +212,7 @@ def pull(
 
 
 def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: bool) -> None:
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
     from steelyard.judges.models.verifiers import is_unverified, pull_verifier
 
     if shelf.record(name):
@@ -220,9 +220,9 @@ def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: b
         return
     if is_unverified(name, source, shelf) and not yes:
         _ask(name, source)
-    with _bar(name) as told:
-        record = pull_verifier(name, source, shelf, told)
-    print(f"{name}: {in_words(record.size)} from {record.source}; licence {record.licence}")
+    with _bar(name) as on_progress:
+        record = pull_verifier(name, source, shelf, on_progress)
+    print(f"{name}: {size_text(record.size)} from {record.source}; licence {record.licence}")
     verdict = "as expected" if record.checked else "recorded, but there is none to compare it with"
     for file, noted in record.files.items():
         print(f"  {file}  SHA-256 {noted.sha256}")
@@ -231,15 +231,15 @@ def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: b
 
 
 def _say_here(name: str, shelf: VerifierShelf) -> None:
-    from steelyard.judges.models.shelf import in_words
+    from steelyard.judges.models.shelf import size_text
 
     shelf.find(name)
     if record := shelf.record(name):
-        print(f"{name} is already here ({in_words(record.size)}, from {record.source})")
+        print(f"{name} is already here ({size_text(record.size)}, from {record.source})")
 
 
 def _ask(name: str, source: FolderSource) -> None:
-    """A file that nothing can be compared with is taken only by somebody who knows it."""
+    """Ask before accepting a file for which there is no published hash."""
     from steelyard.errors import ConfigError
 
     what = f"no SHA-256 of {name} is known yet: what {source.name} sends is taken as it is and compared from then on"
@@ -274,7 +274,7 @@ def remove(
 
 
 def _source(given: str | None, name: str) -> Source:
-    """Where to fetch the model; what cannot be taken is said before anything is touched."""
+    """Where to fetch the model from; refused early if the source is unusable."""
     from steelyard.judges.models import known_models
     from steelyard.judges.models.sources import FromFile, source_of
 
@@ -285,7 +285,7 @@ def _source(given: str | None, name: str) -> Source:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Told]:
+def _bar(name: str) -> Iterator[OnBytes]:
     """A progress bar on a terminal; in a pipe or a log, nothing until it is done."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -300,7 +300,7 @@ def _bar(name: str) -> Iterator[Told]:
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(name, total=None)
 
-        def told(done: int, total: int | None) -> None:
+        def on_progress(done: int, total: int | None) -> None:
             progress.update(task, completed=done, total=total)
 
-        yield told
+        yield on_progress

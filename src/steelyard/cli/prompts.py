@@ -1,4 +1,4 @@
-"""`prompts`: what the judge is told, and how yours differs."""
+"""`prompts`: lists, prints and compares the judge prompts."""
 
 from __future__ import annotations
 

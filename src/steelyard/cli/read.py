@@ -1,4 +1,4 @@
-"""`validate` and `parse`: reading what the user already has."""
+"""`validate` checks sample files; `parse` reads labels out of transcripts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def validate(
 
 
 class RowProblem:
-    """What is wrong with one row or more: said in full for the first, by number for a few others."""
+    """One problem and the rows that have it: the first in full, a few others by number."""
 
     def __init__(self, first: InputError) -> None:
         self._first, self._count = first, 0
@@ -113,14 +113,14 @@ def parse(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCE...", help="Text files, folders of them, or JSONL/CSV files.")
     ],
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: told from the text.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Default: recognised from the text.")] = None,
     column: Annotated[str | None, typer.Option(help="The column that holds the transcript, for JSONL and CSV.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result lines here instead.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Print a report after the lines.")] = False,
     lang: LangOption = None,
     encoding: EncodingOption = "utf-8",
 ) -> None:
-    """Harvest labels and scores from transcripts that any model wrote in the documents' forms.
+    """Read labels and scores out of evaluations that a model wrote as text: lists, tables or JSON.
 
     A text may hold several transcripts; their ids are then NAME#1, NAME#2 and so on.
 

@@ -1,4 +1,4 @@
-"""`report`, `show`: looking at what was judged."""
+"""`report` summarises a run; `show` prints one sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.errors import ConfigError, InputError, invalid_field
 
 if TYPE_CHECKING:
     from steelyard.records import Language, Sample, Verdict
-    from steelyard.reports.build_servers import Spot
+    from steelyard.reports.build_servers import FileLocation
     from steelyard.reports.model import RunFacts
 
 SourceArgument = Annotated[
@@ -104,13 +104,13 @@ def report(
 
 def _for_build_servers(found: ResultsSource, form: Form, language: Language) -> str:
     from steelyard import __version__
-    from steelyard.reports.build_servers import Spot, junit, sarif
+    from steelyard.reports.build_servers import FileLocation, junit, sarif
 
     if form is Form.junit:
         return junit(found.verdicts(), found.bad_rows(), found.protocol, language).rstrip("\n")
     spots = found.spots()
     data = (found.manifest or {}).get("data") or [{"path": str(found.file)}]
-    fallback = Spot(data[0]["path"])
+    fallback = FileLocation(data[0]["path"])
     bad_rows = found.bad_rows()
     return sarif(found.verdicts(), bad_rows, found.protocol, language, __version__, spots, fallback).rstrip("\n")
 
@@ -138,8 +138,8 @@ def show(
     texts = [item.text for item in verdict.items[:20]] or [judged.model_dump_json() if judged else ""]
     chosen = language(lang) or language_of(*texts)
     if form is Form.json:
-        told = {"notes": dict(verdict.notes), "agreement": agreement_notes([verdict.judge], chosen)}
-        print(json.dumps(verdict.line() | told, ensure_ascii=False, indent=2))
+        extras = {"notes": dict(verdict.notes), "agreement": agreement_notes([verdict.judge], chosen)}
+        print(json.dumps(verdict.line() | extras, ensure_ascii=False, indent=2))
     elif form is Form.markdown:
         print(sample_markdown(verdict, judged, chosen))
     elif form is Form.terminal:
@@ -150,7 +150,7 @@ def show(
 
 
 def _say_agreement(judges: set[str], language: Language) -> None:
-    """How far the judges can be trusted, beside the documents' own forms: those have no place for it."""
+    """The judges' measured agreement, printed beside transcript forms, which have no place for it."""
     from steelyard.reports.model import agreement_notes
 
     for note in agreement_notes(sorted(judges), language).values():
@@ -224,17 +224,17 @@ class ResultsSource:
                 check.add(verdict, number)
                 yield None, verdict
 
-    def spots(self) -> dict[str, Spot]:
-        """Where each sample stands: in the data of a run as long as that is as it was, or in the file of lines."""
+    def spots(self) -> dict[str, FileLocation]:
+        """The source line of each sample: in the run's input files if unchanged, or in the file of result lines."""
         from steelyard.engine.inputs import input_of
         from steelyard.errors import StoreError
-        from steelyard.reports.build_servers import Spot
+        from steelyard.reports.build_servers import FileLocation
 
         if self.file is not None:
             lines = enumerate(self.file.read_text("utf-8").splitlines(), start=1)
             filled = (number for number, line in lines if line.strip())
             return {
-                verdict.id: Spot(str(self.file), line)
+                verdict.id: FileLocation(str(self.file), line)
                 for (_, verdict), line in zip(self.verdicts(), filled, strict=True)
             }
         try:
@@ -243,7 +243,7 @@ class ResultsSource:
             return {}
         ids = dict(self.store.query("SELECT seq, id FROM samples WHERE run = ?", self.run))
         return {
-            ids[seq]: Spot(place.file, place.number if place.unit == "line" else 1)
+            ids[seq]: FileLocation(place.file, place.number if place.unit == "line" else 1)
             for seq, place in enumerate(data.places())
             if seq in ids and place.file
         }
@@ -264,7 +264,7 @@ class ResultsSource:
 
 
 class _LinesCheck:
-    """Whether result lines are of one run: lines of several, or with impossible scores, would make a wrong mean."""
+    """Checks that result lines come from one run and have possible scores; otherwise their mean would be wrong."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -295,8 +295,8 @@ class _LinesCheck:
         # A protocol of someone else may score each sample as it likes.
         if words.metrics and (unlike := verdict.scores.keys() ^ first.scores.keys()):
             missing = sorted(unlike - verdict.scores.keys())
-            told = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
-            yield "scores", f"{told}; all lines have the same scores, null where one does not apply"
+            problem = f"{missing[0]!r} is missing" if missing else f"{sorted(unlike)[0]!r} is not in the lines before"
+            yield "scores", f"{problem}; all lines have the same scores, null where one does not apply"
 
 
 def _forms(form: Form) -> Literal["text", "json", "markdown"]:

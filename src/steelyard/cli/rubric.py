@@ -1,4 +1,4 @@
-"""`rubric`: write a rubric, look at the shipped ones, and find out whether one can be judged by."""
+"""`rubric`: writes an example rubric, lists the shipped ones, and checks one with a judge."""
 
 from __future__ import annotations
 
@@ -188,10 +188,12 @@ async def _driven(checking: Checking, judge: Judge) -> RubricCheck:
 
 
 def _lines(result: RubricCheck, samples: str, judge: str) -> Iterator[str]:
+    from steelyard.reports.model import reason_in
+
     for one in result.criteria:
         yield f"{one.name:20} {', '.join(one.problems) or ('no problem found' if one.reviewed else 'not reviewed')}"
         if one.problems or not one.reviewed:
-            yield f"{'':20} {one.reason}"
+            yield f"{'':20} {reason_in('en', one.reason)}"
         if one.compared:
             yield f"{'':20} {_consistency(one)}"
     if result.failure:

@@ -156,7 +156,7 @@ def run(
     from steelyard.engine.inputs import Input
     from steelyard.engine.sets import StoredSet
     from steelyard.engine.templates import check_judge
-    from steelyard.protocols import shared_out
+    from steelyard.protocols import options_by_protocol
     from steelyard.settings import Settings
     from steelyard.store import Store
 
@@ -179,7 +179,9 @@ def run(
         "tolerance.dates": tolerance_dates,
     }
     given = {name: value for name, value in switches.items() if value} | pairs(option, "--option")
-    options = [chosen_options(one, settings, own) for one, own in zip(chosen, shared_out(chosen, given), strict=True)]
+    options = [
+        chosen_options(one, settings, own) for one, own in zip(chosen, options_by_protocol(chosen, given), strict=True)
+    ]
     if set and (map or importer):
         raise ConfigError("--map and --from are for files; a set has its fields already")
     data = Input(files, pairs(map, "--map"), encoding, format, on_note=note, importer=importer)
@@ -189,7 +191,7 @@ def run(
     texts = {source: text for one in chosen for source, text in one.prompts.items()}
     known_prompts = settings.prompts.with_texts(texts).with_files(prompts or [])
     session = Session(settings, flags, out)
-    voting: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_sure(sure)}
+    voting: dict[str, Any] = {"repeats": repeats, "escalate": escalate, "verify": verify, "sure": as_confidence(sure)}
     together = {name: value for name, value in voting.items() if value is not None}
     made = session.judge(judge, known_prompts, together)
     for one in chosen:
@@ -255,7 +257,7 @@ def run(
 
 @contextmanager
 def _held(settings: Settings, store: str | None, named: str | None, project: str | None) -> Iterator[Input | None]:
-    """The samples of a set, while they are looked at; None where no set is named."""
+    """The samples of the named set, with its store open; None if no set is named."""
     from steelyard.engine.inputs import Input
     from steelyard.engine.sets import StoredSet
     from steelyard.store import Store
@@ -358,7 +360,7 @@ def named(
     meta: list[str] | None,
     project: str | None,
 ) -> RunIdentity:
-    """What the flags call the run, over what the settings file says of all of them."""
+    """The run's identity: flags, over the defaults of the settings file."""
     from steelyard.store import run_identity
 
     defaults = settings.run
@@ -373,7 +375,7 @@ def named(
     )
 
 
-def as_sure(given: str | None) -> float | str | None:
+def as_confidence(given: str | None) -> float | str | None:
     """A confidence, or the name of a file of them."""
     try:
         return float(given) if given is not None else None
@@ -443,7 +445,7 @@ def print_estimate(
     total: int | None,
     today: Callable[[], Date] = Date.today,
 ) -> None:
-    """What judging these rows would take; nothing is sent."""
+    """Print what judging these rows would cost; nothing is sent."""
     from steelyard.engine.estimate import estimate, standing_in
     from steelyard.judges.prices import dating
 

@@ -54,20 +54,20 @@ def list_(
     # The id is what people copy: others may be cut short, it never is.
     table.add_column("run", no_wrap=True, min_width=20)
     # Most people name nothing: a column is there where somebody did.
-    told = [title for title in ("name", "project", "tags") if any(getattr(run, title) for run, _ in rows)]
-    for title in (*told, "protocol", "judge", "state"):
+    titles = [title for title in ("name", "project", "tags") if any(getattr(run, title) for run, _ in rows)]
+    for title in (*titles, "protocol", "judge", "state"):
         table.add_column(title)
     table.add_column("samples", justify="right")
     table.add_column("gaps", justify="right")
     for run, counts in rows:
         gaps = counts.get("partial", 0) + counts.get("failed", 0)
-        name = (escape(_short(run, title)) for title in told)
+        name = (escape(_short(run, title)) for title in titles)
         shown = (run.protocol, escape(run.judge), run.state, str(sum(counts.values())), str(gaps or ""))
         table.add_row(str(run.number), run.id, *name, *shown)
     console().print(table)
     for run, _ in rows:
         if run.id in failures:
-            _, reason, remedy = failures[run.id].told("en")
+            _, reason, remedy = failures[run.id].sentences("en")
             print(f"\n{run.number} failed. {one_line(reason)} {remedy}")
 
 
@@ -83,9 +83,9 @@ def edit(
     called: Annotated[str | None, typer.Option("--name", help="What to call the run.")] = None,
     notes: Annotated[str | None, typer.Option("--notes", help="What to note about it.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Add a tag; may be given several times.")] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help="Take a tag away.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="Remove a tag.")] = None,
     meta: Annotated[
-        list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Set a value; an empty one takes it away.")
+        list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Set a value; an empty one removes it.")
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="The project it belongs to; '' for none.")] = None,
     baseline: Annotated[
@@ -188,7 +188,7 @@ def import_(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Take a run over from another store.
+    """Import a run from another store.
 
     Example:  steelyard runs import run.jsonl
     """

@@ -30,7 +30,9 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Key of the TLS certificate (PEM).")] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS|NETWORK", help="A proxy whose X-Forwarded-For is believed; may be repeated."),
+        typer.Option(
+            metavar="ADDRESS|NETWORK", help="A trusted proxy, whose X-Forwarded-For is used; may be repeated."
+        ),
     ] = None,
     proxy_user_header: Annotated[
         str | None,

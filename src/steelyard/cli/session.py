@@ -67,7 +67,7 @@ class Session:
         return RunSettings(self.limits.samples_at_once, self.budget, fresh, self.limiter, record)
 
     def finish(self, *runs: Run, retrying: bool = False) -> None:
-        """Drive the runs one after the other, write their lines, print their reports, and leave with the right code.
+        """Judge the runs one after the other, write their lines, print their reports, and exit with the right code.
 
         What one was answered is in the store when the next one asks. All of them share one budget.
         """
@@ -84,7 +84,7 @@ class Session:
                     spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
                     run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
                     tally, report = self.carry_out(run, loop, retrying=retrying)
-                    goes_on, found = self._told(run, report, tally.stopped)
+                    goes_on, found = self._report_failure(run, report, tally.stopped)
                     code = max(code, found)
                     if not goes_on:
                         break
@@ -94,7 +94,7 @@ class Session:
             raise typer.Exit(code)
 
     def report(self, *runs: Run) -> None:
-        """Runs that others judged: write their lines, print their reports, and leave with the right code."""
+        """The same for runs that workers judged: write lines, print reports, exit."""
         code = 0
         for run in runs:
             run.memory.continued = True
@@ -102,11 +102,11 @@ class Session:
             row = run.store.run(run.row.id)
             stopped = row.manifest.get("stopped") or ("interrupted" if row.state == "running" else None)
             report = self._report(run, ReportBuilder(run.protocol.name, self.language))
-            code = max(code, self._told(run, report, stopped)[1])
+            code = max(code, self._report_failure(run, report, stopped)[1])
         if code:
             raise typer.Exit(code)
 
-    def _told(self, run: Run, report: Report, stopped: str | None) -> tuple[bool, int]:
+    def _report_failure(self, run: Run, report: Report, stopped: str | None) -> tuple[bool, int]:
         console().print(render(report, self.language))
         if note := self_judged_note(report):
             print(f"warning: {note}", file=sys.stderr)
@@ -114,7 +114,7 @@ class Session:
             print(f"stopped: {stopped}; go on with: steelyard resume {run.row.id}", file=sys.stderr)
             return False, INTERRUPTED if stopped == "interrupted" else GAPS
         if report.failure:
-            print(one_line(" ".join(report.failure.told(self.language or "en"))), file=sys.stderr)
+            print(one_line(" ".join(report.failure.sentences(self.language or "en"))), file=sys.stderr)
             return False, JudgeError.exit_code
         gaps = report.n_bad_rows or report.statuses.get("partial") or report.statuses.get("failed")
         return True, GAPS if gaps else 0
@@ -134,14 +134,14 @@ class Session:
             # What was judged until then is written out all the same; if that fails too, the first failure is the news.
             with suppress(SteelyardError, OSError):
                 self._write_lines(run)
-            if kept := _kept(run):
+            if kept := _kept_text(run):
                 print(kept, file=sys.stderr)
             raise
         self._write_lines(run)
         return tally, self._report(run, builder)
 
     def _write_lines(self, run: Run) -> None:
-        """All result lines, in the order of the input; each run of a group has a file of its own. Or its datasets."""
+        """Write all result lines in input order, a file per run of a group; or the Parquet datasets."""
         if self.out and names_folder(self.out):
             try:
                 write_dataset(run.store, run.row, self.out)
@@ -154,7 +154,7 @@ class Session:
                 file.writelines(f"{line}\n" for line in run.store.lines(run.row.id))
 
     def _report(self, run: Run, builder: ReportBuilder) -> Report:
-        """The report of the whole run: as it was gathered on the way, or, for one that was at work before, from the
+        """The report of the whole run: collected while judging, or, for a run that was started earlier, read from the
         store."""
         if run.memory.continued:
             builder = ReportBuilder(run.protocol.name, self.language)
@@ -166,8 +166,8 @@ class Session:
         return builder.build(row.manifest, RunFacts.of(row.id, row.state, row.started, row.finished))
 
 
-def _kept(run: Run) -> str:
-    """What a run that failed left in the store, as the store says it, and how to go on; empty if it left nothing."""
+def _kept_text(run: Run) -> str:
+    """What a failed run has in the store and how to resume it; empty if it has nothing."""
     try:
         verdicts, replies = run.store.kept(run.row.id)
     except SteelyardError as error:

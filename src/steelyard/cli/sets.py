@@ -1,4 +1,4 @@
-"""`sets`: samples that are kept apart from the runs they come from, and judged again later."""
+"""`sets`: versioned sets of samples, taken from runs to be judged again."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def worker(
         list[Path] | None, typer.Option("--prompts", help="Your own prompt file or folder, as the run has it.")
     ] = None,
     progress: Annotated[
-        ProgressStyle, typer.Option(help="How progress is told, on standard error.")
+        ProgressStyle, typer.Option(help="How to show progress, on standard error.")
     ] = ProgressStyle.auto,
     config: ConfigOption = None,
     store: StoreOption = None,
@@ -76,7 +76,7 @@ def worker(
 
 
 def for_workers(store: Store, what: str) -> PostgresStore:
-    """The store, which must be one that several machines can share."""
+    """Open the store, which must be PostgreSQL."""
     if not store.is_remote:
         raise ConfigError(f"{what} needs a store in PostgreSQL: --store postgresql://…")
     from steelyard.store.postgres import PostgresStore
@@ -138,7 +138,7 @@ def _join(
 
 
 def queue(session: Session, store: Store, started: Sequence[Run], silence: float) -> None:
-    """Put the samples of new runs where workers find them."""
+    """Queue the samples of new runs for workers."""
     from steelyard.store.work_table import Quota
 
     shared, limits, budget = for_workers(store, "a run for workers"), session.limits, session.budget
@@ -164,7 +164,7 @@ def judge_with_processes(
     config: Path | None,
     prompts: Sequence[Path],
 ) -> None:
-    """Start workers on this machine and wait for them. One that was killed is replaced; Ctrl-C lets all leave."""
+    """Start workers on this machine and wait for them. A killed worker is replaced; Ctrl-C stops all gracefully."""
     words = [sys.executable, "-m", "steelyard", "worker", "--run", run, "--progress", "quiet"]
     words += [
         *(("--config", str(config)) if config else ()),
@@ -201,7 +201,7 @@ def judge_with_processes(
 def judge_with_ray(
     store: PostgresStore, cluster: RayCluster, order: WorkOrder, actors: int | None, style: ProgressStyle
 ) -> None:
-    """Let actors judge, and follow the run in the store. Ctrl-C lets them leave; a second one ends them at once."""
+    """Judge with Ray actors and follow the run in the store. Ctrl-C stops gracefully; a second one at once."""
     from rich.live import Live
 
     room = cluster.cpus

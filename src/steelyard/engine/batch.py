@@ -34,7 +34,7 @@ URL = "/v1/chat/completions"
 
 
 class BatchProgress(Record):
-    """How far a run has come: samples finished, asks still open; and what became of the answers: taken in, of no
+    """Progress of a batch run: samples finished, asks still open; and what became of the answers: taken in, of no
     use, failed at the provider (by reason), or answers to something this run never asked."""
 
     finished: int
@@ -163,7 +163,7 @@ class _BatchRun:
         return BatchProgress(finished=self._finished, open=open, taken=self._taken, unusable=self._unusable)
 
     def knows(self, key: str) -> bool:
-        """Whether this was ever an ask of this run."""
+        """Whether this run ever made this ask."""
         return self._store.reply(key) is not None or self._store.unusable(self._row.id, key) is not None
 
     async def _answers_to(self, asks: list[Ask]) -> list[Reply | Unjudged]:

@@ -1,4 +1,4 @@
-"""What a run would take, before anything is sent: the real prompts, with stand-in replies of typical size."""
+"""Estimates calls, tokens and cost before anything is sent: real prompts, stand-in replies of typical size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tokens(text: str) -> int:
 
 
 class RunEstimate(Record):
-    """What is to be expected. `looked_at` samples were gone through; the rest is taken to be like them."""
+    """The estimate. `looked_at` samples were simulated; the rest is extrapolated from them."""
 
     samples: int
     looked_at: int
@@ -50,7 +50,7 @@ class RunEstimate(Record):
 
 
 class StandIn(Judge):
-    """A judge that sends nothing: it weighs the prompt and answers something of the right shape.
+    """A judge that sends nothing: it counts the prompt's tokens and returns a dummy reply of the right shape.
 
     One that stands in for a judge on this machine (`offline`) has nothing to send.
     """
@@ -80,7 +80,7 @@ class StandIn(Judge):
         return Reply(data=_sure(data, ask), usage=usage)
 
     def weigh(self, ask: Ask, data: ReplyData | None = None) -> Usage:
-        """What this ask would take."""
+        """The tokens and cost of this ask."""
         if self.offline:
             return Usage()
         data = data or ask.reply.model_validate(example(ask))
@@ -106,7 +106,7 @@ def standing_in(judge: Judge, prompts: Prompts) -> Judge:
 async def estimate(
     rows: Iterable[Row], protocol: Protocol, options: Options, judge: Judge, total: int | None, most: int = LOOKED_AT
 ) -> RunEstimate:
-    """Go through the first samples, `most` of them, with stand-ins and scale up to all of them."""
+    """Simulate the first samples, at most `most`, and scale up to all of them."""
     runner = Runner(protocol, options, judge, workers=1)
     passed_on = _passed_on_at_most(judge)
     good = bad = beyond = 0
@@ -153,7 +153,7 @@ def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
         nonlocal total
         total = sum((one.weigh(ask) for one in stand_ins), start=total)
 
-    def told() -> Usage:
+    def further() -> Usage:
         asked = sum((one.on_items for one in stand_ins), start=Usage())
         return Usage(
             calls=max(0, total.calls - asked.calls),
@@ -165,7 +165,7 @@ def _passed_on_at_most(judge: Judge) -> Callable[[], Usage]:
     first = judge.voices()[0].judge
     if isinstance(first, StandIn):
         first.on_labelled = weigh
-    return told
+    return further
 
 
 def _sure(data: ReplyData, ask: Ask) -> ReplyData:
@@ -180,7 +180,7 @@ def _sure(data: ReplyData, ask: Ask) -> ReplyData:
 
 
 def _further(judge: Judge) -> int:
-    """How many more calls it would be if every ask that labels items had a split and a finding in it."""
+    """How many more calls there would be if every labelling ask had a split vote and a negative label."""
     first = judge.voices()[0].judge
     labelled = first.labelled if isinstance(first, StandIn) else 0
     calls = 0

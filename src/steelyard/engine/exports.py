@@ -60,7 +60,7 @@ def _whole(store: Store, run: RunRow) -> Iterator[dict[str, Any]]:
 
 
 class _Head(BaseModel):
-    """What the first line of a whole run says. Its id becomes part of file names and addresses."""
+    """The first line of an exported run. The id becomes part of file names and addresses."""
 
     id: str = Field(pattern=r"^[\w-]+$")
     protocol: str

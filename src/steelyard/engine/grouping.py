@@ -1,4 +1,4 @@
-"""Statements to the store in groups: what arrives while one group is under way makes up the next.
+"""Group commit: statements that arrive while one group is being written make up the next.
 
 A transaction for each reply costs forty times as much as one for a hundred of them.
 """

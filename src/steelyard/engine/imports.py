@@ -98,7 +98,7 @@ class ImportedScores:
 
 
 def _label(aspect: Aspect, value: float) -> str | None:
-    """A yes or no as a label: one that is called 1 or 0, else the first that is good or bad."""
+    """A yes/no score as a label: the label named 1 or 0, else the first good or bad one."""
     if value not in (0, 1):
         return None
     if (name := str(int(value))) in aspect.names:
@@ -148,8 +148,8 @@ class _ImportedRun:
     def finish(self) -> RunRow:
         self._write()
         get_protocol(imported_protocol(self._tool, self._scales))
-        told = {**self._manifest["protocol"], "origin": {"tool": self._tool, "scales": self._scales}}
-        manifest = self._manifest | {"protocol": told, "rows": self._rows}
+        protocol = {**self._manifest["protocol"], "origin": {"tool": self._tool, "scales": self._scales}}
+        manifest = self._manifest | {"protocol": protocol, "rows": self._rows}
         self._store.update_run(self.id, state="complete", finished=now(), manifest=manifest)
         return self._store.run(self.id)
 

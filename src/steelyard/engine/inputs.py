@@ -1,4 +1,4 @@
-"""Where the samples of a run come from, and how they are read again."""
+"""The input of a run: where its samples come from, and how to read them again on resume."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Input:
 
     @property
     def total(self) -> int | None:
-        """How many samples there are, where that can be told without reading them."""
+        """How many samples there are, if that is known without reading them."""
         if self.given is not None:
             return len(self.given) if isinstance(self.given, Sized) else None
         return count_samples(self.sources, self.format, self.importer)

@@ -1,4 +1,4 @@
-"""A judge with a memory: every reply is written down before it is used, and nothing is asked twice."""
+"""The reply journal: every reply is stored before it is used, and nothing is asked twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from steelyard.engine.grouping import Grouped
 from steelyard.errors import StoreError
 from steelyard.judges.base import Judge, Voice
-from steelyard.judges.jury import rebuilt
+from steelyard.judges.panel_settings import rebuilt
 from steelyard.records import Ask, Marks, Reply, ReplyData, TextReply, Unjudged, Usage
 from steelyard.store import RunRow, Store, StoredReply, StoreLocation
 from steelyard.tasks import PROBE
@@ -26,7 +26,7 @@ ASKED_ELSEWHERE_SECONDS = 0.3
 
 
 def reply_key(judge: Judge, ask: Ask, repeat: int = 0, fresh_in: str | None = None) -> str:
-    """Says exactly what was asked of whom: the judge's fingerprint (prompt, model, parameters) and the ask. A run
+    """The journal key: the judge's fingerprint (prompt, model, parameters) and the ask. A run
     that wants fresh replies has its own keys: those of others stay as they are."""
     parts = [judge.fingerprint(ask), ask.key, str(repeat)]
     if fresh_in is not None:
@@ -55,9 +55,9 @@ class JournalledJudge(Judge):
         group: str | None = None,
         continued: bool = False,
         place: int | None = None,
-        desk: Desk | None = None,
+        desk: JournalStore | None = None,
     ) -> None:
-        desk = desk or Desk(store)
+        desk = desk or JournalStore(store)
         self.judge, self.name, self.store, self.run, self.repeat = judge, judge.name, store, run, repeat
         self.place = repeat if place is None else place
         self.fresh_in = (group or run) if fresh else None
@@ -130,7 +130,7 @@ class JournalledJudge(Judge):
         return reply
 
     def recall(self, key: str, ask: Ask) -> Reply | None:
-        """The journalled reply; it costs nothing now unless this very run paid for it before it was stopped."""
+        """The stored reply. Its cost counts only if this run paid for it before it was stopped."""
         stored = self.store.reply(key)
         reply = self._usable(stored, ask) if stored else None
         if stored and reply and self._is_news(stored):
@@ -174,8 +174,8 @@ class JournalledJudge(Judge):
         await self.judge.aclose()
 
 
-class Desk:
-    """How a journal reads and writes its store. Workers that share a run have another one (workers.py)."""
+class JournalStore:
+    """Reads and writes a journal's replies. Workers that share a run use a subclass (workers.py)."""
 
     is_shared = False
     """Whether others ask the same judge for the same run at the same time."""
@@ -184,7 +184,7 @@ class Desk:
         self._store = store
 
     def find(self, keys: Sequence[str]) -> Sequence[StoredReply | bool]:
-        """For each key its reply, or whether to ask for it; False: somebody else is asking."""
+        """For each key: its reply, True to ask for it, or False if another worker is asking."""
         return [stored or True for stored in self._store.replies(keys)]
 
     def keep(self, replies: Sequence[tuple[str, StoredReply]], place: int) -> Sequence[StoredReply]:
@@ -197,8 +197,8 @@ class Desk:
         return [None] * len(dropped)
 
 
-class Memory:
-    """The journal around a whole judge: each of its voices remembers for itself, so that nobody is paid twice.
+class Journal:
+    """A judge with each of its voices wrapped in the journal, so that nobody is paid twice.
 
     `time` counts how often the whole judge was asked the same before, as an audit does: its repeats follow theirs.
     """
@@ -213,11 +213,11 @@ class Memory:
         fresh: bool = False,
         group: str | None = None,
         continued: bool = False,
-        desk: Desk | None = None,
+        desk: JournalStore | None = None,
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
-        repeats = told_apart(judge.voices())
+        repeats = distinct_repeats(judge.voices())
         before = time * (1 + max(repeats))
 
         def remembering(voice: Voice) -> Judge:
@@ -249,7 +249,7 @@ class Memory:
 
     @property
     def silent(self) -> str:
-        """A voice that was called and reports no tokens, where others do report theirs: what it takes is unknown."""
+        """A voice that reports no tokens although others do, so that its cost is unknown."""
         counted = ((voice.name, voice.spent) for voice in self.voices)
         return next(
             (name for name, spent in counted if spent.calls and not spent.prompt_tokens + spent.completion_tokens), ""
@@ -262,9 +262,9 @@ class Memory:
         answered = by_place.get(0, {})
         asks = sum(count for count, _ in answered.values())
         for voice in self.voices[first:]:
-            told = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
-            asked = sum(count for count, _ in told)
-            usage = sum((spent for _, spent in told), start=Usage())
+            counts = [by_place.get(voice.place, {}).get(task, (0, Usage())) for task in answered]
+            asked = sum(count for count, _ in counts)
+            usage = sum((spent for _, spent in counts), start=Usage())
             calls, tokens = max(0, asks - asked), usage.prompt_tokens + usage.completion_tokens
             each = calls / asked if asked else 0.0
             found.append(
@@ -284,7 +284,7 @@ class Memory:
             voice.retrying = retrying
 
 
-def told_apart(voices: Sequence[Voice]) -> list[int]:
+def distinct_repeats(voices: Sequence[Voice]) -> list[int]:
     """For each voice the repeat under which its replies are kept: two tables may name the same endpoint, and each is a
     voice of its own, whose reply must not take the place of the other's."""
     taken: list[tuple[str, int]] = []
@@ -311,20 +311,20 @@ def _leaves_out(ask: Ask, data: ReplyData) -> bool:
 
 
 class StoredJudge(Judge):
-    """The replies that an earlier run used, and nothing else: what was not asked then is not answered now."""
+    """Answers only from the replies that an earlier run used; anything else stays unanswered."""
 
     def __init__(self, store: Store, judge: str, run: str, place: int = 0, model: str | None = None) -> None:
         self.name, self._store, self._run, self._place, self._model = judge, store, run, place, model
         self._exact = next(store.used_replies(run), None) is not None
 
     def describe(self) -> dict[str, Any]:
-        """Which model it was that replied, where the run says so."""
+        """The model that replied, if the run recorded it."""
         return {"model": self._model} if self._model else {}
 
     def fingerprint(self, ask: Ask) -> str:
         """What the run was told: another run of the same judge may have been told something else."""
-        told = "\x00".join(stored.reply for stored in self._candidates(ask))
-        return f"{self.name} {hashlib.sha256(told.encode()).hexdigest()}"
+        replies = "\x00".join(stored.reply for stored in self._candidates(ask))
+        return f"{self.name} {hashlib.sha256(replies.encode()).hexdigest()}"
 
     def recall(self, ask: Ask) -> tuple[StoredReply, ReplyData] | None:
         """The reply that the run used, as it was stored and as it is read."""
@@ -379,7 +379,7 @@ def judge_of_stored_run(run: str, location: StoreLocation) -> Judge:
 
 
 class _Gone(Judge):
-    """A judge of an earlier run: who it was is known, but it cannot be asked any more."""
+    """A judge of an earlier run that can be described but not asked any more."""
 
     def __init__(self, described: Mapping[str, Any]) -> None:
         self.name, self._described = str(described["name"]), described

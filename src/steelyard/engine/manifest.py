@@ -1,4 +1,4 @@
-"""How a run came about: enough to say why two runs differ, to do one again, and to see that it is still the same."""
+"""The run manifest: everything needed to compare two runs, repeat one, and check that nothing has changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     described = judge.described()
     is_verified = described.get("kind") == "verifying"
-    told = {"template": dict(protocol.template)} if protocol.template else {}
+    template = {"template": dict(protocol.template)} if protocol.template else {}
     return {
         "protocol": {
             "name": protocol.name,
@@ -74,7 +74,7 @@ def make_manifest(
         "packages": dict(_versions(PACKAGES)),
         "python": platform.python_version(),
         "commit": _commit(),
-    } | told
+    } | template
 
 
 def described_data(source: str, format: str | None = None) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def file_sha256(path: Path) -> str:
 
 
 def check_unchanged(row: RunRow, judge: Judge, prompts: Prompts) -> None:
-    """One run is one way of judging: with another model, parameter or prompt its numbers would mean nothing."""
+    """Refuse to continue a run with another model, parameter or prompt: its scores would not be comparable."""
     if judge.name != row.judge:
         raise ConfigError(f"run {row.id} was judged by {row.judge}, not by {judge.name}; start a new run instead")
     check_template(row.id, row.manifest)
@@ -126,7 +126,7 @@ def differing_packages(then: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def differing(then: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
-    """What two descriptions of a judge say differently, of all that shapes its answers; of a panel, whose it is."""
+    """The settings in which two judge descriptions differ, of those that affect answers; for a panel, by member."""
     # Earlier versions kept parameters as they were, secrets included.
     then = {name: SHOWN[name](value) if name in SHOWN and value else value for name, value in then.items()}
     found = [name for name in (*SHAPING, *TOGETHER) if name in then and then[name] != today.get(name)]

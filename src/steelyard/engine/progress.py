@@ -1,4 +1,4 @@
-"""How a run tells people, or programs, how far it is: a live line, plain lines, JSON lines, or nothing."""
+"""Progress output: a live line, plain lines, JSON lines, or nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS_BETWEEN = {"live": 0.1, "plain": 5.0, "json": 1.0, "notebook": 0.3}
 
 
 def snapshot(tally: Tally, seconds: float, in_flight: int | None) -> dict[str, Any]:
-    """The state of a run as a program would want it."""
+    """The state of a run as a dict, for JSON lines."""
     rate = tally.done / seconds if seconds > 0 else 0.0
     left = None if tally.total is None else max(0, tally.total - tally.done - tally.skipped - tally.bad_rows)
     return {
@@ -42,7 +42,7 @@ def snapshot(tally: Tally, seconds: float, in_flight: int | None) -> dict[str, A
 
 
 def line(state: dict[str, Any]) -> str:
-    """The same as one line for people."""
+    """The state of a run as one line of text."""
     passed = state["done"] + state["skipped"] + state["bad_rows"]
     parts = [f"{passed}/{state['total'] if state['total'] is not None else '?'}"]
     parts.append(f"{state['rate']:.1f}/s")
@@ -65,7 +65,7 @@ def in_notebook() -> bool:
 
 
 class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """Call `tick()` whenever something happened; it prints when the style's time has come."""
+    """Call `tick()` on every event; it prints at the interval of its style."""
 
     def __init__(
         self, style: Style, tally: Tally, in_flight: Callable[[], int | None], stream: TextIO | None = None

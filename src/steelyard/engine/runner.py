@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 class Allowance(ABC):
-    """A budget of which parts are handed out on the way: who has none left waits for more instead of stopping."""
+    """A budget that is granted in parts: when it is used up, the runner waits for more instead of stopping."""
 
     @abstractmethod
     def is_spent(self, usage: Usage, asking: int) -> bool:
-        """Whether nothing is left, with so many asks under way."""
+        """Whether the granted part is used up, counting this many asks in flight."""
 
     @abstractmethod
     async def more(self) -> None:
@@ -70,14 +70,14 @@ async def replay(protocol: Protocol, sample: Sample, answer: Answering, options:
 
 
 def run_to_end(main: Coroutine[Any, Any, T], loop: asyncio.Runner | None = None) -> T:
-    """`asyncio.run` with fewer looks for garbage; in a loop that goes on, where one is given."""
-    with _seldom_collected():
+    """`asyncio.run` with less frequent garbage collection; in the given loop, if there is one."""
+    with _with_rare_garbage_collection():
         return loop.run(main) if loop else asyncio.run(main)
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Asks and verdicts hold no cycles; looking for some after every 700 of them took a sixth of all the time."""
+def _with_rare_garbage_collection() -> Iterator[None]:
+    """Asks and verdicts hold no reference cycles; collecting after every 700 objects took a sixth of all the time."""
     before = gc.get_threshold()
     gc.set_threshold(*RECORDS_BETWEEN_COLLECTIONS)
     try:
@@ -88,7 +88,7 @@ def _seldom_collected() -> Iterator[None]:
 
 @dataclass
 class Tally:
-    """What a run has done so far; a progress line reads it."""
+    """Live counters of a run, for progress output."""
 
     total: int | None = None
     done: int = 0
@@ -130,7 +130,7 @@ class Budget:
         return self.max_cost is None and self.max_tokens is None and self.max_seconds is None
 
     def exceeded(self, usage: Usage, seconds: float, in_flight: int = 0, silent: str = "") -> str | None:
-        """Why to stop now, if at all. `silent` names a judge of several that was called and reports no tokens."""
+        """Why to stop now, or None. `silent` names a judge that was called but reports no tokens."""
         usage, seconds = self.used + usage, self.passed + seconds
         ahead = 1 + in_flight / usage.calls if usage.calls else 1.0
         if self.max_cost is not None and (usage.cost or 0) * ahead >= self.max_cost:
@@ -196,7 +196,7 @@ class Runner:
         """
         self._started = asyncio.get_running_loop().time()
         source = rows if isinstance(rows, AsyncIterator) else iter(rows)
-        queue = _InOrder(on_verdict, self.window) if self.in_order else _AsTheyCome(on_verdict)
+        queue = _Ordered(on_verdict, self.window) if self.in_order else _Unordered(on_verdict)
         failures: list[Exception] = []
 
         def fail(error: Exception) -> None:
@@ -237,7 +237,7 @@ class Runner:
                     queue.settle(place, None)
 
         # Not only before an ask: when every call hangs, there is no next ask for a long time.
-        alarm = self._alarm()
+        alarm = self._stop_at_deadline()
         try:
             async with asyncio.TaskGroup() as group:
                 for started in range(1, self.workers + 1):
@@ -262,7 +262,7 @@ class Runner:
         return await all_of(map(self._answer, asks))
 
     async def _answer(self, ask: Ask) -> Reply | Unjudged:
-        self._mind_budget()
+        self._check_budget()
         while self.allowance and not self.tally.stopped and self.allowance.is_spent(self._spent(), self._asking):
             await self.allowance.more()
         if self.tally.stopped:
@@ -280,17 +280,17 @@ class Runner:
             self.tally.answered += 1
         if self.limiter and self._asking > self.limiter.in_flight:
             # Those who wait at the limiter were let go when there was money left; there may be none by now.
-            self._mind_budget()
+            self._check_budget()
         return reply
 
-    def _mind_budget(self) -> None:
+    def _check_budget(self) -> None:
         if not (self.budget.is_unlimited or self.tally.stopped):
             elapsed = asyncio.get_running_loop().time() - self._started
             in_flight = self.limiter.in_flight if self.limiter else self._asking
             if reason := self.budget.exceeded(self._spent(), elapsed, in_flight, self._silent()):
                 self.stop(reason)
 
-    def _alarm(self) -> asyncio.TimerHandle | None:
+    def _stop_at_deadline(self) -> asyncio.TimerHandle | None:
         seconds = self.budget.max_seconds
         if seconds is None:
             return None
@@ -302,14 +302,14 @@ async def _next(source: Iterator[Row] | AsyncIterator[Row]) -> Row | None:
     return next(source, None) if isinstance(source, Iterator) else await anext(source, None)
 
 
-class _AsTheyCome:
-    """Hands results over at once."""
+class _Unordered:
+    """Passes results on as they complete."""
 
     def __init__(self, hand_over: Callable[[int, Sample, Verdict], None]) -> None:
         self._hand_over = hand_over
 
     async def room(self) -> None:
-        """There always is: nothing is kept."""
+        """Never waits: nothing is buffered."""
 
     def take(self) -> int:
         return 0
@@ -319,8 +319,8 @@ class _AsTheyCome:
             self._hand_over(*result)
 
 
-class _InOrder:
-    """Hands results over in the order of their places and keeps only a window of early ones."""
+class _Ordered:
+    """Passes results on in input order, buffering a bounded window of early ones."""
 
     def __init__(self, hand_over: Callable[[int, Sample, Verdict], None], window: int) -> None:
         self._hand_over, self._window = hand_over, window

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.engine.inputs import BAD_ROWS_KEPT, Input, input_of
-from steelyard.engine.journal import Desk, Memory, judge_of_run
+from steelyard.engine.journal import Journal, JournalStore, judge_of_run
 from steelyard.engine.manifest import check_unchanged, make_manifest, now
 from steelyard.engine.runner import Allowance, Budget, Row, Runner, Tally
 from steelyard.engine.templates import check_judge, protocol_of_run
@@ -53,7 +53,7 @@ class RunSettings:
 
 
 def new_run_id() -> str:
-    """Sorts by time, is short enough to type, and two machines do not collide."""
+    """A run id that sorts by time, can be typed, and does not collide between machines."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
@@ -71,13 +71,13 @@ class Run:
         settings: RunSettings,
         *,
         continued: bool = False,
-        desk: Desk | None = None,
+        desk: JournalStore | None = None,
         allowance: Allowance | None = None,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
         self._keeps_unreadable = continued or settings.keeps_unreadable
         group = row.manifest.get("group")
-        self.memory = Memory(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, desk=desk)
+        self.memory = Journal(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, desk=desk)
         self.judge = self.memory.judge
         self.runner = Runner(
             protocol,
@@ -100,7 +100,7 @@ class Run:
     async def drive(
         self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], *, retry: bool = False
     ) -> Tally:
-        """Judge what is not judged yet. Whatever happens, the store then says how far the run came."""
+        """Judge what is not judged yet. The store has the final state in any case."""
         with self.store.alone_with(self.row.id):
             tally = await self._judge_open_rows(on_verdict, on_bad_row, retry)
         if not (tally.done or tally.skipped or tally.stopped or self._keeps_unreadable):
@@ -157,7 +157,7 @@ class Run:
             self.conclude(state, rows, refusal)
 
     def writer(self, keep: Callable[[Sequence[Judged]], None]) -> VerdictWriter:
-        """What writes the verdicts of this run, and counts why some have gaps."""
+        """The writer of this run's verdicts, which also counts the reasons of gaps."""
 
         def kept(judged: Sequence[Judged]) -> None:
             keep(judged)
@@ -365,13 +365,13 @@ def earlier_date(store: Store, protocol: Protocol, judge: str, data: Input) -> t
 
 
 def check_ready(judge: Judge) -> None:
-    """A judge that lacks its key labels nothing: whoever is about to ask it makes no run."""
+    """Refuse a judge whose API key is missing, before a run is created."""
     if missing := next((voice.judge.missing for voice in judge.voices() if voice.judge.missing), ""):
         raise ConfigError(missing)
 
 
 def check_affordable(judge: Judge, budget: Budget) -> None:
-    """A limit on money means nothing where nobody knows what a token costs."""
+    """Refuse a cost limit for a judge whose price is unknown."""
     limit, other = (budget.surface.setting(name).rstrip("=") for name in ("max_cost", "max_tokens"))
     instead = f", or use {other}" if budget.surface is Surface.flags else ""
     for known in (voice.judge.described() for voice in judge.voices()):
@@ -384,7 +384,7 @@ def check_affordable(judge: Judge, budget: Budget) -> None:
 
 
 def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings: RunSettings) -> Run:
-    """An earlier run, to be finished over the same data, by the same judge, in the same words."""
+    """An earlier run, to be continued with the same data, judge and prompts."""
     row = store.run(name)
     check_unchanged(row, judge, prompts)
     protocol = protocol_of_run(row.protocol, row.manifest)
@@ -398,7 +398,7 @@ def continue_(store: Store, name: str, judge: Judge, prompts: Prompts, settings:
 
 
 async def rescore(store: Store, name: str, options: Mapping[str, Any], on_verdict: OnVerdict) -> Tally:
-    """The run's scores anew from its stored replies, without a call. Other options may be tried this way.
+    """Recompute a run's scores from its stored replies, without a call, also with other options.
 
     What was unjudged stays unjudged; the stored verdicts are not touched.
     """

@@ -13,7 +13,7 @@ from steelyard.store.set_table import AT
 
 
 class StoredSet:
-    """What a version of a set holds, read from the store each time; iterates over samples."""
+    """The samples of one version of a set, read from the store on each iteration."""
 
     def __init__(self, store: Store, found: SampleSet, version: int | None = None) -> None:
         self._store, self.found = store, found

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from steelyard.engine.inputs import Input
-from steelyard.engine.journal import Desk
+from steelyard.engine.journal import JournalStore
 from steelyard.engine.manifest import check_unchanged, differing_packages
 from steelyard.engine.runner import Allowance, Budget, Row, Tally
 from steelyard.engine.runs import Judged, OnVerdict, Run, RunSettings
@@ -57,13 +57,13 @@ def new_worker_id() -> str:
 def check_same(row: RunRow, judge: Judge, prompts: Prompts) -> None:
     """Refuse a worker that would judge otherwise than the run began: another package, prompt, model or parameter."""
     if changed := differing_packages(row.manifest):
-        told = "; ".join(f"{name} {here}, the run {there}" for name, here, there in changed)
-        raise ConfigError(f"this worker differs from run {row.id}: it has {told}; install the same version")
+        differences = "; ".join(f"{name} {here}, the run {there}" for name, here, there in changed)
+        raise ConfigError(f"this worker differs from run {row.id}: it has {differences}; install the same version")
     check_unchanged(row, judge, prompts)
 
 
-class SharedDesk(Desk):
-    """A journal that workers share: what one of them is asking, the others wait for."""
+class SharedJournalStore(JournalStore):
+    """A journal shared by workers: while one of them asks, the others wait for its reply."""
 
     is_shared = True
 
@@ -88,7 +88,7 @@ class SharedDesk(Desk):
 
 
 class ShareOfBudget(Allowance):
-    """What this worker may have spent until its next beat."""
+    """This worker's share of the budget until its next heartbeat."""
 
     def __init__(self, limiter: Limiter | None) -> None:
         self._limiter = limiter
@@ -120,7 +120,7 @@ class ShareOfBudget(Allowance):
 
 
 class Leased(AsyncIterator[Row]):
-    """The samples that a worker holds, range after range, as long as there are any for it."""
+    """The leased samples of a worker, range after range, until none is left."""
 
     def __init__(self, store: PostgresStore, run: str, worker: str, room: Callable[[], int]) -> None:
         self._store, self._run, self._worker, self._room = store, run, worker, room
@@ -177,7 +177,7 @@ class Worker:
         self.id, self.quota = new_worker_id(), quota
         self._store, self._limiter = store, limiter
         protocol = protocol_of_run(row.protocol, row.manifest)
-        self.allowance, self._desk = ShareOfBudget(limiter), SharedDesk(store, self.id)
+        self.allowance, self._desk = ShareOfBudget(limiter), SharedJournalStore(store, self.id)
         self.run = Run(
             *(row, store, protocol, protocol.parse_options(row.manifest["options"]), judge, Input([])),
             RunSettings(workers, fresh=bool(row.manifest.get("fresh")), limiter=limiter),
@@ -196,7 +196,7 @@ class Worker:
         self._beating = ThreadPoolExecutor(1, thread_name_prefix="steelyard-beat")
 
     def leave(self, reason: str = LEFT) -> None:
-        """Finish what is in flight and go; the run goes on without this worker."""
+        """Finish what is in flight and leave the run, which continues without this worker."""
         self.source.is_over = True
         self._room.set()
         self.run.runner.stop(reason)
@@ -240,7 +240,7 @@ class Worker:
                 await asyncio.sleep(BEAT)
 
     def _conclude(self) -> None:
-        """Whoever finds that nothing is left says so, once."""
+        """Mark the run as finished if nothing is left; only one worker does."""
         run = self.run.row.id
         with self._store.all_or_nothing(f"the end of {run}"):
             if self._store.run(run).state != "running" or self._store.open_ranges(run):
@@ -308,7 +308,7 @@ class Worker:
 
 
 class WorkerShown(Record):
-    """A worker as people see it."""
+    """A worker as `runs watch` and the viewer show it."""
 
     worker: str
     state: Literal["at work", "gone"]
@@ -325,7 +325,7 @@ class WorkerShown(Record):
 
 
 def workers_shown(store: Store, run: str) -> tuple[WorkerShown, ...]:
-    """Who is or was at work on a run; nobody where a store has no workers."""
+    """The workers of a run; empty if the store has none."""
     if not store.is_remote:
         return ()
     from steelyard.store.postgres import PostgresStore

@@ -39,7 +39,7 @@ OnProgress = Callable[[dict[str, Any]], None]
 
 
 class EvaluationSettings(TypedDict, total=False):
-    """What `evaluate` can be told beyond samples, protocol and judge."""
+    """The keyword arguments of `evaluate`."""
 
     options: Mapping[str, Any] | Options | None
     fields: Mapping[str, str] | None
@@ -99,7 +99,7 @@ def evaluate(
 
     Works inside a notebook too, where an event loop is running already.
     """
-    return in_own_loop(lambda: _evaluated(samples, protocol, judge, **settings), judge)
+    return in_own_loop(lambda: _evaluate(samples, protocol, judge, **settings), judge)
 
 
 @overload
@@ -122,11 +122,11 @@ async def evaluate_async(
     judge: JudgeLike | str | None = None,
     **settings: Unpack[EvaluationSettings],
 ) -> Results | dict[str, Results]:
-    """The same, inside your own event loop."""
-    return await _evaluated(samples, protocol, judge, **settings)
+    """The same as a coroutine, for use inside a running event loop."""
+    return await _evaluate(samples, protocol, judge, **settings)
 
 
-async def _evaluated(
+async def _evaluate(
     samples: Samples,
     protocol: str | Protocol | Several,
     judge: JudgeLike | str | None,
@@ -152,8 +152,8 @@ async def _evaluated(
 
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or max_cost <= 0):
         raise ConfigError(f"max_cost= is a number of US dollars above 0, not {max_cost!r}")
-    told = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
-    called = {field: value for field, value in told.items() if value}
+    names = {"name": name, "notes": notes, "tags": tags, "meta": meta, "project": project}
+    called = {field: value for field, value in names.items() if value}
     if called and store is None:
         raise ConfigError(f"{next(iter(called))}= is what a run is called in a store; give store= too")
     is_one = isinstance(protocol, str | Protocol)
@@ -189,9 +189,9 @@ async def _evaluated(
         group = None if is_one else new_run_id()
         for plan in plans:
             if store is None:
-                results = await _judged(plan, asked, budget, progress, said)
+                results = await _judge_in_memory(plan, asked, budget, progress, said)
             else:
-                results = await _kept(store, called, group, plan, asked, budget, progress, said)
+                results = await _judge_in_store(store, called, group, plan, asked, budget, progress, said)
             found[plan.protocol.name] = results
             budget = budget.after(sum((verdict.usage for verdict in results), start=Usage()), 0.0)
             if results.stopped:
@@ -220,7 +220,7 @@ def _plan(
 
 @dataclass(frozen=True)
 class ChosenJudge:
-    """The judge that a user passed or named, and how hard to use it. `spec` names it where it has a name."""
+    """The judge that a user passed or named, with its concurrency. `spec` is its name, if it has one."""
 
     judge: Judge
     spec: str
@@ -256,10 +256,10 @@ def chosen_judge(
     return ChosenJudge(made, spec, known, limits.samples_at_once, limiter)
 
 
-async def _judged(
+async def _judge_in_memory(
     plan: Plan, asked: ChosenJudge, budget: Budget, progress: bool | OnProgress, notes: list[str]
 ) -> Results:
-    """Judge without keeping anything."""
+    """Judge without a store."""
     protocol, data = plan.protocol, plan.data
     judged: list[tuple[Sample, Verdict]] = []
     bad_rows: list[InputError] = []
@@ -282,7 +282,7 @@ async def _judged(
     return Results(protocol.name, judged, bad_rows, stopped=tally.stopped, notes=notes)
 
 
-async def _kept(
+async def _judge_in_store(
     location: AnyPath,
     called: Mapping[str, Any],
     group: str | None,
@@ -345,7 +345,7 @@ def _shown(progress: bool | OnProgress, tally: Tally, limiter: Limiter | None) -
 
 
 def in_own_loop(work: Callable[[], Coroutine[Any, Any, T]], judge: object) -> T:
-    """Do the work in an event loop of its own: in this thread, or in another where one is running here already."""
+    """Run the work in a new event loop: in this thread, or in another thread if a loop is running here."""
 
     async def alone() -> T:
         try:

@@ -34,8 +34,8 @@ from steelyard.settings import Settings
 
 if TYPE_CHECKING:
     from steelyard.judges.endpoint import Endpoint
-    from steelyard.judges.jury import Jury, Route
     from steelyard.judges.limiter import Limiter
+    from steelyard.judges.panel_settings import PanelSettings, RouteSettings
     from steelyard.judges.sigv4 import Signer
     from steelyard.store import StoreLocation
 
@@ -88,12 +88,12 @@ class JudgeFactory:
             return self._routed(route, sure)
         if sure and not self._is_route(name):
             raise ConfigError(f"{self._surface.judge(name)}: sure is for two judges in a row, FIRST>THEN")
-        if jury := self._jury(name, together):
-            return jury.make(self._judge)
+        if panel := self._panel_settings(name, together):
+            return panel.make(self._judge)
         return self._judge(name)
 
     def endpoint(self, name: str) -> Endpoint | None:
-        """Where a judge is asked; None for one that is not asked over HTTP."""
+        """The endpoint of a judge; None for one that is not called over HTTP."""
         table = dict(self._settings.judges.get(name, {}))
         kind, _, model = name.partition(":")
         if not table and kind in providers() and not self._is_route(name):
@@ -106,11 +106,11 @@ class JudgeFactory:
             return self._settings.judges[name].get("kind") == "routed"
         return ">" in name and not Path(name.removeprefix("recorded:")).exists()
 
-    def _route(self, name: str, sure: Mapping[str, Any]) -> Route | None:
+    def _route(self, name: str, sure: Mapping[str, Any]) -> RouteSettings | None:
         """The settings of two judges in a row, where the name asks for them."""
         if not self._is_route(name):
             return None
-        from steelyard.judges.jury import Route
+        from steelyard.judges.panel_settings import RouteSettings
 
         table = dict(self._settings.judges.get(name, {}))
         where = f"{self._settings.source}: judges.{name}." if table else f"{self._surface.judge(name)}: "
@@ -119,20 +119,20 @@ class JudgeFactory:
             table = {"first": first.strip(), "then": then.strip()}
         table.pop("kind", None)
         try:
-            return Route.model_validate({**table, **sure})
+            return RouteSettings.model_validate({**table, **sure})
         except ValidationError as error:
             raise ConfigError(f"{where}{invalid_field(error)}") from error
 
-    def _routed(self, route: Route, sure: Mapping[str, Any]) -> Judge:
+    def _routed(self, route: RouteSettings, sure: Mapping[str, Any]) -> Judge:
         def named(name: str) -> Judge:
             return self.judge(name, sure if self._is_route(name) else None)
 
         # A file that a flag names is looked for here, one of the settings beside them.
         return route.make(named, Path() if sure else self._settings.folder)
 
-    def _jury(self, name: str, together: Mapping[str, Any]) -> Jury | None:
+    def _panel_settings(self, name: str, together: Mapping[str, Any]) -> PanelSettings | None:
         """The settings of a panel, where the name or the flags ask for one."""
-        from steelyard.judges.jury import Jury
+        from steelyard.judges.panel_settings import PanelSettings
 
         table = dict(self._settings.judges.get(name, {}))
         is_panel = "+" in name and name not in self._settings.judges
@@ -145,7 +145,7 @@ class JudgeFactory:
         else:
             return None
         try:
-            return Jury.model_validate({**table, **together})
+            return PanelSettings.model_validate({**table, **together})
         except ValidationError as error:
             raise ConfigError(f"{where}{invalid_field(error)}") from error
 
@@ -192,7 +192,7 @@ class JudgeFactory:
         return ChatJudge(endpoint, self._prompts, key=self._key(endpoint), limiter=self._limiter)
 
     def _key(self, endpoint: Endpoint) -> SecretStr | Signer | None:
-        """What a call is authenticated with, from the environment."""
+        """The API key, from the environment."""
         environment = self._settings.environment
         key = environment.get(endpoint.key_env) if endpoint.key_env else None
         if endpoint.row.signing and endpoint.key_env == "AWS_ACCESS_KEY_ID":
@@ -247,7 +247,7 @@ class JudgeFactory:
             raise ConfigError(f"{where}.{invalid_field(error)}") from error
 
     def _offline(self, kind: str, table: dict[str, Any], named: str) -> Judge:
-        """The judges that need neither a key nor the network."""
+        """Make a judge that needs neither a key nor the network."""
         if kind == "embedded":
             from steelyard.judges.embedded import EmbeddedJudge
 
@@ -284,7 +284,7 @@ def _installed_names() -> list[str]:
 
 @lru_cache(maxsize=4)
 def _points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Found once: looking reads the metadata of every package on the path, and each page of the viewer asks."""
+    """Cached: the lookup reads the metadata of every installed package, and each page of the viewer needs it."""
     return tuple(entry_points(group=GROUP))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.judges.base import Judge
-from steelyard.protocols import Protocol, shared_out
+from steelyard.protocols import Protocol, options_by_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Ask, Reply, Unjudged, Usage
 
@@ -34,11 +34,11 @@ def own_options(
     protocols: Sequence[Protocol], options: Mapping[str, Any] | Options | None
 ) -> Sequence[Mapping[str, Any] | Options]:
     """The options of each protocol."""
-    return [options] if isinstance(options, Options) else shared_out(protocols, options or {})
+    return [options] if isinstance(options, Options) else options_by_protocol(protocols, options or {})
 
 
 class SharingJudge(Judge):
-    """A judge that is asked once what belongs to these tasks: what is known already costs nothing."""
+    """A judge that caches its replies to these tasks."""
 
     def __init__(self, judge: Judge, tasks: frozenset[str]) -> None:
         self.judge, self.name, self._tasks = judge, judge.name, tasks
@@ -59,7 +59,7 @@ class SharingJudge(Judge):
 
 
 def sharing(judge: Judge, protocols: Sequence[Protocol]) -> Judge:
-    """The judge, with a memory for what more than one of the protocols asks. With a store, the journal is that."""
+    """The judge with a cache for the tasks that several of the protocols share. With a store, the journal does that."""
     tasks = [task for protocol in protocols for task in protocol.tasks]
     shared = frozenset(task for task in tasks if tasks.count(task) > 1)
     return SharingJudge(judge, shared) if shared else judge

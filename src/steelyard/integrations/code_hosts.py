@@ -58,7 +58,7 @@ def change_of(environment: Mapping[str, str], number: int | None = None) -> Chan
         return _on_github(environment, number)
     if environment.get("CI_PROJECT_ID"):
         return _on_gitlab(environment, number)
-    raise ConfigError("this is no build of GitHub or GitLab: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set")
+    raise ConfigError("this is not a GitHub or GitLab build: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set")
 
 
 def _on_github(environment: Mapping[str, str], number: int | None) -> ChangeRequest:
@@ -143,8 +143,8 @@ async def _call(
                 raise CommentError(_refusal(change, method, url, response.status, text))
             return json.loads(text)
     except (aiohttp.ClientError, TimeoutError, json.JSONDecodeError) as error:
-        told = str(error).replace(change.token, "***") or type(error).__name__
-        raise CommentError(f"{change.host} at {urlsplit(url).netloc} cannot be asked: {told}") from None
+        detail = str(error).replace(change.token, "***") or type(error).__name__
+        raise CommentError(f"{change.host} at {urlsplit(url).netloc} cannot be asked: {detail}") from None
 
 
 def _refusal(change: ChangeRequest, method: str, url: str, status: int, text: str) -> str:

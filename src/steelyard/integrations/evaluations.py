@@ -1,4 +1,4 @@
-"""What tools for traces are told of a run: one evaluation per score of a sample, with the ids it belongs to."""
+"""A run as evaluations for tracing tools: one per score of a sample, with the trace ids it belongs to."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Evaluation:
     @property
     def details(self) -> dict[str, str]:
         """What a tool keeps beside the score, where it has a place for it."""
-        told = {
+        details = {
             "steelyard.evaluation_id": self.id,
             "steelyard.sample": self.sample,
             "steelyard.label": self.label,
@@ -64,7 +64,7 @@ class Evaluation:
             "steelyard.judge": self.judge,
             "steelyard.judge.fingerprint": self.fingerprint,
         }
-        return {name: value for name, value in told.items() if value}
+        return {name: value for name, value in details.items() if value}
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class JudgedRun:
         if not judge:
             return ""
         prompts = {id: prompt.get("sha256") for id, prompt in self.manifest.get("prompts", {}).items()}
-        told = json.dumps([_shaping(judge), prompts], ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        content = json.dumps([_shaping(judge), prompts], ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def evaluations(self) -> Iterator[Evaluation]:
         """Every score that applies, sample by sample."""
@@ -152,12 +152,12 @@ def described(verdict: Verdict, words: Vocabulary, name: str) -> DescribedScore:
         return DescribedScore(label, "")
     worst = sorted(found, key=lambda one: words.severity(one.aspect, one.label))
     counts = Counter(words.label_words(one.aspect, one.label, "en") for one in worst)
-    told = [", ".join(f"{n} {label}" for label, n in counts.items())]
+    lines = [", ".join(f"{n} {label}" for label, n in counts.items())]
     against = [one for one in worst if words.aspect(one.aspect).label(one.label).is_against]
-    told += [one.told(words) for one in against[:MOST_ITEMS]]
+    lines += [one.in_words(words) for one in against[:MOST_ITEMS]]
     if len(against) > MOST_ITEMS:
-        told.append(f"and {len(against) - MOST_ITEMS} more")
-    return DescribedScore(next(iter(counts)), shortened("\n".join(told), MOST_CHARS))
+        lines.append(f"and {len(against) - MOST_ITEMS} more")
+    return DescribedScore(next(iter(counts)), shortened("\n".join(lines), MOST_CHARS))
 
 
 class _Labelled(NamedTuple):
@@ -165,7 +165,7 @@ class _Labelled(NamedTuple):
     label: str
     item: AnyItem
 
-    def told(self, words: Vocabulary) -> str:
+    def in_words(self, words: Vocabulary) -> str:
         reason = f" ({self.item.reason})" if self.item.reason else ""
         quote = getattr(getattr(self.item, "evidence", None), "quote", "")
         said = f" [{quote}]" if quote else ""

@@ -140,20 +140,20 @@ class EvaluatedModel:
         judge = self._run.manifest.get("judge", {})
         details = {"direction": metric.direction, "judge": str(judge.get("name", ""))}
         details["judge_fingerprint"] = self._run.fingerprint
-        told = {
+        config = {
             "evaluation_description": metric.about.en,
             "metric_id": f"steelyard.{self._run.protocol}.{metric.name}",
             "metric_name": metric.words.en or metric.name,
             "lower_is_better": metric.direction == "down",
             "additional_details": {name: value for name, value in details.items() if value},
         }
-        told |= bounded if math.isfinite(high - low) else {}
+        config |= bounded if math.isfinite(high - low) else {}
         if judge.get("model") and not judge.get("offline"):
             prompts = self._run.manifest.get("prompts", {})
             model = {"name": judge["model"], "id": judge["model"]}
             shown = "; ".join(f"{id} v{one['version']} sha256:{one['sha256']}" for id, one in sorted(prompts.items()))
-            told["llm_scoring"] = {"judges": [{"model_info": model}], "input_prompt": shown}
-        return told
+            config["llm_scoring"] = {"judges": [{"model_info": model}], "input_prompt": shown}
+        return config
 
     def _line(self, sample: Sample, name: str, value: float) -> dict[str, Any]:
         asked, references = _asked(sample)

@@ -55,7 +55,7 @@ def send(run: JudgedRun, request: Request) -> Delivery:
 
 def score(evaluation: Evaluation) -> CreateScoreRequest:
     """One with the same id and time replaces an earlier one."""
-    told = {
+    body = {
         "id": evaluation.id,
         "trace_id": evaluation.ids.trace_id,
         "observation_id": evaluation.ids.span_id or None,
@@ -66,7 +66,7 @@ def score(evaluation: Evaluation) -> CreateScoreRequest:
         "metadata": evaluation.details,
         "timestamp": evaluation.time,
     }
-    return CreateScoreRequest.model_validate({name: value for name, value in told.items() if value is not None})
+    return CreateScoreRequest.model_validate({name: value for name, value in body.items() if value is not None})
 
 
 def _keys(environment: Mapping[str, str]) -> tuple[str, str]:

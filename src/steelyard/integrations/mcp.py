@@ -83,7 +83,7 @@ class Tools:
 
     def list_runs(self, limit: int = 20) -> str:
         """List the newest runs: id, protocol, judge, state, how many samples were judged."""
-        with _told(), self._store() as store:
+        with _mistakes_as_results(), self._store() as store:
             rows = store.runs()
             shown = [_run_line(store, row) for row in rows[: max(1, min(limit, MOST_RUNS))]]
             return bounded({"runs": shown, "of": len(rows)})
@@ -93,7 +93,7 @@ class Tools:
 
         Without a sample id: the ids and scores of the lowest-scoring samples. A run is an id, a number, or last.
         """
-        with _told(), self._store() as store:
+        with _mistakes_as_results(), self._store() as store:
             row = store.run(run)
             if not sample:
                 query = SampleQuery(sort=vocabulary(row.protocol).main or "seq", per_page=LISTED)
@@ -109,7 +109,7 @@ class Tools:
 
         `anyway` compares runs that differ in more than the answers, and marks it.
         """
-        with _told(), self._store() as store:
+        with _mistakes_as_results(), self._store() as store:
             before, after = (_judged(store, store.run(name)) for name in (a, b))
             return bounded(compared(before, after, metrics=metrics or (), anyway=anyway).model_dump(mode="json"))
 
@@ -125,7 +125,7 @@ class Tools:
         A sample has question, answer and references (or system_prompt and turns for dialogues). The result is the run's
         id and the scores; show_sample then shows each sample.
         """
-        with _told():
+        with _mistakes_as_results():
             if bool(samples) == bool(file):
                 raise ConfigError("give samples or a file, one of the two")
             if samples and len(samples) > MOST_SAMPLES:
@@ -203,8 +203,8 @@ def _cut(value: Any, texts: int, entries: int) -> Any:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A user's mistake is told to the model as the result of the tool; anything else is a failure of the server."""
+def _mistakes_as_results() -> Iterator[None]:
+    """Return a user's mistake to the model as the result of the tool; anything else is a server error."""
     try:
         yield
     except SteelyardError as error:
@@ -212,9 +212,9 @@ def _told() -> Iterator[None]:
 
 
 def _run_line(store: Store, row: RunRow) -> dict[str, Any]:
-    told = {"id": row.id, "number": row.number, "name": row.manifest.get("name"), "protocol": row.protocol}
+    facts = {"id": row.id, "number": row.number, "name": row.manifest.get("name"), "protocol": row.protocol}
     more = {"judge": row.judge, "state": state_of(row, store), "started": row.started, "samples": store.judged(row.id)}
-    return {name: value for name, value in (told | more).items() if value is not None}
+    return {name: value for name, value in (facts | more).items() if value is not None}
 
 
 def _judged(store: Store, row: RunRow) -> Judged:

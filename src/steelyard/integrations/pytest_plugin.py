@@ -114,7 +114,7 @@ def _rows(folder: Path, file: str, how: Mapping[str, Any]) -> Iterator[Sample | 
 
 
 class SteelyardFixture:
-    """What a test gets: `assert_that`, and in a test of samples `sample` and `check()`."""
+    """The `steelyard` fixture: `assert_that`, and in a test of samples `sample` and `check()`."""
 
     NAME = "steelyard"
 
@@ -200,13 +200,13 @@ class PluginSession:
         return hasattr(self.config, "workerinput")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told: str | None = getattr(report, ATTRIBUTE, None)
-        if told is None or self.is_worker:
+        verdicts: str | None = getattr(report, ATTRIBUTE, None)
+        if verdicts is None or self.is_worker:
             return
         from steelyard.records import Verdict
         from steelyard.store import SAMPLE
 
-        for one in json.loads(told):
+        for one in json.loads(verdicts):
             # Two tests may judge a sample of the same id, and one test several answers.
             id = _unlike(f"{report.nodeid}", {verdict.id for _, verdict in self.judged})
             sample = SAMPLE.validate_python({**one["sample"], "id": id})

@@ -36,7 +36,7 @@ RESTARTS = 20
 
 
 class WorkOrder(NamedTuple):
-    """What a node needs to know to join a run."""
+    """The settings with which a node joins a run."""
 
     store: str
     run: str
@@ -105,7 +105,7 @@ class ActorGroup:
         return not self._wait(list(self._working), 0)
 
     def leave(self) -> None:
-        """Let all finish what is in flight, as long as that may take; those that never began are not waited for."""
+        """Stop gracefully: all finish what is in flight; actors that never started are not waited for."""
         asked = {actor.leave.remote(): work for work, actor in self._working.items()}
         if asked:
             heard, _ = ray.wait(list(asked), num_returns=len(asked), timeout=HEARD_SECONDS)

@@ -61,7 +61,7 @@ class AnswerScorer:
         return self._scores(evaluate(samples, **self._settings()))
 
     async def score_async(self, samples: Iterable[RagSample]) -> list[AnswerScore]:
-        """The same, inside your own event loop."""
+        """The same as a coroutine, for use inside a running event loop."""
         return self._scores(await evaluate_async(samples, **self._settings()))
 
     def _settings(self) -> dict[str, Any]:
@@ -75,11 +75,11 @@ class AnswerScorer:
     def _of(self, verdict: Verdict) -> AnswerScore:
         known, metric = get_protocol(self.protocol), self.scored
         value = verdict.scores.get(metric.name)
-        told = described(verdict, known, metric.name)
+        description = described(verdict, known, metric.name)
         is_open = value is None and known.is_open(metric.name, verdict)
         share = None if value is None else _share(float(value), metric)
         unjudged = main_reason(verdict) if is_open else ""
-        return AnswerScore(self.name, share, told.label, told.explanation, unjudged, verdict)
+        return AnswerScore(self.name, share, description.label, description.explanation, unjudged, verdict)
 
 
 def _share(value: float, metric: Metric) -> float:

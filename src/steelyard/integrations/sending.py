@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 @dataclass
 class Delivery:
-    """What became of the scores of a run."""
+    """The outcome of sending a run's scores."""
 
     sent: int = 0
     without_ids: int = 0
@@ -65,7 +65,7 @@ class Delivery:
 
 
 class Refused(Exception):
-    """The tool did not take a batch. `final`: it will not take any other either."""
+    """The tool rejected a batch. `final`: it will reject every other batch too."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)

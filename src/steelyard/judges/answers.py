@@ -1,4 +1,4 @@
-"""What the HTTP around an answer says: how long to wait, and in our own words why there is none."""
+"""HTTP details of an answer: how long to wait before a retry, and why there is no answer, without secrets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ GO_DURATION = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|s|m|h)")
 DURATION = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def in_words(error: Exception) -> str:
-    """What went wrong. The library's own words quote the address, with whatever key is in it."""
+def error_text(error: Exception) -> str:
+    """The error in words. The library's own message would quote the address, with whatever key is in it."""
     match error:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answered HTTP {error.status}"
@@ -54,7 +54,7 @@ def _cause(error: OSError) -> str:
     return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
 
 
-def distrust(error: aiohttp.ClientConnectorCertificateError) -> str:
+def certificate_problem(error: aiohttp.ClientConnectorCertificateError) -> str:
     reason = getattr(error.certificate_error, "verify_message", "")
     return str(reason) or type(error.certificate_error).__name__
 

@@ -1,4 +1,4 @@
-"""What every judge is: something that answers asks. Ten lines make a new one (docs/judges.md)."""
+"""The base class of judges: a judge answers asks. Ten lines make a new one (docs/judges.md)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Judge(ABC):
 
     @property
     def caution(self) -> str:
-        """What a user should be told before judging with it."""
+        """A warning for the user before judging with it; empty if there is none."""
         return ""
 
     @property
@@ -59,7 +59,7 @@ class Judge(ABC):
 
     @property
     def offline(self) -> bool:
-        """Whether it answers on this machine, for nothing and always the same."""
+        """Whether it is deterministic and needs neither network nor money."""
         return bool(self.describe().get("offline"))
 
     @property
@@ -82,7 +82,7 @@ class Judge(ABC):
         return {"name": self.name, **self.describe()}
 
     def voices(self) -> Sequence[Voice]:
-        """Those who really answer, each once, always in the same order."""
+        """The judges that answer by themselves, each once, always in the same order."""
         return (Voice(self),)
 
     def exchanged(self, replace: Replacing) -> Judge:
@@ -92,7 +92,7 @@ class Judge(ABC):
 
 @runtime_checkable
 class JudgeLike(Protocol):
-    """The least that a judge of one's own must have; `as_judge` adds the rest."""
+    """The minimal interface of a custom judge; `as_judge` adds the rest."""
 
     @property
     def name(self) -> str: ...
@@ -103,7 +103,7 @@ class JudgeLike(Protocol):
 
 
 def as_judge(judge: JudgeLike) -> Judge:
-    """Any judge as a `Judge`: whoever takes judges from users passes them through here."""
+    """Adapt any judge to `Judge`; every entry point that accepts a user's judge calls this."""
     return judge if isinstance(judge, Judge) else AdaptedJudge(judge)
 
 

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from steelyard.errors import JudgeError
 from steelyard.judges.base import Judge
 from steelyard.judges.copying import shown_texts
-from steelyard.judges.diagnosis import diagnose
 from steelyard.judges.dialects import dialect_of
 from steelyard.judges.dialects.base import Dialect
 from steelyard.judges.endpoint import Endpoint, Price
@@ -23,6 +22,7 @@ from steelyard.judges.logprobs import SpelledToken, with_confidence
 from steelyard.judges.parsing import Problem, read, without_thoughts
 from steelyard.judges.payload import one_line
 from steelyard.judges.providers import Mode
+from steelyard.judges.refusals import diagnose
 from steelyard.judges.schema import strict_schema
 from steelyard.judges.sigv4 import Signer
 from steelyard.judges.terms import Terms, opening_terms, other_terms
@@ -47,7 +47,7 @@ SHAPE = {"zh": "\n它必须符合这个 JSON Schema：", "en": "\nIt must match 
 
 
 class Wordings(Protocol):
-    """Whoever turns an ask into the conversation to send."""
+    """Renders asks as conversations; `Prompts` is the one in use."""
 
     def messages(self, ask: Ask) -> Messages: ...
 
@@ -114,8 +114,8 @@ class ChatJudge(Judge):
     def describe(self) -> dict[str, Any]:
         """For a run's manifest: everything that shapes the answers, nothing that is secret."""
         shown = _shaping(self.endpoint) | {"timeout", "retries", "price"}
-        told = self.endpoint.model_dump(mode="json", include=shown)
-        return told | {
+        settings = self.endpoint.model_dump(mode="json", include=shown)
+        return settings | {
             "base_url": self.endpoint.shown_url,
             "body": self.endpoint.shown_body,
             "settled": self.structured,
@@ -178,7 +178,7 @@ class ChatJudge(Judge):
             raise
 
     async def _called(self, ask: Ask, messages: Messages) -> Outcome:
-        """The first call finds out what the endpoint accepts; those that come meanwhile wait a little for it."""
+        """The first call negotiates what the endpoint accepts; concurrent calls wait for it briefly."""
         if self._proven:
             return await self._negotiated(ask, messages)
         if self._probe is None:

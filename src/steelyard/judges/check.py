@@ -1,4 +1,4 @@
-"""Is this judge fit to use? Three small asks, shuffled, and a verdict in plain words (`steelyard judges check`)."""
+"""Qualifies a judge with three small shuffled asks (`steelyard judges check`)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Finding = Literal["unreachable", "unreadable", "disobedient", "guessing", "lossy
 
 
 class Qualification(Record):
-    """What three asks showed. Null means that it could not be seen."""
+    """The result of the three asks; null where it could not be determined."""
 
     judge: str
     reachable: bool
@@ -74,7 +74,7 @@ class Qualification(Record):
     verdict: str = ""
 
     def closing(self, language: Language = "en") -> str:
-        """What it comes to, in one sentence."""
+        """The conclusion in one sentence."""
         said = say(language, f"health.{self.finding}")
         return said.format(
             problem=self.problems[0] if self.problems else "",
@@ -143,8 +143,8 @@ def _qualification(judge: Judge, answers: list[Reply | Unjudged], seconds: list[
     reachable = any(answer.reason not in INFRASTRUCTURE for answer in failures) or bool(replies)
     usage = sum((answer.usage for answer in answers), Usage())
     obeys = all(_ids(reply) == list(range(1, len(EXPECTED) + 1)) for reply in replies) if replies else None
-    told = [(answer, order) for answer, order in zip(answers, orders(), strict=True) if isinstance(answer, Reply)]
-    labels = sum(_as_expected(reply, order) for reply, order in told) if told else None
+    pairs = [(answer, order) for answer, order in zip(answers, orders(), strict=True) if isinstance(answer, Reply)]
+    labels = sum(_as_expected(reply, order) for reply, order in pairs) if pairs else None
     return Qualification(
         judge=judge.name,
         reachable=reachable,

@@ -1,4 +1,4 @@
-"""What a user says about an endpoint: where it is, which model, how to ask it."""
+"""The settings of an endpoint: address, model, parameters."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Endpoint(Record):
         return dict(shown_body(self.body))
 
     def secrets(self) -> set[str]:
-        """What must not be shown of these settings; the key is not among them."""
+        """The secrets in these settings, except the key."""
         proxy = url_secrets(self.proxy) if self.proxy else ()
         return {*header_secrets(self.headers), *url_secrets(self.base_url), *proxy, *body_secrets(self.body)}
 

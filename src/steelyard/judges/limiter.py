@@ -18,11 +18,11 @@ START, CEILING = 16, 256
 
 
 class Stopped(Exception):
-    """The run was told to stop: what has not been sent yet stays unsent, and can be resumed."""
+    """The run was stopped: calls that were not sent yet stay unsent and can be resumed."""
 
 
 class Limits(Record):
-    """What the user allows. Without `concurrency` the limiter finds out by itself what the endpoint bears."""
+    """The user's limits. Without `concurrency` the limiter adapts to the endpoint."""
 
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -74,7 +74,7 @@ class Limiter:
             self.leave()
 
     async def enter(self, characters: int = 0) -> None:
-        """Wait for a slot and the turn in the pace; whoever enters leaves."""
+        """Wait for a slot and for the rate limit; each `enter` needs a `leave`."""
         if self._closed:
             raise Stopped
         if self._waiting or not self._is_open():
@@ -112,7 +112,7 @@ class Limiter:
         self._admit()
 
     def close(self) -> None:
-        """Let no further call begin, ever: who waits here or pauses is turned away; calls in flight finish."""
+        """Begin no further call: waiting calls are rejected, calls in flight finish."""
         self._closed = True
         for place in self._waiting:
             if not place.done():
@@ -138,10 +138,10 @@ class Limiter:
             self._pausing.discard(task)
 
     def eased(self) -> None:
-        """A call went well. A fixed limit does not care."""
+        """A call succeeded; a fixed limit ignores that."""
 
     def overloaded(self, retry_after: float | None = None) -> None:
-        """The endpoint said that it is too much. A fixed limit does not care: each call waits for itself."""
+        """The endpoint is overloaded; a fixed limit ignores that, since each call waits for itself."""
 
     def hold(self, seconds: float) -> None:
         """Let no further call in for so long: the endpoint said when there is room again."""

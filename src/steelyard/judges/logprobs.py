@@ -1,4 +1,4 @@
-"""How sure a language model was of its labels: the probability of the tokens that spell them in its reply.
+"""A language model's confidence in its labels: the probability of the tokens that spell them in its reply.
 
 A token may hold a quotation mark and half a label, or half a character, so tokens are laid side by side as bytes and
 each label is looked up by its place in the text. Where tokens and text do not match, nothing is said.
@@ -28,7 +28,7 @@ Spans = dict[str, tuple[int, int]]
 
 
 class SpelledToken(NamedTuple):
-    """What one token adds to the reply, and the logarithm of its probability."""
+    """A token's text in the reply, and its log probability."""
 
     said: bytes
     logprob: float

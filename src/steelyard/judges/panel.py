@@ -1,4 +1,4 @@
-"""Several judges, or one asked several times: every label by vote, with how far they agreed beside it."""
+"""A panel: several judges, or one asked several times; each label is decided by vote, with the agreement recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ties = Literal["undetermined", "escalate"]
 
 
 class Member(NamedTuple):
-    """A judge with a seat. Several repeats of one judge are several members."""
+    """A judge of the panel. Several repeats of one judge are several members."""
 
     judge: Judge
     weight: float = 1.0
@@ -159,13 +159,13 @@ def _reply(merged: Merged, usage: Usage) -> Reply:
 
 
 def _failed(failures: Sequence[Unjudged], members: int, usage: Usage) -> Unjudged:
-    """Too few replied: the commonest reason, and all of them in the detail."""
+    """Too few members replied: the commonest reason, with all reasons in the detail."""
     reasons = Counter(failure.reason for failure in failures)
-    told = "; ".join(dict.fromkeys(failure.detail or failure.reason for failure in failures))
+    details = "; ".join(dict.fromkeys(failure.detail or failure.reason for failure in failures))
     ((reason, _),) = reasons.most_common(1)
-    return Unjudged(reason=reason, detail=f"{len(failures)} of {members} judges failed: {told}"[:600], usage=usage)
+    return Unjudged(reason=reason, detail=f"{len(failures)} of {members} judges failed: {details}"[:600], usage=usage)
 
 
 def _exact(number: float) -> Fraction:
-    """A third is a third: sums of weights must not decide a vote by rounding."""
+    """An exact fraction: rounding in sums of weights must not decide a vote."""
     return Fraction(number).limit_denominator(1_000_000)

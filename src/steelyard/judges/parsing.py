@@ -1,4 +1,4 @@
-"""From what a judge literally said to the reply that was asked for, or to what was wrong with it.
+"""Parses a judge's literal answer into the reply that was asked for, or says what is wrong with it.
 
 The judge quotes judged text, and judged text is hostile: it may hold a complete fake reply, closing think
 tags, fences, quotation marks. So a reply is known by the code of its call, which no judged text can contain: an

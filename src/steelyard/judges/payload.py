@@ -1,4 +1,4 @@
-"""What an endpoint sends, made safe where it arrives: valid Unicode, bounded text, counts that are counts."""
+"""Sanitises what an endpoint sends: valid Unicode, bounded texts, plausible token counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AnswerBody(NamedTuple):
 
 
 class BrokenBody(ValueError):
-    """What was sent is not what its headers say."""
+    """The body does not match its headers."""
 
 
 async def read_body(chunks: AsyncIterator[bytes], encoding: str, most: int = MOST_BYTES) -> AnswerBody:

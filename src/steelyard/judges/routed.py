@@ -1,4 +1,4 @@
-"""Two judges as one: the first decides what it is sure of, the second gets the rest."""
+"""A routed judge: the first judge decides what it is confident of, the second gets the rest."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class RoutedJudge(ComposedJudge):
         if not 0 <= sample <= 1:
             raise ConfigError(f"sample is a share from 0 to 1, not {sample:g}")
         self.first, self.then, self.sample, self.lists = as_judge(first), as_judge(then), sample, lists
-        how = "" if self.sure == {DEFAULT: SURE} else f" (sure {self._told_sure})"
+        how = "" if self.sure == {DEFAULT: SURE} else f" (sure {self._sure_text})"
         self.name = f"{NAME}{first.name.removeprefix(NAME)} > {then.name.removeprefix(NAME)}{how}"
 
     @property
-    def _told_sure(self) -> str:
+    def _sure_text(self) -> str:
         if self.sure.keys() == {DEFAULT}:
             return f"{self.sure[DEFAULT]:g}"
-        told = " ".join(f"{name} {least}" for name, least in sorted(self.sure.items()))
-        return f"by label, {hashlib.sha256(told.encode()).hexdigest()[:6]}"
+        thresholds = " ".join(f"{name} {least}" for name, least in sorted(self.sure.items()))
+        return f"by label, {hashlib.sha256(thresholds.encode()).hexdigest()[:6]}"
 
     def describe(self) -> dict[str, Any]:
         """For a run's manifest."""
@@ -158,20 +158,20 @@ class RoutedJudge(ComposedJudge):
                     assert isinstance(first, Reply)
                     label, mark = kept[name][id], _mark(first, name, id)
                     second = self._second_opinion(label, said.get(id), then, name, ask.tolerance)
-                    told = mark.model_copy(update={"judge": mark.judge or self.first.name, "second_opinion": second})
+                    decided = mark.model_copy(update={"judge": mark.judge or self.first.name, "second_opinion": second})
                 elif id in said and then:
                     label, mark = said[id], _mark(then, name, id)
-                    told = mark.model_copy(update={"judge": mark.judge or self.then.name})
+                    decided = mark.model_copy(update={"judge": mark.judge or self.then.name})
                 else:
                     continue
                 labels.append(label)
-                marks.setdefault(name, {})[id] = told
+                marks.setdefault(name, {})[id] = decided
             # What nobody asked about is passed on once, for the protocol to drop and count.
             wanted = {item.id for item in items}
             invented = [label for id, label in labels_by_id(base.data, name).items() if id not in wanted]
             changed[name] = [*labels, *invented]
-            given = getattr(then.data, "unsure", ()) if then else ()
-            doubts += [doubt for doubt in given if doubt.items == name and doubt.id in passed_on[name]]
+            noted = getattr(then.data, "unsure", ()) if then else ()
+            doubts += [doubt for doubt in noted if doubt.items == name and doubt.id in passed_on[name]]
         if "unsure" in type(base.data).model_fields:
             changed["unsure"] = doubts
         return base.model_copy(

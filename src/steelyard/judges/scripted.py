@@ -1,4 +1,4 @@
-"""A judge that says what it is told to: for users' own tests."""
+"""A judge with scripted replies, for tests."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class Signer(NamedTuple):
         path = quote(url.raw_path or "/", safe="/")
         request = "\n".join(["POST", path, "", lines, names, hashlib.sha256(body).hexdigest()])
         scope = f"{moment[:8]}/{self.region}/{self.service}/{END}"
-        told = "\n".join([ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
-        signature = hmac.new(self._key(moment[:8]), told.encode(), hashlib.sha256).hexdigest()
+        signed_text = "\n".join([ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
+        signature = hmac.new(self._key(moment[:8]), signed_text.encode(), hashlib.sha256).hexdigest()
         del signed["host"]  # the HTTP client says it
         credential = f"Credential={self.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
         return {**signed, "Authorization": f"{ALGORITHM} {credential}"}

@@ -1,4 +1,4 @@
-"""What an endpoint turns out to accept. Found out by the first calls, remembered for the judge's lifetime."""
+"""What an endpoint accepts, negotiated by the first calls and kept for the judge's lifetime."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Terms(NamedTuple):
 
 
 def opening_terms(endpoint: Endpoint) -> Terms:
-    """The most that can be asked for."""
+    """The terms to try first."""
     return Terms(endpoint.row.structured[0] if endpoint.structured == "auto" else endpoint.structured)
 
 

@@ -1,4 +1,4 @@
-"""Small liberties that small models take with a reply, undone where only one meaning is possible."""
+"""Repairs small deviations of small models from a reply's schema where only one meaning is possible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ONE_NUMBER = re.compile(r"[^\d\-−.]*+(\d{1,18})[^\d]*+")
 
 
 def tidy(value: Any, kind: Any) -> Any:
-    """The value as `kind` would want it, where that is plain; otherwise unchanged."""
+    """The value converted to `kind` if the conversion is unambiguous; otherwise unchanged."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _tidy_option(value, get_args(kind))

@@ -1,4 +1,4 @@
-"""Re-checks negative labels. Judges over-flag, so a finding stands only if it is found again."""
+"""Re-checks negative labels: judges over-flag, so a negative label stands only if it is confirmed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class VerifyingJudge(ComposedJudge):
         for name, items in ask.data.items().items():
             # What nobody asked about is dropped by the protocol; it must not be paid for a second time.
             wanted = {item.id for item in items}
-            if findings := {id: fields for id, fields in amiss(first, name, ask.tolerance).items() if id in wanted}:
+            if findings := {
+                id: fields for id, fields in negative_labels(first, name, ask.tolerance).items() if id in wanted
+            }:
                 found[name] = findings
         if not found:
             return first
@@ -99,7 +101,7 @@ class VerifyingJudge(ComposedJudge):
                 gone = {
                     field: said
                     for field, said in findings.get(label.id, {}).items()
-                    if other is not None and field not in open_there and not _is_amiss(other, field, tolerance)
+                    if other is not None and field not in open_there and not _is_negative(other, field, tolerance)
                 }
                 labels.append(self._label(label, other, gone))
                 if gone:
@@ -135,7 +137,7 @@ class VerifyingJudge(ComposedJudge):
         )
 
 
-def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, Any]]:
+def negative_labels(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, Any]]:
     """The negative labels of one list of a reply: by id, the fields with what they say. Without open items."""
     found: dict[int, dict[str, Any]] = {}
     for id, label in _once(reply.data, name).items():
@@ -143,14 +145,14 @@ def amiss(reply: Reply, name: str, tolerance: Tolerance) -> dict[int, dict[str, 
         fields = {
             field: meaning(label, field, tolerance)
             for field in label.amiss
-            if _is_amiss(label, field, tolerance) and field not in left_open
+            if _is_negative(label, field, tolerance) and field not in left_open
         }
         if fields:
             found[id] = fields
     return found
 
 
-def _is_amiss(label: Any, field: str, tolerance: Tolerance) -> bool:
+def _is_negative(label: Any, field: str, tolerance: Tolerance) -> bool:
     said = meaning(label, field, tolerance)
     return any(said is bad or (said == bad and type(said) is type(bad)) for bad in label.against(field))
 

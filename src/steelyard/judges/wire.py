@@ -1,4 +1,4 @@
-"""HTTP to one endpoint: JSON out, JSON in, one pooled session, retries for what time may mend."""
+"""HTTP calls to one endpoint: JSON, one pooled session, retries of transient errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenacity.wait import wait_random_exponential
 from yarl import URL
 
 from steelyard.errors import JudgeError
-from steelyard.judges.answers import distrust, in_words, retry_after, room_in
+from steelyard.judges.answers import certificate_problem, error_text, retry_after, room_in
 from steelyard.judges.endpoint import Endpoint, is_header_text
 from steelyard.judges.limiter import Limiter
 from steelyard.judges.masking import Mask, shown_url
@@ -67,7 +67,7 @@ class Answered(NamedTuple):
 
 
 class Declined(NamedTuple):
-    """A status that another try of the same call would get again."""
+    """A permanent failure: a retry would get the same status."""
 
     status: int
     message: str
@@ -75,7 +75,7 @@ class Declined(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """What another try may mend."""
+    """A transient failure: a retry may succeed."""
 
     reason: Literal["unreachable", "timeout", "rate_limited", "server_error"]
     detail: str
@@ -229,19 +229,20 @@ class Wire:
             self._has_connected = True
             return Failed("timeout", f"no complete answer from {host} within {self._endpoint.timeout:g} s")
         except aiohttp.ClientConnectorCertificateError as error:
+            problem = self._hidden(certificate_problem(error))
             raise JudgeError(
-                f"{self._endpoint.name}: the certificate of {host} is not trusted ({self._hidden(distrust(error))}); "
+                f"{self._endpoint.name}: the certificate of {host} is not trusted ({problem}); "
                 "check base_url, or point SSL_CERT_FILE to your own authority"
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
-            return Failed("unreachable", self._told(error), has_connected=False)
+            return Failed("unreachable", self._error_text(error), has_connected=False)
         except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, ValueError) as error:
             # Somebody is there, but this is not HTTP, or not what its headers say.
             self._note_answer()
-            return Failed("server_error", self._told(error))
+            return Failed("server_error", self._error_text(error))
         except (aiohttp.ClientError, OSError) as error:
             self._has_connected = True
-            return Failed("unreachable", self._told(error))
+            return Failed("unreachable", self._error_text(error))
         outcome = self._outcome(response.status, response.headers, content)
         if isinstance(outcome, Answered):
             self._successes += 1
@@ -311,8 +312,8 @@ class Wire:
         is_clean = "\\u" not in text and not self._mask.may_be_in(text) and is_shallow(payload)
         return payload if is_clean else self.cleaned(payload)
 
-    def _told(self, error: Exception) -> str:
-        return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {in_words(error)}")
+    def _error_text(self, error: Exception) -> str:
+        return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {error_text(error)}")
 
     def _hidden(self, text: str) -> str:
         """The text for people to read; servers like to quote the key they refuse."""
@@ -320,7 +321,7 @@ class Wire:
 
 
 class _Allowance:
-    """What is left to one call: its retries, and its patience where the endpoint says how long to wait."""
+    """What is left to one call: retries, and the time it may wait on the endpoint's request."""
 
     def __init__(self, endpoint: Endpoint, unconnected_tries: int) -> None:
         self._retries, self._patience = endpoint.retries, endpoint.patience

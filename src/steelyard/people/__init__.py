@@ -1,1 +1,1 @@
-"""People beside judges: what they label, and how far a judge agrees with them."""
+"""Human labels: what people label, and how far a judge agrees with them."""

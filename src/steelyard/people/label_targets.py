@@ -1,4 +1,4 @@
-"""The places for labels in a verdict: what people can be asked about, and what the judge put there."""
+"""The slots of a verdict: what people can label, and what the judge put there."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Slot(NamedTuple):
 def slots_of(verdict: Verdict) -> Iterator[Slot]:
     """Every place for a label in a verdict. What stands in several groups is one fact and one place; what nobody
     declared labels for is none."""
-    told = vocabulary(verdict.protocol)
+    vocab = vocabulary(verdict.protocol)
     seen: set[tuple[str, str]] = set()
     for item in verdict.items:
-        kind, name = told.kind_of(item), name_of(item)
+        kind, name = vocab.kind_of(item), name_of(item)
         if kind.once:
             if (kind.name, name) in seen:
                 continue
@@ -57,7 +57,7 @@ def slots_of(verdict: Verdict) -> Iterator[Slot]:
                 confidence_kind=item.confidence_kind,
                 by=item.judge or verdict.judge,
             )
-    for aspect in told.whole:
+    for aspect in vocab.whole:
         if (score := verdict.scores.get(aspect.name)) is not None:
             yield Slot(aspect.name, aspect.name, None, None, "", str(int(score)), "", aspect.names)
 

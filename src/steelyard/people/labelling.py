@@ -46,7 +46,7 @@ class Stratum(Record):
 
 
 class Draw(Record):
-    """The samples to label: id → how many samples of the run it speaks for."""
+    """The samples to label: id → how many samples of the run it represents."""
 
     weights: dict[str, float]
     n: int
@@ -70,20 +70,20 @@ def candidates(
         n_items = sum(1 for _ in asked_slots(verdict, kinds))
         if not n_items or verdict.id in skip:
             continue
-        told = vocabulary(verdict.protocol)
-        metric, score = told.main_score(verdict.scores) or ("", None)
+        vocab = vocabulary(verdict.protocol)
+        metric, score = vocab.main_score(verdict.scores) or ("", None)
         if stratify == "tag":
             stratum = next(iter(sample.tags if sample else ()), NO_TAG)
         else:
-            stratum = _band(score, told.metric(metric)) if stratify else ""
+            stratum = _band(score, vocab.metric(metric)) if stratify else ""
         yield Candidate(verdict.id, stratum, score, n_items)
 
 
 def asked_slots(verdict: Verdict, kinds: Collection[str] = ()) -> Iterator[Slot]:
-    """The places of a verdict that people are asked about."""
-    told = vocabulary(verdict.protocol)
+    """The slots of a verdict that people are asked to label."""
+    vocab = vocabulary(verdict.protocol)
     for slot in slots_of(verdict):
-        if slot.kind in kinds if kinds else told.aspect(slot.kind).asked:
+        if slot.kind in kinds if kinds else vocab.aspect(slot.kind).asked:
             yield slot
 
 

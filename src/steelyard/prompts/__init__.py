@@ -163,8 +163,8 @@ class Prompts:
         if ask.again:
             user += "\n\n" + self._again(ask.again, ask.language, code)
         if ask.verify:
-            told = self.get("verify", ask.language)
-            user += "\n\n" + fill(told.sample, {"findings": "; ".join(ask.verify)}, told.source)
+            recheck = self.get("verify", ask.language)
+            user += "\n\n" + fill(recheck.sample, {"findings": "; ".join(ask.verify)}, recheck.source)
         # A user's own static part may mention the date or place, as the seeds do; ours never does.
         static = prompt.static
         if "$$$" in static:
@@ -174,8 +174,8 @@ class Prompts:
     def _template(self, data: TemplateData, again: Again | None, language: Literal["zh", "en"]) -> list[Message]:
         messages = [{"role": "user", "content": data.prompt}]
         if again:
-            told = self.get(TEMPLATE, language)
-            missing = fill(told.sample, {"missing": "\n".join(f"- {one}" for one in again.missing)}, told.source)
+            retry = self.get(TEMPLATE, language)
+            missing = fill(retry.sample, {"missing": "\n".join(f"- {one}" for one in again.missing)}, retry.source)
             # Some servers refuse an empty message of the assistant.
             messages += [{"role": "assistant", "content": data.said}] if data.said else []
             messages += [{"role": "user", "content": missing}]

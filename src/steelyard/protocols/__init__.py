@@ -19,7 +19,7 @@ from steelyard.records import Rounds
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Protocol(Vocabulary):
-    """A way to judge: its body, its options, and what it calls things."""
+    """A protocol: its generator, its options, and its vocabulary."""
 
     kind: Literal["rag", "dialogue", "pair"]
     """Which samples it judges."""
@@ -86,7 +86,7 @@ IMPORTED = "imported"
 MOST_RUBRICS = 500
 # Protocols that were passed as objects or made from a rubric: reports of them, made in the same process, know only the
 # name.
-_passed: dict[str, Protocol] = {}
+_registered: dict[str, Protocol] = {}
 
 
 def protocol_names() -> list[str]:
@@ -102,19 +102,21 @@ def _shipped_rubrics() -> Iterable[str]:
 def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
     """A protocol by name; a Protocol is returned as it is. `rubric:` takes a file too, where `paths` are allowed."""
     if isinstance(name, Protocol):
-        if _passed.get(name.name) is not name:
-            _passed[name.name] = name
+        if _registered.get(name.name) is not name:
+            _registered[name.name] = name
             # Anybody who may send a rubric may send many; what a store holds is found again there.
-            rubrics = [known for known, one in _passed.items() if one.origin]
+            rubrics = [known for known, one in _registered.items() if one.origin]
             for oldest in rubrics[:-MOST_RUBRICS]:
-                del _passed[oldest]
+                del _registered[oldest]
             vocabulary.cache_clear()
         return name
     family, _, named = name.partition(":")
     if family == RUBRIC:
-        return _passed.get(name) or get_protocol(import_module("steelyard.protocols.rubric").find(named, paths=paths))
-    if family == IMPORTED and name in _passed:
-        return _passed[name]
+        return _registered.get(name) or get_protocol(
+            import_module("steelyard.protocols.rubric").find(named, paths=paths)
+        )
+    if family == IMPORTED and name in _registered:
+        return _registered[name]
     if name in BUILT_IN:
         # Only what is wanted is loaded: all of them together take longer to load than a short run takes.
         found: Protocol = import_module(f"steelyard.protocols.{name}").PROTOCOL
@@ -129,7 +131,7 @@ def get_protocol(name: str | Protocol, *, paths: bool = True) -> Protocol:
 
 
 def check_together(protocols: Sequence[Protocol]) -> None:
-    """Several protocols can judge the same samples where each is another one and all take samples of one kind."""
+    """Refuse protocols that cannot judge the same samples: one named twice, or of different kinds of samples."""
     first, names = protocols[0], [protocol.name for protocol in protocols]
     if doubled := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"the protocol {doubled} is named twice")
@@ -137,8 +139,8 @@ def check_together(protocols: Sequence[Protocol]) -> None:
         raise ConfigError(f"{first.name} and {other.name} judge different kinds of samples; run them one by one")
 
 
-def shared_out(protocols: Sequence[Protocol], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The options for each of several protocols: those that it has. One alone gets all, and says what it lacks."""
+def options_by_protocol(protocols: Sequence[Protocol], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The options of each protocol: those that it has. A single one gets all, and refuses unknown ones."""
     if len(protocols) == 1:
         return [dict(given)]
     for name in given:
@@ -156,27 +158,27 @@ def restore(name: str, manifest: Mapping[str, Any]) -> None:
     """Make the protocol of a stored run known by its name, where its manifest says what it was made from."""
     family = name.partition(":")[0]
     # Of one tool every run adds the scores that earlier ones did not have.
-    if family not in (RUBRIC, IMPORTED) or (family == RUBRIC and name in _passed):
+    if family not in (RUBRIC, IMPORTED) or (family == RUBRIC and name in _registered):
         return
     made = manifest.get("protocol")
     origin = made.get("origin") if isinstance(made, Mapping) else None
-    if not isinstance(origin, Mapping) or (name in _passed and _passed[name].origin == origin):
+    if not isinstance(origin, Mapping) or (name in _registered and _registered[name].origin == origin):
         return
     protocol = import_module(f"steelyard.protocols.{family}").restored(origin)
     if protocol and protocol.name == name:
         get_protocol(protocol)
 
 
-def passed(name: str) -> Protocol | None:
-    """A protocol that was passed as an object or made from a stored run."""
-    return _passed.get(name)
+def registered(name: str) -> Protocol | None:
+    """A protocol that was passed as an object or made from a stored run, by its name."""
+    return _registered.get(name)
 
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """What a protocol calls things. One that is not installed (any more) is read with the kinds of those shipped."""
-    if name in _passed:
-        return _passed[name]
+    """The vocabulary of a protocol; for one that is not installed (any more), the kinds of the shipped ones."""
+    if name in _registered:
+        return _registered[name]
     try:
         return get_protocol(name)
     except ConfigError:
@@ -184,8 +186,8 @@ def vocabulary(name: str) -> Vocabulary:
         return Vocabulary(name, kinds=tuple(shipped.values()))
 
 
-def expecting(name: str) -> tuple[Protocol, Expectation]:
-    """The first protocol that can say whether this expectation holds, and what breaks it there."""
+def protocol_expecting(name: str) -> tuple[Protocol, Expectation]:
+    """The first protocol that has this expectation, with the labels that break it."""
     for protocol in map(get_protocol, BUILT_IN):
         for expectation in protocol.expectations:
             if expectation.name == name:
@@ -196,7 +198,7 @@ def expecting(name: str) -> tuple[Protocol, Expectation]:
 def known_aspects() -> dict[str, list[Aspect]]:
     """Every label that people can give, by name, over all protocols that are known here."""
     found: dict[str, list[Aspect]] = {}
-    for protocol in dict.fromkeys((*map(get_protocol, protocol_names()), *_passed.values())):
+    for protocol in dict.fromkeys((*map(get_protocol, protocol_names()), *_registered.values())):
         for aspect in protocol.aspects():
             found.setdefault(aspect.name, []).append(aspect)
     return found

@@ -20,7 +20,7 @@ from steelyard.protocols.counts import atomic_scores
 from steelyard.protocols.vocabulary import Aspect, Expectation, Label, Metric, Words
 from steelyard.records import Ask, Atom, RagSample, Rounds, Tolerance, Unjudged, Verdict
 from steelyard.tasks import AtomicData, AtomicReply
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 
 SCORES = ("accuracy", "accuracy_strict", "coverage", "fallback")
 
@@ -36,7 +36,7 @@ class AtomicOptions(Options):
 
 
 def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
-    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    flags = ["injection_suspected"] if shows_injection([sample.answer], sample.references) else []
     if not sample.answer.strip():
         return _verdict(sample, (), 0, [*flags, "empty_answer"])
     if (size := rag_size(sample)) > options.max_chars:
@@ -79,19 +79,12 @@ def atomic(sample: RagSample, options: AtomicOptions) -> Rounds:
     if "fallback" in collected.mark(WHOLE, 0).open:
         fallback = None
         flags.append("unjudged:fallback:split")
-    notes: dict[str, object] = {}
-    if votes := collected.votes():
-        notes["votes"] = votes
+    of_asks, notes = collected.remarks()
     # A refusal has no atoms, and should have none.
     if split.uncovered and (split.atoms or not fallback):
         flags.append("answer_not_covered")
         notes["uncovered"] = list(split.uncovered)
-    if collected.invented:
-        flags.append("invented_items")
-        notes["invented"] = collected.invented
-    if collected.failures:
-        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
-    return _verdict(sample, atoms, fallback, flags, **notes)
+    return _verdict(sample, atoms, fallback, [*flags, *of_asks], **notes)
 
 
 NOT_GIVEN = {"zh": "未提供", "en": "not given"}

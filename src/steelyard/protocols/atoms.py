@@ -114,7 +114,7 @@ def _named(label: AnyAtomVerdict) -> int | None:
 
 
 class Rules(NamedTuple):
-    """What the options say about the labels of atoms."""
+    """The options that affect the labels of atoms."""
 
     strict: bool = False
     tolerance: Tolerance = Tolerance()
@@ -166,7 +166,7 @@ def _difference(label: AnyAtomVerdict) -> ValueDifference | None:
 
 
 def _decided(label: AnyAtomVerdict, references: Sequence[str], rules: Rules) -> tuple[AtomLabel, tuple[str, ...]]:
-    """The label that counts, and the flag that says what code had to do with it."""
+    """The final label, and the flag that says how code changed it."""
     if label.label not in ("correct", "wrong"):
         return label.label, ()
     if not has_text(references):

@@ -40,7 +40,7 @@ WHOLE = ""
 
 
 class Options(BaseModel):
-    """What every protocol can be told."""
+    """The options of every protocol."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -104,7 +104,7 @@ def in_parts(ask: Ask, size: int) -> list[Ask]:
 
 @dataclass
 class Collected:
-    """The labels that came back, by list and id; for the others, why they did not."""
+    """The labels of the replies, by list and id; for the others, the reason."""
 
     labels: dict[str, dict[int, Any]] = field(default_factory=dict)
     reasons: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -131,6 +131,10 @@ class Collected:
             for name, by_id in self.marks.items()
         }
         return {name or "reply": by_id for name, by_id in found.items() if by_id}
+
+    def remarks(self, earlier: Iterable[Unjudged] = ()) -> tuple[list[str], dict[str, object]]:
+        """Flags and notes of the verdict; `earlier` are failures of asks before this collection."""
+        return remarks(self.votes(), self.invented, [*earlier, *self.failures])
 
     def absorb(self, ask: Ask, reply: Reply | Unjudged) -> None:
         """Take over every label that answers an item of the ask exactly once; drop and count what was invented."""
@@ -162,8 +166,20 @@ class Collected:
                     self.reasons.setdefault(name, {})[doubt.id] = doubt.reason
 
 
+def remarks(
+    votes: Mapping[str, object], invented: int, failures: Sequence[Unjudged]
+) -> tuple[list[str], dict[str, object]]:
+    """What a verdict says of its asks, as flags and notes: votes, how many items were invented, the first failure."""
+    notes: dict[str, object] = {"votes": votes} if votes else {}
+    if invented:
+        notes["invented"] = invented
+    if failures:
+        notes["failure"] = failures[0].detail or failures[0].reason
+    return ["invented_items"] if invented else [], notes
+
+
 def collect(asks: Sequence[Ask], unproven: Problem | None = None) -> Asking:
-    """Ask, then ask once more about items that were left out or whose evidence does not hold.
+    """Ask, then ask once more about items without a label or with a quote that was not found.
 
     A label whose evidence still does not hold is kept as first given and listed in `unverified`.
     """
@@ -275,7 +291,7 @@ def too_long(
     size: int,
     items: tuple[AnyItem, ...] = (),
 ) -> Verdict:
-    """A sample that is longer than the user allows: failed, and nothing was sent."""
+    """The verdict on a sample that exceeds `max_chars`: failed, nothing was sent."""
     return Verdict(
         id=sample_id,
         protocol=protocol,

@@ -1,4 +1,4 @@
-"""What code can verify in an answer, one function per constraint: counts, and words at a place or anywhere.
+"""Constraints that code can verify in an answer, a function each: counts, and words at a place or anywhere.
 
 Each says whether the constraint holds and why, in both languages, or None where careful people could
 disagree (does punctuation count?). What the judged texts say stands in “” there. `rules.py` finds the

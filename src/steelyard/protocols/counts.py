@@ -1,4 +1,4 @@
-"""What the labels of the shipped protocols are counted to: the scores of each, and the counts behind them. Pure.
+"""The scores of the shipped protocols, counted from labels. Pure.
 
 Every function takes labelled items and returns what can be said about them; where nothing can be said (an empty
 denominator, all items unjudged) that is `None`, never 0 and never 100.

@@ -1,4 +1,4 @@
-"""What a protocol with one kind of items need not write itself: the ask, its reply, the items and the verdict.
+"""Helpers for a protocol with one kind of items: they make the ask, its reply, the items and the verdict.
 
 The shapes of the ask and of the reply follow from the kind: one label for each of its aspects.
 """
@@ -80,19 +80,13 @@ def label_items(
         found = yield from collect(
             in_parts(Ask(task=task, language=language, data=data, reply=_reply_of(kind)), options.part_size)
         )
-    if votes := found.votes():
-        notes["votes"] = votes
-    if found.invented:
-        flags.append("invented_items")
-        notes["invented"] = found.invented
-    if found.failures:
-        notes["failure"] = found.failures[0].detail or found.failures[0].reason
+    of_asks, of_found = found.remarks()
     labelled = (_item(kind, item, found, decided.get(item.id)) for item in items)
-    return LabelledItems(tuple(labelled), tuple(flags), notes)
+    return LabelledItems(tuple(labelled), (*flags, *of_asks), notes | of_found)
 
 
 def share(items: Iterable[AnyItem], kind: Kind, *labels: str) -> Number:
-    """Of the items of a kind that have a label, the share that has one of these; null where none has any."""
+    """The share of a kind's labelled items that have one of these labels; null if none is labelled."""
     given = [getattr(item, kind.leading.field, UNJUDGED) for item in items if item.kind == kind.name]
     judged = [label for label in given if label != UNJUDGED]
     return plain(ratio(sum(label in labels for label in judged), len(judged)))

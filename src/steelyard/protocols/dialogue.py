@@ -15,6 +15,7 @@ from steelyard.protocols.common import (
     marked,
     numbered,
     prompt_language,
+    remarks,
     status_of,
     too_long,
     why_open,
@@ -41,7 +42,7 @@ from steelyard.tasks import (
     ValidityVerdict,
 )
 from steelyard.text import contains_quote
-from steelyard.text.suspicion import signs, suspected
+from steelyard.text.suspicion import shows_injection, signs
 
 SCORES = ("csr", "isr", "ssr")
 RESULTS = {"satisfied": "符合", "violated": "不符合", "undetermined": "不确定"}
@@ -205,7 +206,7 @@ def _labelled(criterion: Criterion, label: ComplianceLabel, reason: str) -> Crit
 
 def _suspected(sample: DialogueSample) -> bool:
     # A user may well tell the assistant to ignore its rules; only words meant for a judge are suspect there.
-    return suspected(turn.answer for turn in sample.turns) or any(
+    return shows_injection(turn.answer for turn in sample.turns) or any(
         signs(turn.prompt, instruction=False) for turn in sample.turns
     )
 
@@ -213,28 +214,18 @@ def _suspected(sample: DialogueSample) -> bool:
 def _verdict(
     sample: DialogueSample, criteria: tuple[Criterion, ...], flags: list[str], *collections: Collected
 ) -> Verdict:
-    invented = sum(collected.invented for collected in collections)
     failures = [failure for collected in collections for failure in collected.failures]
-    notes: dict[str, object] = {"turns": len(sample.turns)}
     steps = zip(("validity", "compliance"), collections, strict=False)
-    if votes := {step: found["criteria"] for step, collected in steps if (found := collected.votes())}:
-        notes["votes"] = votes
-    if invented:
-        notes["invented"] = invented
-    if failures:
-        notes["failure"] = failures[0].detail or failures[0].reason
+    votes = {step: found["criteria"] for step, collected in steps if (found := collected.votes())}
+    of_asks, notes = remarks(votes, sum(collected.invented for collected in collections), failures)
     return Verdict(
         id=sample.id,
         protocol="dialogue",
         status=status_of(criteria),
         scores=dialogue_scores(criteria),
         items=criteria,
-        flags=(
-            *flags,
-            *(["invented_items"] if invented else []),
-            *(flag for criterion in criteria for flag in criterion.flags),
-        ),
-        notes=notes,
+        flags=(*flags, *of_asks, *(flag for criterion in criteria for flag in criterion.flags)),
+        notes={"turns": len(sample.turns), **notes},
     )
 
 

@@ -29,7 +29,7 @@ from steelyard.protocols.vocabulary import Aspect, Expectation, Kind, Label, Met
 from steelyard.records import Ask, Check, Mark, Numbered, Part, RagSample, Rounds, Verdict
 from steelyard.tasks import GroundedData, GroundedReply, SentenceSource
 from steelyard.text import language_of, sentences
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 from steelyard.text.wording import say
 
 SCORES = ("relevance", "truthfulness", "accuracy")
@@ -56,7 +56,7 @@ class GroundedOptions(Options):
 
 
 def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
-    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    flags = ["injection_suspected"] if shows_injection([sample.answer], sample.references) else []
     background = has_text(sample.references)
     if not background:
         flags.append("no_background")
@@ -101,17 +101,10 @@ def grounded(sample: RagSample, options: GroundedOptions) -> Rounds:
             flags.append("unjudged:answerable:split")
         elif not answerable:
             flags.append("correct_abstention")
-    notes: dict[str, object] = {}
+    of_asks, notes = collected.remarks()
     if replies:
-        notes = {"own_answer": replies[0].own_answer, "answerable": answerable}
-    if votes := collected.votes():
-        notes["votes"] = votes
-    if collected.invented:
-        flags.append("invented_items")
-        notes["invented"] = collected.invented
-    if collected.failures:
-        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
-    return _verdict(sample, found, parts, flags, notes, marks, sure)
+        notes = {"own_answer": replies[0].own_answer, "answerable": answerable, **notes}
+    return _verdict(sample, found, parts, [*flags, *of_asks], notes, marks, sure)
 
 
 def _flag(sample: RagSample, name: str) -> str:
@@ -150,7 +143,7 @@ def _sureness(id: int, collected: Collected) -> float | None:
 
 
 def _sureness_of_parts(parts: Sequence[Part], *, strict: bool) -> float | None:
-    """How sure the check of the background is: all sentences must come from it, and one that does not is enough."""
+    """The confidence of the background check: it passes if all sentences come from the background."""
     if _from_background(parts, strict=strict)[0] == "unjudged":
         return None
     against = [part for part in parts if _from_background([part], strict=strict)[0] == 0]

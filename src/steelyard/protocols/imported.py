@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from steelyard.errors import ConfigError
-from steelyard.protocols import IMPORTED, Protocol, passed
+from steelyard.protocols import IMPORTED, Protocol, registered
 from steelyard.protocols.common import Options
 from steelyard.protocols.vocabulary import Aspect, Label, Metric, Scale, Words
 from steelyard.records import Sample
@@ -20,7 +20,7 @@ LABELS = (Label("1", "good", Words("yes", "是", "是")), Label("0", "bad", Word
 
 
 class ImportedOptions(Options):
-    """None: nothing is asked."""
+    """There are none: nothing is asked."""
 
 
 def wider(scale: Scale | None, value: float) -> Scale:
@@ -32,7 +32,7 @@ def wider(scale: Scale | None, value: float) -> Scale:
 def imported_protocol(tool: str, scales: Mapping[str, Scale]) -> Protocol:
     """What the scores of a tool are called. A score of yes and no can be labelled by people as well."""
     name = f"{IMPORTED}:{tool}"
-    known = passed(name)
+    known = registered(name)
     before: Mapping[str, Scale] = known.origin["scales"] if known else {}
     merged = {
         one: max(before.get(one, "binary"), scales.get(one, "binary"), key=SCALES.index) for one in (*before, *scales)

@@ -24,6 +24,7 @@ from steelyard.protocols.common import (
     numbered,
     prompt_language,
     rag_size,
+    remarks,
     status_of,
     too_long,
     why_open,
@@ -33,7 +34,7 @@ from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric
 from steelyard.records import AnyItem, Ask, CustomItem, Evidence, Language, RagSample, Rounds, Verdict
 from steelyard.tasks import PairData, PairReply, PairVerdict
 from steelyard.text import contains_quote, language_of
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 
 OVERALL = "overall"
 LONGEST_ASPECT, MOST_ASPECTS = 80, 20
@@ -100,7 +101,7 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
     answers = sample.answer, sample.other_answer or ""
     language = language_of(sample.question, *answers)
     aspects = (*options.aspects, OVERALL)
-    flags = ["injection_suspected"] if suspected(answers, sample.references) else []
+    flags = ["injection_suspected"] if shows_injection(answers, sample.references) else []
     blank = [not answer.strip() for answer in answers]
     flags += ["empty_answer"] if any(blank) else []
     if answers[0].strip() == answers[1].strip():
@@ -122,27 +123,21 @@ def pairwise(sample: RagSample, options: PairwiseOptions) -> Rounds:
         )
     )
     items = tuple(_labelled(aspect, id, language, orders) for id, aspect in enumerate(aspects, start=1))
-    notes: dict[str, object] = {}
     votes = {f"order {at}": found for at, order in enumerate(orders, start=1) if (found := order.votes())}
-    if votes:
-        notes["votes"] = votes
-    if invented := sum(order.invented for order in orders):
-        flags.append("invented_items")
-        notes["invented"] = invented
-    if failures := [failure for order in orders for failure in order.failures]:
-        notes["failure"] = failures[0].detail or failures[0].reason
-    return _verdict(sample.id, items, flags, notes)
+    failures = [failure for order in orders for failure in order.failures]
+    of_asks, notes = remarks(votes, sum(order.invented for order in orders), failures)
+    return _verdict(sample.id, items, [*flags, *of_asks], notes)
 
 
 def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, first: str, second: str) -> Ask:
-    told: Language = "zh-Hans" if language == "zh" else "en"
+    locale: Language = "zh-Hans" if language == "zh" else "en"
     data = PairData(
         question=sample.question,
         references=sample.references,
         reference_answer=sample.reference_answer,
         first=first,
         second=second,
-        criteria=numbered(TOLD[one].in_language(told) if one in TOLD else one for one in aspects),
+        criteria=numbered(TOLD[one].in_language(locale) if one in TOLD else one for one in aspects),
     )
     return Ask(task="pairwise.judge", language=language, data=data, reply=PairReply)
 
@@ -150,8 +145,8 @@ def _ask(sample: RagSample, aspects: Iterable[str], language: PromptLanguage, fi
 def _item(aspect: str, id: int, language: Language, reason: str, **fields: Any) -> CustomItem:
     """An aspect's item, unjudged unless the fields say otherwise."""
     text = NAMES[aspect].in_language(language) if aspect in NAMES else aspect
-    told = {"label": UNJUDGED, **fields}
-    return CustomItem(kind=PREFERENCE.name, id=id, text=text, aspect=aspect, reason=reason, **told)
+    labelled = {"label": UNJUDGED, **fields}
+    return CustomItem(kind=PREFERENCE.name, id=id, text=text, aspect=aspect, reason=reason, **labelled)
 
 
 def _labelled(aspect: str, id: int, language: Language, orders: list[Collected]) -> CustomItem:
@@ -205,7 +200,7 @@ def _evidence(given: Iterable[PairVerdict], unverified: Iterable[bool]) -> Evide
 def _settled(
     id: str, aspects: Iterable[str], language: Language, label: Choice, reason: Words, flags: list[str]
 ) -> Verdict:
-    """What no judge is needed for: answers that are the same, or of which one is empty."""
+    """The verdict without a judge: equal answers, or an empty one."""
     items = (
         _item(one, at, language, reason.in_language(language), label=label) for at, one in enumerate(aspects, start=1)
     )

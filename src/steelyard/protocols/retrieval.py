@@ -1,4 +1,4 @@
-"""`retrieval`: what the retrieved passages are worth, which key points they hold, and whose fault a failure is."""
+"""`retrieval`: relevance of the retrieved passages, the key points they hold, and the cause of a failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from steelyard.protocols.vocabulary import UNJUDGED, Aspect, Kind, Label, Metric
 from steelyard.records import AnyItem, Ask, CustomItem, Numbered, RagSample, Reply, Rounds, Unjudged, Verdict
 from steelyard.tasks import PassageVerdict, PointVerdict, RetrievalData, RetrievalReply
 from steelyard.text import language_of
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 
 SCORES = ("recall", "precision", "precision_at_k", "ndcg", "mrr", "noise", "use")
 DEFAULT_K = 3
@@ -48,7 +48,7 @@ class RetrievalOptions(Options):
 
 
 def retrieval(sample: RagSample, options: RetrievalOptions) -> Rounds:
-    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    flags = ["injection_suspected"] if shows_injection([sample.answer], sample.references) else []
     if (size := rag_size(sample)) > options.max_chars:
         return too_long(sample.id, "retrieval", SCORES, flags, size)
     # A blank passage keeps its number, but there is nothing in it to label.
@@ -163,7 +163,6 @@ def _verdict(
     collected: Collected,
     failures: Sequence[Unjudged],
 ) -> Verdict:
-    notes: dict[str, Any] = {"k": options.k}
     refuses = _refuses(collected, bool(sample.answer.strip()))
     if refuses:
         flags.append("fallback")
@@ -173,28 +172,22 @@ def _verdict(
     found = Blame(UNJUDGED, reason=failures[0].reason) if failures else blame(items, refuses)
     if found:
         shown = CAUSE.leading.label(found.cause)
-        told = found.reason or MEANINGS.get(shown.name, Words()).in_language(
+        reason = found.reason or MEANINGS.get(shown.name, Words()).in_language(
             language_of(sample.question, sample.answer)
         )
         # The same text in every run over this sample: it is what two runs are compared by.
         text = (sample.question.strip() or sample.answer.strip())[:LONGEST_TEXT]
         by = [f"{item.kind} {item.id}" for item in found.shown_by]
-        items = (CustomItem(kind="cause", id=1, text=text, reason=told, label=found.cause, shown_by=by), *items)
-    if votes := collected.votes():
-        notes["votes"] = votes
-    if collected.invented:
-        flags.append("invented_items")
-        notes["invented"] = collected.invented
-    if failed := [*failures, *collected.failures]:
-        notes["failure"] = failed[0].detail or failed[0].reason
+        items = (CustomItem(kind="cause", id=1, text=text, reason=reason, label=found.cause, shown_by=by), *items)
+    of_asks, notes = collected.remarks(failures)
     verdict = Verdict(
         id=sample.id,
         protocol="retrieval",
         status=status_of(items, (failure.reason for failure in failures)),
         scores=dict.fromkeys(SCORES),
         items=items,
-        flags=(*flags, *(flag for item in items for flag in item.flags)),
-        notes=notes,
+        flags=(*flags, *of_asks, *(flag for item in items for flag in item.flags)),
+        notes={"k": options.k, **notes},
     )
     return verdict.model_copy(update={"scores": _scores(verdict)})
 

@@ -1,4 +1,4 @@
-"""What the labels of `retrieval` are counted to: how good the ranking is, and what a sample fails by. Pure."""
+"""The scores of `retrieval`, counted from labels: ranking metrics, and the cause of a failure. Pure."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ ORDER = ("misread", "noise_followed", "made_up", "retriever_miss", "ignored")
 
 
 class Blame(NamedTuple):
-    """What a sample fails by, or that it does not; the items that show it."""
+    """The cause of a sample's failure, or that there is none, with the items that show it."""
 
     cause: str
     shown_by: tuple[AnyItem, ...] = ()

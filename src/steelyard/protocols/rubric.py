@@ -51,7 +51,7 @@ from steelyard.records import (
 )
 from steelyard.tasks import Exchange, RubricData, RubricDialogueData, RubricReply, RubricVerdict, rubric_reply
 from steelyard.text import contains_quote
-from steelyard.text.suspicion import signs, suspected
+from steelyard.text.suspicion import shows_injection, signs
 
 TOLD = {
     "en": {"when": "only if", "labels": "labels", "unmet": "the condition is not met", "colon": ": "},
@@ -86,7 +86,7 @@ def judge_rubric(rubric: Rubric, sample: Sample, options: RubricOptions) -> Roun
 
 def ask_about(rubric: Rubric, sample: Sample, language: PromptLanguage) -> Ask:
     """All criteria in one ask. Neither weights nor points are told, and none changes what is asked."""
-    criteria = numbered(criterion_told(one, language) for one in rubric.criteria)
+    criteria = numbered(criterion_text(one, language) for one in rubric.criteria)
     data: Data
     if isinstance(sample, RagSample):
         task = "rubric.judge"
@@ -109,25 +109,30 @@ def reply_of(rubric: Rubric) -> type[RubricReply]:
     return rubric_reply(tuple(one.names for one in rubric.criteria), tuple(failing))
 
 
-def criterion_told(criterion: RubricCriterion, language: PromptLanguage, ask: str = "") -> str:
+def criterion_text(criterion: RubricCriterion, language: PromptLanguage, ask: str = "") -> str:
     """A criterion as the judge reads it: the question, its condition, its labels with what they mean."""
-    told = TOLD[language]
+    phrases = TOLD[language]
     labels = [
         f"{label.name} = {label.means.in_language(language)}" if label.means else label.name
         for label in criterion.labels
     ]
     parts = [ask or criterion.ask.in_language(language)]
     if criterion.when:
-        parts.append(f"{told['when']}{told['colon']}{criterion.when.in_language(language)}")
-        labels.append(f"{NOT_APPLICABLE} = {told['unmet']}")
-    return " | ".join([*parts, f"{told['labels']}{told['colon']}{'; '.join(labels)}"])
+        parts.append(f"{phrases['when']}{phrases['colon']}{criterion.when.in_language(language)}")
+        labels.append(f"{NOT_APPLICABLE} = {phrases['unmet']}")
+    return " | ".join([*parts, f"{phrases['labels']}{phrases['colon']}{'; '.join(labels)}"])
 
 
 def _item(criterion: RubricCriterion, id: int, language: PromptLanguage, reason: str, **fields: Any) -> CustomItem:
     """A criterion's item, unjudged unless the fields say otherwise."""
-    told = {"label": UNJUDGED, "points": None, **fields}
+    labelled = {"label": UNJUDGED, "points": None, **fields}
     return CustomItem(
-        kind=criterion.name, id=id, text=criterion.ask.in_language(language), name=criterion.name, reason=reason, **told
+        kind=criterion.name,
+        id=id,
+        text=criterion.ask.in_language(language),
+        name=criterion.name,
+        reason=reason,
+        **labelled,
     )
 
 
@@ -157,13 +162,7 @@ def _verdict(
     rubric: Rubric, id: str, items: tuple[CustomItem, ...], flags: Sequence[str], collected: Collected
 ) -> Verdict:
     counted = Counted.of(rubric, items)
-    notes: dict[str, object] = {"criteria": counted.told()}
-    if votes := collected.votes():
-        notes["votes"] = votes
-    if collected.invented:
-        notes["invented"] = collected.invented
-    if collected.failures:
-        notes["failure"] = collected.failures[0].detail or collected.failures[0].reason
+    of_asks, notes = collected.remarks()
     return Verdict(
         id=id,
         protocol=rubric.protocol,
@@ -173,10 +172,10 @@ def _verdict(
         flags=(
             *flags,
             *(["vetoed"] if counted.vetoed else []),
-            *(["invented_items"] if collected.invented else []),
+            *of_asks,
             *(flag for item in items for flag in item.flags),
         ),
-        notes=notes,
+        notes={"criteria": counted.as_notes(), **notes},
     )
 
 
@@ -184,7 +183,7 @@ def _verdict(
 
 
 class Counted(NamedTuple):
-    """What the labels of a sample give, exactly. What has no points is left out and counted."""
+    """The points of a sample, exactly. Labels without points are left out and counted."""
 
     earned: Fraction
     possible: Fraction
@@ -228,7 +227,7 @@ class Counted(NamedTuple):
             score = None if self.undecided else plain(share)
         return {"score": score, "raw_score": plain(share)}
 
-    def told(self) -> dict[str, object]:
+    def as_notes(self) -> dict[str, object]:
         """For the notes of a verdict."""
         counts = {name: getattr(self, name) for name in ("scored", "unscored", "not_applicable", "unjudged")}
         return {**counts, **({"vetoed": list(self.vetoed)} if self.vetoed else {})}
@@ -253,10 +252,12 @@ def _size(sample: Sample) -> int:
 
 def _suspected(sample: Sample) -> bool:
     if isinstance(sample, RagSample):
-        return suspected([sample.answer], sample.references)
+        return shows_injection([sample.answer], sample.references)
     prompts = (turn.prompt for turn in sample.turns)
     # A user may well tell the assistant to ignore its rules; only words meant for a judge are suspect there.
-    return suspected(turn.answer for turn in sample.turns) or any(signs(one, instruction=False) for one in prompts)
+    return shows_injection(turn.answer for turn in sample.turns) or any(
+        signs(one, instruction=False) for one in prompts
+    )
 
 
 # --- vocabulary ------------------------------------------------------------------------------------

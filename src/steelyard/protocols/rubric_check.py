@@ -1,4 +1,4 @@
-"""Whether a rubric can be judged by: what a judge finds wrong with its criteria, and whether it labels them alike when
+"""Checks a rubric: what a judge finds wrong with its criteria, and whether it labels them alike when
 they are worded differently. Pure, as protocols are."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from steelyard.protocols.common import PromptLanguage, collect, numbered, prompt_language
-from steelyard.protocols.rubric import ask_about, criterion_told
+from steelyard.protocols.rubric import ask_about, criterion_text
 from steelyard.protocols.rubric_file import Rubric, RubricCriterion
 from steelyard.records import Ask, Numbered, Record, Reply, Sample, Unjudged
 from steelyard.tasks import CriterionReview, RubricCheckData, RubricCheckReply
@@ -44,7 +44,7 @@ class RubricCheck(Record):
 def check_rubric(rubric: Rubric, samples: Sequence[Sample]) -> Checking:
     """Ask for a review of the criteria, then label each sample twice: as written, and reworded in reverse order."""
     language = rubric.language or prompt_language(*(_text(sample) for sample in samples))
-    criteria = numbered(criterion_told(one, language) for one in rubric.criteria)
+    criteria = numbered(criterion_text(one, language) for one in rubric.criteria)
     data = RubricCheckData(criteria=criteria)
     reviews = yield from collect([Ask(task="rubric.check", language=language, data=data, reply=RubricCheckReply)])
 
@@ -53,7 +53,7 @@ def check_rubric(rubric: Rubric, samples: Sequence[Sample]) -> Checking:
         return found
 
     reworded = tuple(
-        Numbered(id=id, text=criterion_told(one, language, found.rewording if (found := review(id)) else ""))
+        Numbered(id=id, text=criterion_text(one, language, found.rewording if (found := review(id)) else ""))
         for id, one in reversed(list(enumerate(rubric.criteria, start=1)))
     )
     asks = [ask_about(rubric, sample, language) for sample in samples]

@@ -243,7 +243,7 @@ class _Reader:
         for key, value in self.table.items():
             if key not in SETTINGS and not isinstance(value, Mapping):
                 raise self._error(
-                    "", key, f"is no setting of a rubric (title, for); a criterion is a table [{key}] with ask"
+                    "", key, f"is not a setting of a rubric (title, for); a criterion is a table [{key}] with ask"
                 )
         criteria = [(key, value) for key, value in self.table.items() if key not in SETTINGS]
         if not criteria:
@@ -265,13 +265,13 @@ class _Reader:
 
     def _criterion(self, name: str, given: Mapping[str, Any]) -> RubricCriterion:
         if not NAME.fullmatch(name):
-            raise self._error(name[:40], "", "is no name for a criterion: use letters, digits, _ - . (at most 40)")
+            raise self._error(name[:40], "", "is not a name for a criterion: use letters, digits, _ - . (at most 40)")
         if name.casefold() in TAKEN:
             raise self._error(name, "", "this name is taken; choose another")
         if unknown := [key for key in given if key not in FIELDS]:
             close = difflib.get_close_matches(str(unknown[0]), FIELDS, 1)
             hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(FIELDS)}"
-            raise self._error(name, str(unknown[0])[:40], f"is no field of a criterion{hint}")
+            raise self._error(name, str(unknown[0])[:40], f"is not a field of a criterion{hint}")
         if "ask" not in given:
             raise self._error(name, "ask", "is missing: the question that the judge answers")
         labels = self._labels(name, given)
@@ -332,7 +332,7 @@ class _Reader:
         place = f"labels.{label[:40]}"
         if not LABEL.fullmatch(label):
             raise self._error(
-                name, place, "is no label: use letters, digits, spaces and + - . / (at most 40 characters)"
+                name, place, "is not a label: use letters, digits, spaces and + - . / (at most 40 characters)"
             )
         if label.casefold() in (UNJUDGED, NOT_APPLICABLE):
             raise self._error(name, place, "this label is taken; choose another")
@@ -341,11 +341,11 @@ class _Reader:
         if isinstance(value, Mapping):
             if unknown := [key for key in value if key not in OF_A_LABEL]:
                 raise self._error(
-                    name, f"{place}.{unknown[0]}", f"is no field of a label; it has {', '.join(OF_A_LABEL)}"
+                    name, f"{place}.{unknown[0]}", f"is not a field of a label; it has {', '.join(OF_A_LABEL)}"
                 )
             points = value.get("points")
-            told = value.get("means") or {key: value[key] for key in ("en", "zh") if key in value}
-            means = self._phrase(name, place, told) if told else Phrase()
+            meaning = value.get("means") or {key: value[key] for key in ("en", "zh") if key in value}
+            means = self._phrase(name, place, meaning) if meaning else Phrase()
         elif isinstance(value, str):
             means = self._phrase(name, place, value) if value.strip() else Phrase()
         else:
@@ -391,7 +391,7 @@ class _Reader:
                 raise self._error(name, field, f"has {len(text):,} characters; at most {LONGEST:,}")
             if key not in ("", "en", "zh"):
                 raise self._error(
-                    name, f"{field}.{key}"[:60], "is no language; a text is a string or { en = …, zh = … }"
+                    name, f"{field}.{key}"[:60], "is not a language; a text is a string or { en = …, zh = … }"
                 )
         if isinstance(given, Mapping):
             return Phrase(**{key: _line(text) for key, text in given.items()})
@@ -493,8 +493,9 @@ def _markdown_line(
             return
         raise error(number, "", "stands before the first criterion, which begins with ## and its name")
     if key == "veto":
-        told = setting[2].strip() if setting else ""
-        yield "veto", [part.strip() for part in re.split(r"[,，、]", told)] if told and told.lower() != "true" else True
+        labels = setting[2].strip() if setting else ""
+        is_plain = labels.lower() in ("", "true")
+        yield "veto", True if is_plain else [part.strip() for part in re.split(r"[,，、]", labels)]
     elif setting and key == "weight":
         yield "weight", _as_number(setting[2])
     elif setting and key in KEYS:
@@ -515,7 +516,7 @@ def _markdown_line(
         yield "labels", {**held.get("labels", {}), label: value}
     else:
         if setting and held.get("ask") and (close := difflib.get_close_matches(key, KEYS, 1, 0.75)):
-            raise error(number, setting[1][:40], f"is no field of a criterion; did you mean {close[0]}?")
+            raise error(number, setting[1][:40], f"is not a field of a criterion; did you mean {close[0]}?")
         yield "ask", f"{held['ask']} {line}" if "ask" in held else line
 
 

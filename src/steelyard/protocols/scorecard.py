@@ -71,7 +71,7 @@ from steelyard.tasks import (
     SentenceVerdict,
 )
 from steelyard.text import language_of, sentences
-from steelyard.text.suspicion import suspected
+from steelyard.text.suspicion import shows_injection
 from steelyard.text.wording import say
 
 METRICS = ("relevance", "completeness", "accuracy", "faithfulness")
@@ -106,7 +106,7 @@ class ScorecardOptions(Options):
 
 
 def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
-    flags = ["injection_suspected"] if suspected([sample.answer], sample.references) else []
+    flags = ["injection_suspected"] if shows_injection([sample.answer], sample.references) else []
     if not sample.answer.strip():
         return _empty(sample, options, [*flags, "empty_answer"])
     if (size := rag_size(sample)) > options.max_chars:
@@ -162,9 +162,7 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
         *(_key_point(point, collected, source) for point in data.key_points),
         *(atom_item(atom, collected, sample.references, rules, split.causal_of.get(atom.id)) for atom in data.atoms),
     )
-    notes: dict[str, Any] = {}
-    if votes := collected.votes():
-        notes["votes"] = votes
+    of_asks, notes = collected.remarks(failures.values())
     if summaries := [reply.summary for reply in collected.replies if reply.summary]:
         notes["summary"] = summaries[0]
     if data.key_points:
@@ -173,16 +171,11 @@ def scorecard(sample: RagSample, options: ScorecardOptions) -> Rounds:
     if split.uncovered and (split.atoms or any(sentence.support in CLAIMS for sentence in judged)):
         flags.append("answer_not_covered")
         notes["uncovered"] = list(split.uncovered)
-    if collected.invented:
-        flags.append("invented_items")
-        notes["invented"] = collected.invented
-    if failed := [*failures.values(), *collected.failures]:
-        notes["failure"] = failed[0].detail or failed[0].reason
-    return _verdict(sample, options, items, flags, notes, scorecard_scores(items), failures)
+    return _verdict(sample, options, items, [*flags, *of_asks], notes, scorecard_scores(items), failures)
 
 
 def _empty(sample: RagSample, options: ScorecardOptions, flags: list[str]) -> Verdict:
-    """Nothing was said: off topic, every key point missing, nothing to check; no judge is needed for that."""
+    """The verdict on an empty answer: off topic, every key point missing, nothing to check; no judge is needed."""
     reason = say(language_of(sample.question, *(sample.key_points or ())), "flag.empty_answer")
     items = tuple(
         KeyPoint(id=point.id, text=point.text, label="missing", reason=reason)

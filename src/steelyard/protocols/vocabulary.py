@@ -1,4 +1,4 @@
-"""What a protocol calls things, as data: kinds of items with their labels, metrics, and the words for them.
+"""The vocabulary of a protocol, as data: kinds of items with their labels, metrics, and the words for them.
 
 Reports, listings, labelling, calibration, comparisons, gates, audits and the viewer read this and nothing else about a
 protocol. A name without words stands for itself.
@@ -238,7 +238,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a test may expect of a single answer. It is broken by labels, never by a score."""
+    """An expectation of `steelyard.testing` about a single answer. Labels break it, never a score."""
 
     name: str
     aspect: str
@@ -250,7 +250,7 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words of one protocol. One that is not installed has none, and its verdicts speak for themselves."""
+    """The vocabulary of one protocol. For one that is not installed it is empty, and names stand for themselves."""
 
     name: str
     title: Words = NOTHING
@@ -351,12 +351,12 @@ class Vocabulary:
         return Metric(name, "number")
 
     def _of_part(self, words: Words, part: str) -> Words:
-        told = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
+        name = next((kind.names[part] for kind in self.kinds if part in kind.names), Words(part, part, part))
         marks = (": ", "：", "：")
-        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, told, strict=True)))
+        return Words(*(f"{one}{mark}{of}" for one, mark, of in zip(words, marks, name, strict=True)))
 
     def mains(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Of the scores there are, those that say how good the assistant is."""
+        """The main metrics among these scores: those that say how good the assistant is."""
         known = list(names)
         overall = [metric.name for metric in self.metrics if metric.overall and metric.name in known]
         declared = [metric.name for metric in self.metrics if metric.main and metric.name in known]
@@ -364,7 +364,7 @@ class Vocabulary:
 
     @property
     def main(self) -> str:
-        """The metric that stands for all where only one can."""
+        """The single main metric, for places that show one."""
         return self.one_for_all or next((metric.name for metric in self.metrics if metric.main), "")
 
     @property

@@ -24,7 +24,7 @@ class Curve:
     can draw; a table below it has the numbers."""
 
     points: tuple[tuple[float, Estimate], ...]
-    told: str
+    in_words: str
     axes: tuple[str, str]
 
 
@@ -36,7 +36,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Toned:
+class TonedText:
     """A word that may be coloured; it says the same without colour."""
 
     text: str
@@ -52,7 +52,7 @@ class Table:
 
     columns: tuple[str, ...]
     align: str
-    rows: tuple[tuple[str | Toned, ...], ...]
+    rows: tuple[tuple[str | TonedText, ...], ...]
     grouped: bool = False
 
 
@@ -79,7 +79,7 @@ class Entry:
 
     number: int
     text: str
-    labels: tuple[Toned, ...]
+    labels: tuple[TonedText, ...]
     facts: tuple[tuple[str, str], ...] = ()
 
 

@@ -22,7 +22,7 @@ from steelyard.reports.model import (
     Report,
     RunFacts,
     RunFailure,
-    Telling,
+    TellingItem,
     agreement_notes,
     remedy,
     why,
@@ -31,7 +31,7 @@ from steelyard.reports.tally import (
     GROUPS_PER_TAG,
     AtomsTally,
     BandsTally,
-    Bounded,
+    BoundedTallies,
     ChecksTally,
     DialogueTally,
     DistributionTally,
@@ -63,7 +63,7 @@ class Low(NamedTuple):
     score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
-    telling: Telling | None
+    telling: TellingItem | None
 
 
 def unjudged_code(reason: str) -> str:
@@ -100,7 +100,7 @@ class ReportBuilder:
 
     def __init__(self, protocol: str, language: Language | None = None) -> None:
         self._protocol, self._language = protocol, language
-        self._words = told = vocabulary(protocol)
+        self._words = vocab = vocabulary(protocol)
         self._statuses = Counter[str]()
         self._judges = Counter[str]()
         self._languages = Counter[Language]()
@@ -108,18 +108,18 @@ class ReportBuilder:
         self._gaps = Counter[str]()
         self._within_tolerance = 0
         self._labels = defaultdict[str, Counter[str]](Counter)
-        self._all = GroupTally(told)
-        self._distributions = DistributionTally(told)
-        self._tags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
-        self._flags = Bounded(lambda: GroupTally(told, GROUPS_PER_TAG))
-        self._atoms = AtomsTally() if "levels" in told.sections else None
-        self._checks = ChecksTally(told)
-        self._outcomes = OutcomesTally(told) if told.outcome else None
-        self._votes = VotesTally(told)
-        self._routing = RoutingTally(told)
-        self._bands = BandsTally(told.metrics)
-        self._dialogue = DialogueTally(told) if "turns" in told.sections else None
-        self._ranking = RankingTally(told) if "ranking" in told.sections else None
+        self._all = GroupTally(vocab)
+        self._distributions = DistributionTally(vocab)
+        self._tags = BoundedTallies(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._flags = BoundedTallies(lambda: GroupTally(vocab, GROUPS_PER_TAG))
+        self._atoms = AtomsTally() if "levels" in vocab.sections else None
+        self._checks = ChecksTally(vocab)
+        self._outcomes = OutcomesTally(vocab) if vocab.outcome else None
+        self._votes = VotesTally(vocab)
+        self._routing = RoutingTally(vocab)
+        self._bands = BandsTally(vocab.metrics)
+        self._dialogue = DialogueTally(vocab) if "turns" in vocab.sections else None
+        self._ranking = RankingTally(vocab) if "ranking" in vocab.sections else None
         self._worst: list[Low] = []
         self._bad_rows: list[BadRow] = []
         self._n_bad_rows = 0
@@ -220,7 +220,7 @@ class ReportBuilder:
         )
 
     def _failure(self, manifest: Mapping[str, Any], run: RunFacts | None, language: Language) -> RunFailure | None:
-        """Why nothing was labelled, as the run has it or as its samples show."""
+        """Why nothing was labelled: as recorded in the run, else the commonest reason of its samples."""
         state = run.state if run else ""
         none_judged = 0 < self._all.n == self._statuses["failed"] and state != "running"
         if state != "failed" and not none_judged:
@@ -279,9 +279,9 @@ def words_of(verdict: Verdict) -> Vocabulary:
     return vocabulary(verdict.protocol)
 
 
-def in_declared_order(told: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
+def in_declared_order(vocab: Vocabulary, aspect: str, counts: Mapping[str, int]) -> dict[str, int]:
     """Every label of the aspect, also those that never occurred."""
-    known = [*told.aspect(aspect).names, *(label.name for of, label in told.flagged() if of == aspect), UNJUDGED]
+    known = [*vocab.aspect(aspect).names, *(label.name for of, label in vocab.flagged() if of == aspect), UNJUDGED]
     return {label: counts.get(label, 0) for label in known} | {
         label: n for label, n in counts.items() if label not in known
     }
@@ -293,18 +293,18 @@ def shown_flags(verdict: Verdict) -> tuple[str, ...]:
 
 def bad_labels(verdict: Verdict) -> list[tuple[str, str, AnyItem]]:
     """Every label that counts against the sample, with its item."""
-    told = words_of(verdict)
-    return [(*pair, item) for item in verdict.items for pair in told.against(item)]
+    vocab = words_of(verdict)
+    return [(*pair, item) for item in verdict.items for pair in vocab.against(item)]
 
 
-def most_telling(verdict: Verdict, metric: str | None = None) -> Telling | None:
+def most_telling(verdict: Verdict, metric: str | None = None) -> TellingItem | None:
     """The first item with the gravest label; where a metric ranks the sample, among those that it is counted from."""
-    told, bad = words_of(verdict), bad_labels(verdict)
+    vocab, bad = words_of(verdict), bad_labels(verdict)
     if not bad:
         return None
-    preferred = told.metric(metric).reads if metric else ()
-    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, told.severity(*entry[:2])))
-    return Telling(
+    preferred = vocab.metric(metric).reads if metric else ()
+    kind, label, item = min(bad, key=lambda entry: (entry[0] not in preferred, vocab.severity(*entry[:2])))
+    return TellingItem(
         kind=kind,
         label=label,
         text=name_of(item) or item.text[:LONGEST_TEXT],

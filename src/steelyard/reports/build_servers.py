@@ -30,7 +30,7 @@ BAD_ROW = "unreadable-row"
 ESCAPES = str.maketrans({"\\": "\\\\", "[": "\\[", "]": "\\]", "{": "{{", "}": "}}"})
 
 
-class Spot(NamedTuple):
+class FileLocation(NamedTuple):
     """Where a sample stands: a file and, where lines can be counted in it, a line."""
 
     file: str
@@ -52,13 +52,14 @@ def junit(judged: Judged, bad_rows: Sequence[InputError], protocol: str, languag
         case = ElementTree.SubElement(suite, "testcase", _named(protocol, verdict.id))
         against = bad_labels(verdict)
         if verdict.status != "judged":
-            told = reason_in(language, main_reason(verdict))
-            _outcome(case, "error", verdict.status, told, "\n".join(_line(verdict, *one, language) for one in against))
+            message = reason_in(language, main_reason(verdict))
+            body = "\n".join(_line(verdict, *one, language) for one in against)
+            _outcome(case, "error", verdict.status, message, body)
             counts["error"] += 1
         elif against:
-            told = why(most_telling(verdict), shown_flags(verdict), language, words_of(verdict))
+            message = why(most_telling(verdict), shown_flags(verdict), language, words_of(verdict))
             body = "\n".join(_line(verdict, *one, language) for one in against)
-            _outcome(case, "failure", against[0][1], told, body)
+            _outcome(case, "failure", against[0][1], message, body)
             counts["failure"] += 1
     for bad in bad_rows:
         case = ElementTree.SubElement(suite, "testcase", _named(protocol, f"{bad.file}:{bad.line}"))
@@ -80,18 +81,18 @@ def _outcome(case: ElementTree.Element, tag: str, kind: str, message: str, body:
 
 
 def _line(verdict: Verdict, aspect: str, label: str, item: AnyItem, language: Language) -> str:
-    return one_line(_told(words_of(verdict), aspect, label, item, language), LONGEST)
+    return one_line(_sentence(words_of(verdict), aspect, label, item, language), LONGEST)
 
 
-def _told(words: Vocabulary, aspect: str, label: str, item: AnyItem, language: Language) -> str:
+def _sentence(words: Vocabulary, aspect: str, label: str, item: AnyItem, language: Language) -> str:
     """An item that counts against its sample, in a sentence: label, text, reason, evidence."""
-    told = f"{words.label_words(aspect, label, language)}: {words.item_words(item, language)}"
+    sentence = f"{words.label_words(aspect, label, language)}: {words.item_words(item, language)}"
     if item.reason:
-        told += f" ({reason_in(language, item.reason)})"
+        sentence += f" ({reason_in(language, item.reason)})"
     evidence = getattr(item, "evidence", None)
     if evidence and evidence.quote:
-        told += f" “{evidence.quote}”"
-    return told
+        sentence += f" “{evidence.quote}”"
+    return sentence
 
 
 def xml_text(text: str) -> str:
@@ -108,8 +109,8 @@ def sarif(
     protocol: str,
     language: Language,
     version: str,
-    spots: Mapping[str, Spot],
-    fallback: Spot,
+    spots: Mapping[str, FileLocation],
+    fallback: FileLocation,
 ) -> str:
     """One result per item that counts against its sample, at the line of the sample where that is known (`spots`, by
     id), else at `fallback`."""
@@ -121,10 +122,10 @@ def sarif(
             tone = words.aspect(aspect).label(label).tone
             name = f"{words.aspect_words(aspect, language)}: {words.label_words(aspect, label, language)}"
             rule = _rule(rules, f"{protocol}/{aspect}/{label}", name, "note" if label == UNJUDGED else LEVELS[tone])
-            results.append(_result(rule, verdict.id, _told(words, aspect, label, item, language), spot, item.text))
+            results.append(_result(rule, verdict.id, _sentence(words, aspect, label, item, language), spot, item.text))
     for bad in bad_rows:
         rule = _rule(rules, BAD_ROW, "A row that cannot be read", "error")
-        results.append(_result(rule, "", str(bad), Spot(bad.file or fallback.file, bad.line or 1), str(bad)))
+        results.append(_result(rule, "", str(bad), FileLocation(bad.file or fallback.file, bad.line or 1), str(bad)))
     driver = {
         "name": "Steelyard",
         "version": version,
@@ -139,7 +140,7 @@ def _rule(rules: dict[str, dict[str, Any]], id: str, name: str, level: str) -> d
     return rules.setdefault(id, {**made, "index": len(rules)})
 
 
-def _result(rule: Mapping[str, Any], sample: str, told: str, spot: Spot, text: str) -> dict[str, Any]:
+def _result(rule: Mapping[str, Any], sample: str, text_of_item: str, spot: FileLocation, text: str) -> dict[str, Any]:
     place: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(spot.file)},
@@ -155,7 +156,7 @@ def _result(rule: Mapping[str, Any], sample: str, told: str, spot: Spot, text: s
         "ruleId": rule["id"],
         "ruleIndex": rule["index"],
         "level": rule["defaultConfiguration"]["level"],
-        "message": {"text": _message(named + one_line(told, LONGEST))},
+        "message": {"text": _message(named + one_line(text_of_item, LONGEST))},
         "locations": [place],
         "partialFingerprints": {"steelyard/v1": digest},
     }

@@ -1,4 +1,4 @@
-"""Which family a model belongs to: a judge is not the best judge of its own kind."""
+"""The family of a model, to warn where a judge judges answers of its own family."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from steelyard.reports.blocks import (
     Heading,
     Lines,
     Table,
-    Toned,
+    TonedText,
     estimate_cells,
     number,
     one_line,
@@ -27,7 +27,7 @@ from steelyard.reports.model import (
     Group,
     Report,
     agreement_notes,
-    check_told,
+    check_words,
     is_broken_down,
     named,
     routing_notes,
@@ -42,7 +42,7 @@ BRIEF_GROUPS = 20
 BRIEF_WHY = 100
 BRIEF_LOW = 10
 LONGEST_CELL = 300
-Row = tuple[str | Toned, ...]
+Row = tuple[str | TonedText, ...]
 
 
 class Page:
@@ -63,7 +63,7 @@ class Page:
         yield Heading(f"{self.say('title')} · {self.words.title_words(self.language)}", 1)
         if self.report.failure:
             # The first thing to know; scores of nothing would only hide it.
-            title, reason, remedy = self.report.failure.told(self.language)
+            title, reason, remedy = self.report.failure.sentences(self.language)
             yield Heading(title)
             yield Lines((one_line(reason, LONGEST_CELL * 2), remedy))
         yield self.summary()
@@ -138,7 +138,8 @@ class Page:
         scores = self.report.scores
         rows = tuple(self._score_cells(n, e) for n, e in scores.items())
         yield self._estimates((self.say("score"),), rows)
-        yield Lines(tuple(line for n, e in scores.items() for line in self._meaning(n, e)), listed=True)
+        if meanings := tuple(line for n, e in scores.items() for line in self._meaning(n, e)):
+            yield Lines(meanings, listed=True)
         notes = ("note_mean", "note_null") + (() if self.report.dialogue else ("note_shared",))
         yield Lines(tuple(map(self.say, notes)))
 
@@ -200,7 +201,7 @@ class Page:
             return
         yield Heading(self.say("checks"))
         rows = tuple(
-            (self.words.group_words(c.group, self.language), check_told(self.report, c), *self._cells(c.passed))
+            (self.words.group_words(c.group, self.language), check_words(self.report, c), *self._cells(c.passed))
             for c in self.report.checks
         )
         yield self._estimates((self.say("group"), self.say("named_item")), rows, "passed")
@@ -273,9 +274,9 @@ class Page:
         if not labels:
             return
         yield Heading(self.say("labels"))
-        told, lang = self.words.kind_words, self.language
+        kind_words, lang = self.words.kind_words, self.language
         rows = tuple(
-            (told(kind, lang), self.words.label_words(kind, label, lang), str(n), share(n, sum(counts.values())))
+            (kind_words(kind, lang), self.words.label_words(kind, label, lang), str(n), share(n, sum(counts.values())))
             for kind, counts in labels.items()
             for label, n in counts.items()
         )

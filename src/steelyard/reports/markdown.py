@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from steelyard.records import Language
-from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Toned, clean, one_line
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, TonedText, clean, one_line
 from steelyard.reports.layout import Page
 from steelyard.reports.model import Report, in_language
 
@@ -73,8 +73,8 @@ def _table(table: Table) -> Iterator[str]:
         yield _row(row)
 
 
-def _row(cells: Iterable[str | Toned]) -> str:
-    return _raw_row(escape(cell.text if isinstance(cell, Toned) else cell) for cell in cells)
+def _row(cells: Iterable[str | TonedText]) -> str:
+    return _raw_row(escape(cell.text if isinstance(cell, TonedText) else cell) for cell in cells)
 
 
 def _raw_row(cells: Iterable[str]) -> str:

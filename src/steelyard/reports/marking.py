@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from steelyard.records import Verdict
 from steelyard.text import ELLIPSIS, places
-from steelyard.text.likeness import rewordable
+from steelyard.text.likeness import fine_word_pieces
 
 Span = tuple[int, int]
 
@@ -110,7 +110,7 @@ class Searched:
         if found := self._exact(statement, 0):
             return (self._closed(found[0]),)
         clauses, index, weights = self._wording
-        wanted = {piece for piece in rewordable(statement) if piece in index}
+        wanted = {piece for piece in fine_word_pieces(statement) if piece in index}
         shared: Counter[int] = Counter()
         for piece in wanted:
             shared.update(index[piece][:MOST_CLAUSES])
@@ -145,7 +145,7 @@ class Searched:
     @cached_property
     def _wording(self) -> tuple[list[tuple[Span, set[str]]], dict[str, list[int]], dict[str, float]]:
         """The clauses with their wording, which clauses hold a piece of wording, and what each piece weighs."""
-        clauses = [(span, rewordable(self.text[slice(*span)])) for span in _clauses(self.text[:LONGEST_SEARCHED])]
+        clauses = [(span, fine_word_pieces(self.text[slice(*span)])) for span in _clauses(self.text[:LONGEST_SEARCHED])]
         index: defaultdict[str, list[int]] = defaultdict(list)
         for number, (_, pieces) in enumerate(clauses):
             for piece in pieces:

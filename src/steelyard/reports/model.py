@@ -1,4 +1,4 @@
-"""What a report says, as one frozen value. Renderers add no numbers of their own."""
+"""The report of a run as one frozen value. Renderers add no numbers of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def named(language: Language, table: str, name: str, default: str | None = None)
 
 
 class Estimate(Record):
-    """A number with what stands behind it. `value` is null where nothing could be measured, never 0."""
+    """A mean or rate with its interval and counts. `value` is null where nothing could be measured, never 0."""
 
     value: float | None = None
     interval: Interval | None = Field(default=None, description="95 %, null below two clusters")
@@ -153,7 +153,7 @@ class DialogueSummary(Record):
     n_vacuous: int
 
 
-class Telling(Record):
+class TellingItem(Record):
     """The item that says most about why a sample scored low."""
 
     kind: str
@@ -171,7 +171,7 @@ class LowSample(Record):
     main_score: float
     scores: dict[str, float | int | None]
     flags: tuple[str, ...]
-    telling: Telling | None
+    telling: TellingItem | None
     why: str
 
 
@@ -201,7 +201,7 @@ class SecondOpinions(Record):
     interval: Interval | None = Field(default=None, description="95 %, of the share that agrees")
 
 
-class Saved(Record):
+class SavedCalls(Record):
     """What a routed judge did not have to ask of one of its judges. Tokens and cost are estimated from the calls that
     were made, which hold fewer items, so it saved at least as much; null where none was made or no price is known."""
 
@@ -218,7 +218,7 @@ class Routing(Record):
 
     decided: dict[str, dict[str, int]] = Field(description="kind of item → judge → how many labels")
     second_opinions: dict[str, SecondOpinions]
-    saved: tuple[Saved, ...] = ()
+    saved: tuple[SavedCalls, ...] = ()
 
 
 class RunFailure(Record):
@@ -230,7 +230,7 @@ class RunFailure(Record):
     detail: str = Field(default="", description="the endpoint's own words, of the first such call")
     remedy: str = ""
 
-    def told(self, language: Language) -> tuple[str, str, str]:
+    def sentences(self, language: Language) -> tuple[str, str, str]:
         """What happened, why, and what to do, a sentence each."""
         reason = named(language, "unjudged", self.reason)
         if self.reason == UNUSABLE:
@@ -316,8 +316,8 @@ def self_judged_note(report: Report) -> str:
     if own is None:
         return ""
     kinds = sorted({family for judge in report.judges for family in families(judge)})
-    told = say(report.language, "report.comma").join(kinds)
-    return say(report.language, "report.self_judged").format(n=own.n, all=report.n, families=told)
+    families_text = say(report.language, "report.comma").join(kinds)
+    return say(report.language, "report.self_judged").format(n=own.n, all=report.n, families=families_text)
 
 
 def tolerance_note(report: Report) -> str:
@@ -350,14 +350,14 @@ def routing_notes(report: Report) -> list[str]:
         return []
     language, comma = report.language, say(report.language, "report.comma")
 
-    def told(key: str, **values: object) -> str:
+    def phrase(key: str, **values: object) -> str:
         return say(language, f"report.{key}").format(**values)
 
     lines = []
     for kind, judges in report.routing.decided.items():
         total = sum(judges.values())
-        parts = (told("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
-        lines.append(told("decided", kind=report.words.kind_words(kind, language), parts=comma.join(parts)))
+        parts = (phrase("decided_part", n=n, judge=judge, share=_percent(n, total)) for judge, n in judges.items())
+        lines.append(phrase("decided", kind=report.words.kind_words(kind, language), parts=comma.join(parts)))
     for kind, found in report.routing.second_opinions.items():
         ends = ""
         if found.interval:
@@ -365,7 +365,7 @@ def routing_notes(report: Report) -> list[str]:
             low, high = (100 * end for end in found.interval)
             ends = f"{mark}{say(language, 'report.interval')} {low:.1f}–{high:.1f}%"
         lines.append(
-            told(
+            phrase(
                 "second_opinion",
                 kind=report.words.kind_words(kind, language),
                 n=found.n,
@@ -376,10 +376,10 @@ def routing_notes(report: Report) -> list[str]:
         )
     for saved in report.routing.saved:
         share = _percent(saved.asked, saved.asks)
-        lines.append(told("passed_on", asked=saved.asked, all=saved.asks, judge=saved.judge, share=share))
+        lines.append(phrase("passed_on", asked=saved.asked, all=saved.asks, judge=saved.judge, share=share))
         key = "saved" if saved.tokens is None else "saved_tokens" if saved.cost is None else "saved_cost"
         tokens, cost = f"{saved.tokens or 0:,}", f"{saved.cost or 0:.4f}"
-        lines.append(told(key, calls=saved.calls, judge=saved.judge, tokens=tokens, cost=cost))
+        lines.append(phrase(key, calls=saved.calls, judge=saved.judge, tokens=tokens, cost=cost))
     return lines
 
 
@@ -392,10 +392,10 @@ def remedy(reason: str, language: Language) -> str:
     return named(language, "failure.remedy", reason, say(language, "failure.remedy.unknown"))
 
 
-def check_told(report: Report, check: CheckRate) -> str:
+def check_words(report: Report, check: CheckRate) -> str:
     """What a named item is called."""
-    told = (report.words.name_words(kind.name, check.name, report.language) for kind in report.words.kinds)
-    return next(filter(None, told), check.name)
+    names = (report.words.name_words(kind.name, check.name, report.language) for kind in report.words.kinds)
+    return next(filter(None, names), check.name)
 
 
 def is_broken_down(report: Report, aspect: str) -> bool:
@@ -413,7 +413,7 @@ def bracketed(language: Language, text: str) -> str:
     return say(language, "report.open") + text + say(language, "report.close")
 
 
-def why(telling: Telling | None, flags: tuple[str, ...], language: Language, words: Vocabulary) -> str:
+def why(telling: TellingItem | None, flags: tuple[str, ...], language: Language, words: Vocabulary) -> str:
     """One line on why a sample scored low."""
     if telling is None:
         return named(language, "flag", flags[0]) if flags else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from markupsafe import Markup, escape
 
 from steelyard.records import Language, Sample, Verdict
-from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, clean, one_line
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, TonedText, clean, one_line
 from steelyard.reports.layout import Page
 from steelyard.reports.model import Report, in_language
 from steelyard.text import language_of
@@ -138,7 +138,7 @@ def _block(block: Block) -> Markup:
             return _entry(block)
 
 
-def _row(tag: str, cells: Iterable[str | Toned], align: str) -> Markup:
+def _row(tag: str, cells: Iterable[str | TonedText], align: str) -> Markup:
     made = (
         Markup("<{0}{1}>{2}</{0}>").format(tag, Markup(' class="number"') if side == "r" else "", _cell(cell))
         for cell, side in zip(cells, align, strict=True)
@@ -146,11 +146,11 @@ def _row(tag: str, cells: Iterable[str | Toned], align: str) -> Markup:
     return Markup("<tr>{}</tr>").format(Markup("").join(made))
 
 
-def _cell(cell: str | Toned) -> str | Markup:
-    return _toned(cell) if isinstance(cell, Toned) else one_line(cell)
+def _cell(cell: str | TonedText) -> str | Markup:
+    return _toned(cell) if isinstance(cell, TonedText) else one_line(cell)
 
 
-def _toned(word: Toned) -> Markup:
+def _toned(word: TonedText) -> Markup:
     return Markup('<span class="{}">{}</span>').format(word.tone, SIGNS[word.tone] + one_line(word.text))
 
 

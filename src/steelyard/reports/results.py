@@ -1,4 +1,4 @@
-"""What judging gives back in Python: verdicts, as records, rows, frames, files and reports."""
+"""`Results`: what `evaluate` returns: verdicts as records, rows, data frames, files and reports."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from steelyard.records import (
     Sample,
     Verdict,
 )
-from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, score
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, TonedText, score
 from steelyard.reports.markdown import document
 from steelyard.reports.marking import evidence_marks
 from steelyard.reports.model import agreement_notes, bracketed, named, reason_in
@@ -52,7 +52,7 @@ def sample_markdown(verdict: Verdict, sample: Sample | None, language: Language)
 def sample_blocks(verdict: Verdict, sample: Sample | None, language: Language) -> Iterator[Block]:
     """The sample as a page, in reading order."""
     view = SamplePage(verdict, language)
-    yield Heading(f"{view.told.title_words(language)} · {verdict.id}", 1)
+    yield Heading(f"{view.vocab.title_words(language)} · {verdict.id}", 1)
     yield view.summary(sample)
     yield from view.scores()
     yield from view.flags()
@@ -72,18 +72,18 @@ def confidence_text(item: AnyItem | Part) -> str:
 
 
 class SamplePage:
-    """What is said about one sample, in one language; every form of it asks here."""
+    """The texts about one sample in one language, shared by all output formats."""
 
     def __init__(self, verdict: Verdict, language: Language) -> None:
-        self.verdict, self.language, self.told = verdict, language, vocabulary(verdict.protocol)
+        self.verdict, self.language, self.vocab = verdict, language, vocabulary(verdict.protocol)
 
     def say(self, key: str) -> str:
         return say(self.language, f"sample.{key}")
 
-    def label(self, kind: str, label: object) -> Toned:
-        found = self.told.label(kind, str(label))
+    def label(self, kind: str, label: object) -> TonedText:
+        found = self.vocab.label(kind, str(label))
         tone: Tone = "good" if found.tone == "good" else "bad" if found.tone == "bad" else "open"
-        return Toned(found.words.in_language(self.language) or found.name, tone)
+        return TonedText(found.words.in_language(self.language) or found.name, tone)
 
     def fact(self, key: str, text: str) -> tuple[tuple[str, str], ...]:
         """A named line, left out where there is nothing to say."""
@@ -95,28 +95,28 @@ class SamplePage:
     def beside(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
         """What stands beside an item's labels: how sure they are, who gave them, what they were at first, its flags."""
         sure = self.fact("confidence", confidence_text(item))
-        return sure + self.told_by(item) + self.told_of(item)
+        return sure + self.by_whom(item) + self.opinions(item)
 
-    def told_by(self, item: AnyItem | Part) -> tuple[tuple[str, str], ...]:
+    def by_whom(self, item: AnyItem | Part) -> tuple[tuple[str, str], ...]:
         """Which judge of a routed one gave the label, and what the second said where it was asked too."""
         facts = self.fact("judge", item.judge or "")
         if second := item.second_opinion:
-            of_parts = (kind.parts for kind in self.told.kinds if kind.parts)
-            aspect = next(of_parts) if isinstance(item, Part) else self.told.kind_of(item).leading
-            label = self.told.label_words(aspect.name, str(second.label), self.language)
+            of_parts = (kind.parts for kind in self.vocab.kinds if kind.parts)
+            aspect = next(of_parts) if isinstance(item, Part) else self.vocab.kind_of(item).leading
+            label = self.vocab.label_words(aspect.name, str(second.label), self.language)
             # A judge may be called anything, also `{label}`.
             parts = {"{judge}": second.judge, "{label}": label}
-            told = re.sub(r"{\w+}", lambda found: parts[found[0]], self.say("second_opinion_told"))
-            facts += self.fact("second_opinion", told)
+            text = re.sub(r"{\w+}", lambda found: parts[found[0]], self.say("second_opinion_told"))
+            facts += self.fact("second_opinion", text)
         return facts
 
-    def told_of(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
+    def opinions(self, item: AnyItem) -> tuple[tuple[str, str], ...]:
         """How many of several judges gave the labels, what they were before a second pass, and the item's flags."""
         voted = item.confidence is not None and item.confidence_kind == "votes"
         votes = f"{100 * item.confidence:.0f}%" if voted and item.confidence is not None else ""
-        names = {aspect.field: aspect.name for aspect in self.told.kind_of(item).aspects}
+        names = {aspect.field: aspect.name for aspect in self.vocab.kind_of(item).aspects}
         first = say(self.language, "report.comma").join(
-            self.told.label_words(names.get(field, field), str(label), self.language)
+            self.vocab.label_words(names.get(field, field), str(label), self.language)
             for field, label in (item.first or {}).items()
         )
         return self.fact("votes", votes) + self.fact("first", first) + self.flagged(item.flags)
@@ -155,21 +155,21 @@ class SamplePage:
     def score_rows(self) -> Iterator[tuple[str, str, str]]:
         """Each score: its name, its value, and what the value means."""
         for name, value in self.verdict.scores.items():
-            metric, meaning = self.told.metric(name), self.told.metric_about(name, self.language)
+            metric, meaning = self.vocab.metric(name), self.vocab.metric_about(name, self.language)
             if metric.banded and value is not None:
                 meaning = band_description(name, band_of_score(int(value)), self.language)
             if value is None:
-                unjudged = self.told.is_open(name, self.verdict)
+                unjudged = self.vocab.is_open(name, self.verdict)
                 meaning = say(self.language, "report.n_unjudged" if unjudged else "report.not_applicable")
             # One sample's yes or no is a 1 or a 0, not a percentage.
             shown = score(value, "points" if metric.scale == "binary" else metric.scale)
-            yield self.told.metric_words(name, self.language), shown, meaning
+            yield self.vocab.metric_words(name, self.language), shown, meaning
 
     def scores(self) -> Iterator[Block]:
         yield Heading(self.say("scores"))
         header = (say(self.language, f"report.{key}") for key in ("score", "value", "meaning"))
         yield Table(tuple(header), "lrl", tuple(self.score_rows()))
-        if "reasoning" in self.told.sections:
+        if "reasoning" in self.vocab.sections:
             yield Heading(self.say("reasoning"), 3)
             yield Lines(tuple(coverage_reasoning(self.verdict, self.language).split("\n")))
 
@@ -232,21 +232,21 @@ class SamplePage:
             return ()
         claimed, stated = atom.difference.claimed, atom.difference.stated
         kind = named(self.language, "difference", atom.difference.kind)
-        told = self.say("difference_told")
+        template = self.say("difference_told")
         # Judged text is never a template: what it holds in braces stays as it is.
         parts = {"{claimed}": claimed, "{stated}": stated, "{kind}": kind}
-        return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], told))
+        return self.fact("difference", re.sub(r"{\w+}", lambda found: parts[found[0]], template))
 
     def items(self) -> Iterator[Block]:
         """The items that belong to no turn, kind by kind."""
         found = [item for item in self.verdict.items if not turn_of(item)]
-        names = dict.fromkeys((*(kind.name for kind in self.told.kinds), *(item.kind for item in found)))
+        names = dict.fromkeys((*(kind.name for kind in self.vocab.kinds), *(item.kind for item in found)))
         for name in names:
             of_kind = [item for item in found if item.kind == name]
             for group, members in groupby(of_kind, key=lambda item: getattr(item, "group", "")):
-                title = self.told.kind_words(name, self.language)
+                title = self.vocab.kind_words(name, self.language)
                 about = (
-                    say(self.language, "report.colon") + self.told.group_words(group, self.language) if group else ""
+                    say(self.language, "report.colon") + self.vocab.group_words(group, self.language) if group else ""
                 )
                 yield Heading(title + about)
                 if any(getattr(item, "keypoints_source", "") == "derived" for item in of_kind):
@@ -255,20 +255,20 @@ class SamplePage:
 
     def entry(self, item: AnyItem) -> Entry:
         """One item with its labels and all that is known about it."""
-        kind = self.told.kind_of(item)
+        kind = self.vocab.kind_of(item)
         labels = tuple(self.label(aspect.name, label) for aspect, label in kind.shown_labels(item))
-        text = self.told.item_words(item, self.language)
-        further: tuple[Toned, ...] = ()
+        text = self.vocab.item_words(item, self.language)
+        further: tuple[TonedText, ...] = ()
         facts = self.reason(item.reason)
         match item:
             case Atom():
-                further = (Toned(named(self.language, "level", str(item.level))),) if item.level else ()
+                further = (TonedText(named(self.language, "level", str(item.level))),) if item.level else ()
                 if item.causal_of is not None:
-                    further += (Toned(self.say("causal_of").format(n=item.causal_of)),)
+                    further += (TonedText(self.say("causal_of").format(n=item.causal_of)),)
                 facts += self.reason(item.level_reason, "level_reason")
                 facts += self.evidence(item.evidence) + self.difference(item)
             case KeyPoint():
-                further = (Toned(named(self.language, "depth", item.depth)),) if item.depth else ()
+                further = (TonedText(named(self.language, "depth", item.depth)),) if item.depth else ()
             case Criterion():
                 facts = self._of_criterion(item)
             case _:
@@ -321,8 +321,8 @@ def coverage_reasoning(verdict: Verdict, language: Language) -> str:
     """Hit, partial and missing points, the depth of each, and one summary in a human tone at the end."""
     points = [item for item in verdict.items if isinstance(item, KeyPoint)]
     lines = [] if points else [say(language, "reasoning.no_points")]
-    told = vocabulary(verdict.protocol)
-    tones = {point.id: told.kind_of(point).leading.label(point.label).tone for point in points}
+    vocab = vocabulary(verdict.protocol)
+    tones = {point.id: vocab.kind_of(point).leading.label(point.label).tone for point in points}
     for tone, key in {"good": "hit", "half": "partly", "bad": "left_out", "open": "open"}.items():
         of_tone = [point for point in points if tones[point.id] == tone]
         if points and (of_tone or tone != "open"):

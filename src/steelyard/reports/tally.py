@@ -88,7 +88,7 @@ class GroupTally:
 Tally = TypeVar("Tally")
 
 
-class Bounded(Generic[Tally]):
+class BoundedTallies(Generic[Tally]):
     """Tallies by a name that comes from the data: at most `MOST_GROUPS`, the rest together."""
 
     def __init__(self, make: Callable[[], Tally]) -> None:
@@ -212,7 +212,7 @@ class ChecksTally:
 
 
 class OutcomesTally:
-    """What became of the samples, by the one label that says so."""
+    """The outcome of each sample, by the label that declares it."""
 
     def __init__(self, words: Vocabulary) -> None:
         self._aspect, self._kind = words.aspect(words.outcome), words.kind_with(words.outcome)
@@ -344,7 +344,7 @@ class DistributionTally:
 
 
 class SpendingTally:
-    """What judging a sample took: seconds, tokens, money. Amounts lie far apart: their logarithms are counted."""
+    """The cost per sample: seconds, tokens, money. Amounts lie far apart, so their logarithms are counted."""
 
     STEPS = 100
     """To a factor of ten."""
@@ -405,8 +405,8 @@ class DialogueTally:
     def __init__(self, words: Vocabulary) -> None:
         self._words = words
         self._csr, self._isr, self._ssr = RateTally(), RateTally(), RateTally()
-        self._types = Bounded(RateTally)
-        self._turns = Bounded(lambda: (RateTally(), ScoreTally()))
+        self._types = BoundedTallies(RateTally)
+        self._turns = BoundedTallies(lambda: (RateTally(), ScoreTally()))
         self._rule = RateTally()
         self._undetermined = self._vacuous = 0
 

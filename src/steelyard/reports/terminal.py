@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from steelyard.records import Language
-from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, Toned, clean, one_line
+from steelyard.reports.blocks import Block, Entry, Heading, Lines, Passage, Table, Tone, TonedText, clean, one_line
 from steelyard.reports.layout import Page
 from steelyard.reports.model import Report, in_language
 
@@ -118,7 +118,7 @@ def _table(table: Table) -> RichTable:
             no_wrap=is_number,
             overflow="fold",
         )
-    group: str | Toned | None = None
+    group: str | TonedText | None = None
     for row in table.rows:
         cells = [_cell(cell, align) for cell, align in zip(row, table.align, strict=True)]
         if table.grouped and row[0] == group:
@@ -128,9 +128,9 @@ def _table(table: Table) -> RichTable:
     return shown
 
 
-def _cell(cell: str | Toned, align: str) -> Text:
+def _cell(cell: str | TonedText, align: str) -> Text:
     made = Text if align == "r" else Prose
-    if isinstance(cell, Toned):
+    if isinstance(cell, TonedText):
         return made(one_line(cell.text), style=STYLES[cell.tone])
     return made(one_line(cell))
 

@@ -1,4 +1,4 @@
-"""How several judges shared the work of a run: votes of a panel, and who decided what in a routed one."""
+"""Statistics of runs with several judges: votes of a panel, and who decided what in a routed judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.protocols.vocabulary import Vocabulary, name_of, parts_of
 from steelyard.records import AnyItem, Part, Verdict
-from steelyard.reports.model import Routing, Saved, SecondOpinions, Votes
+from steelyard.reports.model import Routing, SavedCalls, SecondOpinions, Votes
 from steelyard.reports.tally import count_bounded
 from steelyard.stats.intervals import wilson
 
@@ -48,8 +48,8 @@ class RoutingTally:
         self._opinions: dict[str, Counter[bool]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        told = (one for item in verdict.items for one in (item, *parts_of(item)))
-        if not any(one.judge or one.second_opinion for one in told):
+        labelled = (one for item in verdict.items for one in (item, *parts_of(item)))
+        if not any(one.judge or one.second_opinion for one in labelled):
             return
         for item in facts(verdict, self._words):
             parts, of = parts_of(item), self._words.kind_of(item).parts
@@ -75,7 +75,7 @@ class RoutingTally:
                 )
                 for kind, counts in self._opinions.items()
             },
-            saved=tuple(Saved.model_validate(one) for one in saved),
+            saved=tuple(SavedCalls.model_validate(one) for one in saved),
         )
 
 

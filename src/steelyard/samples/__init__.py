@@ -18,7 +18,7 @@ from steelyard.samples.fields import coerce, derived_id, sample_from
 from steelyard.samples.files import FORMATS, Place, Rows, check_sources, count_rows, files_of, head_of, rows_of
 from steelyard.samples.ids import Ids
 from steelyard.samples.importers import PLAIN, detected, importer_named, importer_names
-from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left, paths_of
+from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Skipped, paths_of
 from steelyard.samples.locations import DataFile, is_dataset
 from steelyard.samples.objects import as_mapping, rows_in
 
@@ -53,7 +53,7 @@ class ScoredSample(NamedTuple):
 
 
 class ReadSettings(TypedDict, total=False):
-    """What the reading of files can be told by name."""
+    """The keyword arguments of `read_samples`."""
 
     fields: Mapping[str, str] | None
     encoding: str
@@ -101,9 +101,9 @@ def read_scored(
     looks = importer is None and not fields
 
     def rows() -> Iterator[tuple[Place, object]]:
-        told = ((file, importer_of(file.name, format, encoding) if looks else named) for file in found)
+        recognised = ((file, importer_of(file.name, format, encoding) if looks else named) for file in found)
         # Files of one tool belong together: traces may be in one and their scores in another.
-        for tool, group in groupby(told, key=lambda one: one[1]):
+        for tool, group in groupby(recognised, key=lambda one: one[1]):
             if tool is None:
                 read = (_rows(file, format, encoding, on_note, surface) for file, _ in group)
                 yield from chain.from_iterable(_perhaps_imported(one, kind, looks, on_note, surface) for one in read)
@@ -202,11 +202,11 @@ def _perhaps_imported(rows: Rows, kind: Kind, looks: bool, on_note: OnNote, surf
 
 
 def _imported(tool: Importer, rows: Rows, name: str, kind: Kind, on_note: OnNote) -> Rows:
-    left = Left()
+    skipped = Skipped()
     # Two answers side by side are no export's: where pairs are judged, the columns of the other one are mapped.
-    yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", left)
-    if told := "; ".join(f"{n:,} × {reason}" for reason, n in left.most_common() if n):
-        on_note(f"{name}: not taken: {told}")
+    yield from tool.read(rows, "dialogue" if kind == "dialogue" else "rag", skipped)
+    if reasons := "; ".join(f"{n:,} × {reason}" for reason, n in skipped.most_common() if n):
+        on_note(f"{name}: not taken: {reasons}")
 
 
 def _read_as(name: str, tool: Importer, surface: Surface) -> str:

@@ -1,4 +1,4 @@
-"""Which column of a row means what: the names people already use, and a mapping for any other."""
+"""Maps columns to fields: the names people already use, and a mapping for any other."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def known_fields(kind: Kind) -> tuple[str, ...]:
 
 
 def check_fields(kind: Kind, fields: Mapping[str, str] | None) -> None:
-    """A mistyped name would leave the field silently unread, so it stops everything."""
+    """Refuse a mapping of an unknown field, which would silently leave the field unread."""
     for name in fields or ():
         if name not in known_fields(kind):
             known = ", ".join(known_fields(kind))

@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 def check_sources(names: Sequence[str], format: str | None, encoding: str) -> None:
-    """What no row can mend is said before the first row is read."""
+    """Refuse unreadable sources before the first row is read."""
     if format is not None and _format(format) is None:
         raise ConfigError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     try:
@@ -156,12 +156,12 @@ def _opened(name: str, stack: ExitStack) -> io.BufferedReader:
 
 def _raw(name: str) -> io.RawIOBase:
     if name == _STDIN:
-        return _Borrowed(sys.stdin.buffer)
+        return _StandardInput(sys.stdin.buffer)
     return RemoteFile(name) if is_url(name) else io.FileIO(name)
 
 
-class _Borrowed(io.RawIOBase):
-    """Standard input for the time of reading: it is not ours to close."""
+class _StandardInput(io.RawIOBase):
+    """Standard input, which must not be closed after reading."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -101,7 +101,7 @@ def filesystem(url: str, purpose: str) -> tuple[Any, str]:
     except Exception as error:
         if scheme not in known_implementations:
             raise ConfigError(f"{scheme}:// is not known; fsspec knows s3, gs, oss, abfs and others") from None
-        raise InputError(f"cannot be reached: {told(error)}", file=url) from None
+        raise InputError(f"cannot be reached: {error_text(error)}", file=url) from None
     return found, path
 
 
@@ -116,10 +116,10 @@ def reaching(name: str, store: Any = None) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError("there is no such file", file=name) from None
     except Exception as error:
-        raise InputError(f"cannot be reached: {told(error, store)}", file=name) from None
+        raise InputError(f"cannot be reached: {error_text(error, store)}", file=name) from None
 
 
-def told(error: Exception, store: Any = None) -> str:
+def error_text(error: Exception, store: Any = None) -> str:
     """What went wrong in one line, without signatures in addresses and without the file system's own settings."""
     text = next(iter(str(error).splitlines()), "").strip()
     for value in _texts(getattr(store, "storage_options", None)):

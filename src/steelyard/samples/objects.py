@@ -36,6 +36,9 @@ def rows_in(samples: object) -> Iterable[object]:
     # deepeval's dataset holds its cases without being iterable.
     if isinstance(cases := getattr(samples, "test_cases", None), Iterable):
         return cases
+    # A result of ragas is a table of its samples and scores.
+    if hasattr(samples, "to_pandas"):
+        return _pandas(samples.to_pandas())
     raise ConfigError(
         f"{type(samples).__name__} holds no samples: pass a path, a table, or a list of dicts, dataclasses or models"
     )
@@ -47,7 +50,7 @@ def is_record(value: object) -> bool:
         return False
     if isinstance(value, BaseModel):
         return True
-    holds_rows = isinstance(value, Iterable) or hasattr(value, "test_cases")
+    holds_rows = isinstance(value, Iterable) or hasattr(value, "test_cases") or hasattr(value, "to_pandas")
     return (dataclasses.is_dataclass(value) and not holds_rows) or hasattr(value, "_asdict")
 
 

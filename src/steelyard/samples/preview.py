@@ -1,4 +1,4 @@
-"""What a file holds, before it is judged: its first rows, and the column that each field is read from."""
+"""A preview of a file: its first rows, and the column that each field is read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a number is. Pure: values in, values out.
+"""Statistics: intervals, tests and agreement. Pure functions.
 
 `intervals` needs the standard library only and is what every report uses; `agreement`, `bootstrap`, `correction`
 and `paired` need numpy and are imported where they are used.

@@ -26,6 +26,7 @@ from steelyard.store.account_table import (
     Token,
     User,
 )
+from steelyard.store.experiment_table import ExperimentsTable, StoredExperiment
 from steelyard.store.label_table import LABEL_COLUMNS, LabelTable, label_of
 from steelyard.store.queue_table import KeptCard, LabelQueue, QueueItem, QueueTable
 from steelyard.store.reply_table import ReplyTable
@@ -51,6 +52,7 @@ __all__ = [
     "SetVersion",
     "Store",
     "StoreLocation",
+    "StoredExperiment",
     "StoredReply",
     "Token",
     "User",
@@ -71,7 +73,7 @@ StoreLocation = Path | str
 """The path of an SQLite file, or the URL of a PostgreSQL database."""
 
 
-class Store(SetTable, QueueTable, ReplyTable, LabelTable, AccountTable):
+class Store(SetTable, QueueTable, ExperimentsTable, ReplyTable, LabelTable, AccountTable):
     """An open store. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Who may use a team's server, and what they did: users, their roles by project, tokens, sessions, the audit log.
+"""The accounts of a team's server: users, their roles by project, tokens, sessions, the audit log.
 
 Secrets are never stored: of passwords a slow hash, of tokens and sessions, which are random, their SHA-256.
 """
@@ -191,8 +191,8 @@ GET_TOKENS = f"SELECT {', '.join(Token._fields)} FROM tokens"
 def check_name(name: Any, what: str, *, may_be_empty: bool = False) -> None:
     """Names stand in tables, logs and addresses: one line, nothing invisible."""
     if not isinstance(name, str) or not (name or may_be_empty) or len(name) > LONGEST_NAME:
-        told = f"the name of a {what} has 1 to {LONGEST_NAME} characters"
-        raise FormRefused(told, "name_length", most=LONGEST_NAME)
+        problem = f"the name of a {what} has 1 to {LONGEST_NAME} characters"
+        raise FormRefused(problem, "name_length", most=LONGEST_NAME)
     if not name.isprintable() or name != name.strip():
-        told = f"{name!r} is no name for a {what}: it holds characters that cannot be seen"
-        raise FormRefused(told, "name_characters", name=repr(name))
+        problem = f"{name!r} is not a name for a {what}: it holds characters that cannot be seen"
+        raise FormRefused(problem, "name_characters", name=repr(name))

@@ -62,8 +62,8 @@ class Database(ABC):
         """Everything written inside is kept together or not at all. Only one at a time writes `about` the same."""
 
     @abstractmethod
-    def told_errors(self) -> AbstractContextManager[None]:
-        """Errors of the database, and documents that are not what was written, as one line that says what to do."""
+    def explained_errors(self) -> AbstractContextManager[None]:
+        """Turn database errors and corrupt documents into a `StoreError` of one line that says what to do."""
 
     @abstractmethod
     def has_text_index(self) -> bool:
@@ -100,15 +100,15 @@ def insert_new(table: str, columns: str) -> str:
 
 def insert(table: str, columns: str) -> str:
     names = columns.split()
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)})"
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders(names)})"
 
 
-def marks(values: Sequence[object]) -> str:
+def placeholders(values: Sequence[object]) -> str:
     """A `?` for each; for none, what nothing is equal to."""
     return ", ".join("?" * len(values)) or "NULL"
 
 
-def pieces(values: Iterable[T], size: int) -> Iterator[list[T]]:
+def batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
     """The values, so many at a time."""
     left = iter(values)
     while piece := list(islice(left, size)):

@@ -1,12 +1,12 @@
-"""What people say about items. Labels are dear: they outlive the run they were made on."""
+"""The table of human labels. They outlive the run they were made on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from steelyard.errors import UnknownRun
-from steelyard.store.database import insert_new, upsert
+from steelyard.store.database import insert_new, placeholders, upsert
 from steelyard.store.labels import HumanLabel
 from steelyard.store.run_table import RunTable
 
@@ -16,6 +16,19 @@ ADD_LABEL = upsert("labels", " ".join(LABEL_COLUMNS), LABEL_KEY)
 TAKE_LABEL = insert_new("labels", " ".join(LABEL_COLUMNS))
 # Two NULLs in a key are different ones; no turn or item has this number.
 NOTHING = -1
+FEW = 500
+
+
+ItemKey = tuple[str, str, int | None, int | None]
+
+
+class LabelCount(NamedTuple):
+    """How many labels of a run one person gave under one version of the policy."""
+
+    run: str
+    annotator: str
+    policy: str
+    n: int
 
 
 class LabelTable(RunTable):
@@ -23,7 +36,8 @@ class LabelTable(RunTable):
 
     def add_labels(self, labels: Iterable[HumanLabel]) -> int:
         """Keep labels, all or none; returns how many. What a person labels again replaces what that person said."""
-        rows = [_label_row(self._on_visible(label)) for label in labels]
+        # In one order: two who import at once never wait for each other crosswise.
+        rows = sorted(_label_row(self._on_visible(label)) for label in labels)
         self.change((ADD_LABEL, rows))
         return len(rows)
 
@@ -45,10 +59,35 @@ class LabelTable(RunTable):
         where = " WHERE " + " AND ".join(f"{name} = ?" for name in wanted) if wanted else ""
         order = "ORDER BY sample, kind, turn, item, annotator, run"
         shown = self._shown_runs()
-        with self.told_errors():
+        with self.explained_errors():
             for found in map(label_of, self.stream(f"{sql}{where} {order}", *wanted.values())):
                 if shown is None or found.run in shown:
                     yield found
+
+    def label_counts(self, run: str | None = None) -> list[LabelCount]:
+        """Who gave how many labels on one run or on each, under which policy."""
+        where, values = (" WHERE run = ?", (run,)) if run is not None else ("", ())
+        sql = f"SELECT run, annotator, policy, count(*) FROM labels{where} GROUP BY run, annotator, policy"
+        shown = self._shown_runs()
+        found = sorted(map(LabelCount._make, self.query(sql, *values)))
+        return [one for one in found if shown is None or one.run in shown]
+
+    def label_changes(self, run: str) -> int:
+        """How often labels of a run were given, changed or taken back: as long as this stays the same, so do they."""
+        return next((int(n) for (n,) in self.query("SELECT n FROM label_changes WHERE run = ?", run)), 0)
+
+    def labelled_by(self, run: str, annotator: str, policy: str, samples: Sequence[str]) -> set[ItemKey]:
+        """What one person has labelled of these samples of a run under one policy."""
+        sql = (
+            "SELECT sample, kind, turn, item FROM labels "
+            "WHERE run = ? AND annotator = ? AND policy = ? AND adjudicated = 0"
+        )
+        given = run, annotator, policy
+        if len(samples) > FEW:  # rather all that this person labelled than each of them
+            found = self.query(sql, *given)
+        else:
+            found = self.query(f"{sql} AND sample IN ({placeholders(samples)})", *given, *samples)
+        return {(sample, kind, _or_none(turn), _or_none(item)) for sample, kind, turn, item in found}
 
     def _shown_runs(self) -> frozenset[str] | None:
         return None if self.visible is None else frozenset(row.id for row in self.runs())
@@ -58,6 +97,10 @@ class LabelTable(RunTable):
         if self.visible is not None and not self._runs("WHERE r.id = ?", (label.run,)):
             raise UnknownRun(f"there is no run {label.run!r}")
         return label
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == NOTHING else number
 
 
 def _label_row(label: HumanLabel) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What people say about items: one label by one person, under one version of the labelling policy.
+"""Human labels: one label of one item by one person, under one version of the labelling policy.
 
 A label is tied to what it is about: the sample, the item by number and text, and a digest of the judged text,
 so that a label of one answer is never used for another answer of the same name.
@@ -87,16 +87,24 @@ def is_whole(text: str) -> bool:
 def allowed(kind: str, protocol: str = "") -> tuple[str, ...]:
     """The labels a person may give, canonical; empty for a kind that does not exist. Without a protocol, those of all
     that are known here."""
-    return tuple(dict.fromkeys(name for aspect in _aspects(kind, protocol) for name in aspect.names))
+    return _names(_aspects(kind, protocol))
 
 
 def canonical(kind: str, word: str, protocol: str = "") -> str | None:
     """The canonical label for what a person wrote (`correct`, 正确, Correct); None where there is no such label."""
-    return next(filter(None, (aspect.canonical(word) for aspect in _aspects(kind, protocol))), None)
+    return _canonical(_aspects(kind, protocol), word)
 
 
 def _aspects(kind: str, protocol: str) -> Sequence[Aspect]:
     return (vocabulary(protocol).aspect(kind),) if protocol else known_aspects().get(kind, ())
+
+
+def _names(aspects: Sequence[Aspect]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for aspect in aspects for name in aspect.names))
+
+
+def _canonical(aspects: Sequence[Aspect], word: str) -> str | None:
+    return next(filter(None, (aspect.canonical(word) for aspect in aspects)), None)
 
 
 # --- files -----------------------------------------------------------------------------------------
@@ -104,15 +112,17 @@ def _aspects(kind: str, protocol: str) -> Sequence[Aspect]:
 
 def read_labels(path: Path) -> Iterator[HumanLabel]:
     """The labels of a JSONL or CSV file. A blank label is an item nobody labelled, and is passed over."""
+    # Once a file: all protocols that are installed here are looked through for it.
+    known = known_aspects()
     for line, row in _rows(path):
         if str(row.get("label") if row.get("label") is not None else "").strip() in ("", UNJUDGED):
             if "label" not in row:
                 raise InputError("is missing", file=str(path), line=line, field="label")
             continue
-        yield _label(row, path, line)
+        yield _label(row, path, line, known)
 
 
-def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
+def _label(row: Mapping[str, Any], path: Path, line: int, known: Mapping[str, Sequence[Aspect]]) -> HumanLabel:
     for name, value in row.items():
         if isinstance(value, str) and not is_whole(value):
             problem = "holds half a character (a lone surrogate), which no file can keep; write the name or text anew"
@@ -122,13 +132,14 @@ def _label(row: Mapping[str, Any], path: Path, line: int) -> HumanLabel:
     except ValidationError as error:
         field, problem, _ = invalid_field(error)
         raise InputError(problem, file=str(path), line=line, field=field) from None
-    if not allowed(given.kind):
-        known = ", ".join(known_aspects())
-        raise InputError(f"there is no {given.kind!r}; there are {known}", file=str(path), line=line, field="kind")
-    label = canonical(given.kind, given.label)
+    aspects = known.get(given.kind, ())
+    if not aspects:
+        problem = f"there is no {given.kind!r}; there are {', '.join(known)}"
+        raise InputError(problem, file=str(path), line=line, field="kind")
+    label = _canonical(aspects, given.label)
     if label is None:
-        choice = ", ".join(allowed(given.kind))
-        raise InputError(f"{given.label!r} is none of {choice}", file=str(path), line=line, field="label")
+        choice = ", ".join(_names(aspects))
+        raise InputError(f"{given.label!r} is not one of {choice}", file=str(path), line=line, field="label")
     return given.model_copy(update={"label": label})
 
 
@@ -193,8 +204,8 @@ def of_one_policy(labels: Iterable[HumanLabel], policy: str | None = None) -> li
             )
         return [label for label in given if label.policy == policy]
     if len(versions) > 1:
-        told = f"the labels follow different policies: {_listed(versions)}; choose one with --policy"
-        raise LabelsDoNotFit(told, "several")
+        problem = f"the labels follow different policies: {_listed(versions)}; choose one with --policy"
+        raise LabelsDoNotFit(problem, "several")
     return given
 
 

@@ -107,7 +107,7 @@ class PostgresStore(Store, WorkTable):
             # libpq's own words would quote the URL, and the password in it.
             raise StoreError(f"store {name}: {UNREADABLE}") from None
         store = cls(conninfo, name)
-        with store.told_errors():
+        with store.explained_errors():
             store._db = _taken(conninfo)
             if store._db is None:
                 store._db = _connected(conninfo)
@@ -126,18 +126,18 @@ class PostgresStore(Store, WorkTable):
         with self._turn:
             db, self._db = self._db, None
             if db is not None:
-                _given_back(self._conninfo, db)
+                _return_connection(self._conninfo, db)
 
     # --- statements ---
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
-        with self.told_errors():
+        with self.explained_errors():
             rows = self._tried(lambda db: db.execute(_own(sql), _clean(values), binary=True).fetchall())
         yield from rows
 
     def stream(self, sql: str, *values: Any) -> Iterator[Any]:
         """A few hundred rows at a time, through a connection of its own: this one stays free meanwhile."""
-        with self.told_errors():
+        with self.explained_errors():
             db = _taken(self._conninfo) or self._tried(lambda _: _connected(self._conninfo))
             try:
                 with db.transaction(), db.cursor("rows", binary=True) as cursor:
@@ -146,10 +146,10 @@ class PostgresStore(Store, WorkTable):
                     cursor.execute(_own(sql), _clean(values))
                     yield from cursor
             finally:
-                _given_back(self._conninfo, db)
+                _return_connection(self._conninfo, db)
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.told_errors():
+        with self.explained_errors():
             return self._tried(lambda db: db.execute(_own(sql), _clean(values)).rowcount)
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -161,12 +161,12 @@ class PostgresStore(Store, WorkTable):
                     if rows:
                         cursor.executemany(sql, rows)
 
-        with self.told_errors():
+        with self.explained_errors():
             self._tried(work)
 
     @contextmanager
     def all_or_nothing(self, about: str = "") -> Iterator[None]:
-        with self._turn, self.told_errors():
+        with self._turn, self.explained_errors():
             if self._together:
                 yield
                 return
@@ -206,18 +206,18 @@ class PostgresStore(Store, WorkTable):
             for run, shared in self._held:
                 if not _locked(db, run, shared=shared):
                     db.close()
-                    raise _in_hands(run)
+                    raise _run_in_use(run)
             self._session = _session(db) if self._held else None
             self._db = db
         return self._db
 
     @contextmanager
-    def told_errors(self) -> Iterator[None]:
+    def explained_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
             away = isinstance(error, psycopg.OperationalError) and (self._db is None or self._db.closed)
-            raise (ServerAway if away else StoreError)(f"store {self.name}: {_told(error)}") from error
+            raise (ServerAway if away else StoreError)(f"store {self.name}: {_error_text(error)}") from error
         except (ValidationError, json.JSONDecodeError) as error:
             raise StoreError(f"store {self.name}: a row is not what was written; restore a backup") from error
 
@@ -237,11 +237,11 @@ class PostgresStore(Store, WorkTable):
 
     @contextmanager
     def _locking(self, run: str, *, shared: bool) -> Iterator[None]:
-        with self.told_errors():
+        with self.explained_errors():
             if any(held == run for held, _ in self._held) or not self._tried(
                 lambda db: _locked(db, run, shared=shared)
             ):
-                raise _in_hands(run)
+                raise _run_in_use(run)
             self._session = self._tried(_session)
         self._held.append((run, shared))
         try:
@@ -254,7 +254,7 @@ class PostgresStore(Store, WorkTable):
                     self._db.execute(release, (run,))
 
     def in_use(self, run: str) -> bool:
-        with self.told_errors():
+        with self.explained_errors():
             row = self._tried(lambda db: db.execute(IN_USE, (run,)).fetchone())
         return bool(row and row[0])
 
@@ -299,7 +299,7 @@ AGAIN = (
 )
 
 
-def _in_hands(run: str) -> RunInUse:
+def _run_in_use(run: str) -> RunInUse:
     return RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it")
 
 
@@ -333,7 +333,7 @@ def _taken(conninfo: str) -> Connection | None:
     return None
 
 
-def _given_back(conninfo: str, db: Connection) -> None:
+def _return_connection(conninfo: str, db: Connection) -> None:
     if db.closed or db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         db.close()
         return
@@ -367,7 +367,7 @@ def _clean(values: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
-def _told(error: psycopg.Error) -> str:
+def _error_text(error: psycopg.Error) -> str:
     """What happened and what to do. libpq says several lines; the last is the news."""
     text = str(error).strip()
     last = error.diag.message_primary or (text.splitlines()[-1].strip() if text else type(error).__name__)

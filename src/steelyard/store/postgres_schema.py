@@ -327,6 +327,79 @@ MIGRATIONS: tuple[str, ...] = (
         card TEXT NOT NULL
     );
     """,
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
+    # were composed in the viewer.
+    """
+    CREATE INDEX queues_by_run ON queues (run, policy);
+    CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
+    CREATE INDEX labels_by_person ON labels (run, annotator, policy, adjudicated, time);
+    CREATE TABLE queue_counts (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        wanted INTEGER NOT NULL,
+        given INTEGER NOT NULL,
+        different INTEGER NOT NULL,
+        settled INTEGER NOT NULL,
+        PRIMARY KEY (queue, place)
+    );
+    CREATE TABLE experiments (
+        id INTEGER NOT NULL,
+        project TEXT COLLATE "C" NOT NULL,
+        name TEXT COLLATE "C" NOT NULL,
+        design TEXT NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT COLLATE "C" NOT NULL,
+        PRIMARY KEY (id)
+    );
+    CREATE TABLE label_changes (run TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL);
+    INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
+        (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+            AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 0),
+        (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = q.run AND l.sample = i.sample
+            AND l.kind = i.kind AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy
+            AND l.adjudicated = 0),
+        (EXISTS (SELECT 1 FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+            AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 1))::int
+        FROM queue_items i JOIN queues q ON q.id = i.queue;
+    CREATE FUNCTION item_is_counted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
+            (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+                AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 0),
+            (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = q.run AND l.sample = i.sample
+                AND l.kind = i.kind AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy
+                AND l.adjudicated = 0),
+            (EXISTS (SELECT 1 FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+                AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 1))::int
+            FROM queue_items i JOIN queues q ON q.id = i.queue WHERE i.queue = new.queue AND i.place = new.place;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER item_is_counted AFTER INSERT ON queue_items FOR EACH ROW EXECUTE FUNCTION item_is_counted();
+    CREATE FUNCTION count_label(x labels) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+        -- First: whoever labels the same run at the same moment waits here, and then sees this label.
+        INSERT INTO label_changes VALUES (x.run, 1) ON CONFLICT (run) DO UPDATE SET n = label_changes.n + 1;
+        UPDATE queue_counts c SET
+            given = (SELECT count(*) FROM labels l WHERE l.run = x.run AND l.sample = x.sample AND l.kind = x.kind
+                AND l.turn = x.turn AND l.item = x.item AND l.policy = x.policy AND l.adjudicated = 0),
+            different = (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = x.run AND l.sample = x.sample
+                AND l.kind = x.kind AND l.turn = x.turn AND l.item = x.item AND l.policy = x.policy
+                AND l.adjudicated = 0),
+            settled = (EXISTS (SELECT 1 FROM labels l WHERE l.run = x.run AND l.sample = x.sample AND l.kind = x.kind
+                AND l.turn = x.turn AND l.item = x.item AND l.policy = x.policy AND l.adjudicated = 1))::int
+            FROM queue_items i JOIN queues q ON q.id = i.queue
+            WHERE c.queue = i.queue AND c.place = i.place AND q.run = x.run AND q.policy = x.policy
+                AND i.sample = x.sample AND i.kind = x.kind AND i.turn = x.turn AND i.item = x.item;
+    END $$;
+    CREATE FUNCTION label_is_counted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF tg_op = 'DELETE' THEN
+            PERFORM count_label(old);
+        ELSE
+            PERFORM count_label(new);
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER label_is_counted AFTER INSERT OR UPDATE OR DELETE ON labels
+        FOR EACH ROW EXECUTE FUNCTION label_is_counted();
+    """,
 )
 VERSION = "steelyard_version"
 # In one statement: another process may make all of them between two.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard.records import Unjudged, Usage
-from steelyard.store.database import Database, insert_new, marks, upsert
+from steelyard.store.database import Database, insert_new, placeholders, upsert
 from steelyard.store.rows import StoredReply
 
 ADD_REPLY = upsert("replies", "key ask task judge reply raw usage run", "key")
@@ -21,14 +21,14 @@ class ReplyTable(Database):
     """Replies, the runs that used them, and answers that were of no use."""
 
     def reply(self, key: str) -> StoredReply | None:
-        with self.told_errors():
+        with self.explained_errors():
             row = next(self.query(f"{GET_REPLY} WHERE key = ?", key), None)
             return stored_reply(row) if row else None
 
     def replies(self, keys: Sequence[str]) -> list[StoredReply | None]:
         """The replies under these keys, None where there is none."""
-        sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({marks(keys)})"
-        with self.told_errors():
+        sql = f"SELECT key, {GET_REPLY.removeprefix('SELECT ')} WHERE key IN ({placeholders(keys)})"
+        with self.explained_errors():
             found = {key: stored_reply(row) for key, *row in self.query(sql, *keys)}
         return [found.get(key) for key in keys]
 
@@ -64,7 +64,7 @@ class ReplyTable(Database):
             "SELECT used.key, used.repeat, r.ask, r.task, r.judge, r.reply, r.raw, r.usage, r.run "
             "FROM used JOIN replies r ON r.key = used.key WHERE used.run = ?"
         )
-        with self.told_errors():
+        with self.explained_errors():
             for key, place, *stored in self.stream(sql, run):
                 yield key, place, stored_reply(stored)
 

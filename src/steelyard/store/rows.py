@@ -1,4 +1,4 @@
-"""What a store holds, row by row: runs and who they are, replies, the words of prompts."""
+"""Row types of the store: runs and their identity, replies, prompt texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MetaValue = str | int | float | bool | None
 
 
 class RunIdentity(Record):
-    """What people call a run and note about it. The manifest says how a run came about and never changes; this may be
+    """The user's name, notes and tags of a run. The manifest says how a run came about and never changes; this may be
     edited at any time."""
 
     name: str = Field(default="", max_length=200)

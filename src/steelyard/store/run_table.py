@@ -111,7 +111,7 @@ class RunTable(Database):
 
     def _runs(self, where: str, values: tuple[Any, ...]) -> list[RunRow]:
         rows = self.query(f"{GET_RUNS} {where} ORDER BY r.number DESC", *values)
-        with self.told_errors():
+        with self.explained_errors():
             found = [run for run in map(_run_row, rows) if self.shows(run.project)]
         for row in found:
             # What a rubric calls things is known only from the manifests of its runs.
@@ -144,12 +144,12 @@ class RunTable(Database):
 
     @abstractmethod
     def alone_with(self, run: str) -> AbstractContextManager[None]:
-        """Keep other processes off a run: two that go on with it at once would pay twice for the same asks. However
+        """Lock a run against other processes: two that continue it at once would pay twice for the same asks. However
         this process ends, the run is free again."""
 
     @abstractmethod
     def in_use(self, run: str) -> bool:
-        """Whether some process is at work on a run. One that says so and is not was killed."""
+        """Whether a process is judging the run. A run in state `running` without one was killed."""
 
     # --- the words of prompts ---
 

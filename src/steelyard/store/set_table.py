@@ -12,7 +12,7 @@ from typing import NamedTuple
 from steelyard.errors import ConfigError, UnknownSet
 from steelyard.records import Sample
 from steelyard.store.account_table import check_name
-from steelyard.store.database import insert, marks, pieces
+from steelyard.store.database import batches, insert, placeholders
 from steelyard.store.rows import SAMPLE
 from steelyard.store.run_table import RunTable
 from steelyard.store.verdict_table import VerdictTable
@@ -105,7 +105,7 @@ class SetTable(RunTable, VerdictTable):
         """
         check_name(name, "set")
         if AT in name:
-            raise ConfigError(f"{name!r} is no name for a set: {AT} separates a name from a version")
+            raise ConfigError(f"{name!r} is not a name for a set: {AT} separates a name from a version")
         row = self.run(run)
         self._check_project(row.project)
         with self.all_or_nothing("sets"):
@@ -117,7 +117,7 @@ class SetTable(RunTable, VerdictTable):
                 self.write(ADD_SET, found.id, found.project, found.name)
             named = self._documents(row.id, samples)
             added = replaced = 0
-            for chosen in pieces(chain(named, self.documents_at(row.id, places)), TOGETHER):
+            for chosen in batches(chain(named, self.documents_at(row.id, places)), TOGETHER):
                 new, again = self._add(found, row.id, dict(chosen))
                 added, replaced = added + new, replaced + again
             if is_new and not added:
@@ -135,7 +135,7 @@ class SetTable(RunTable, VerdictTable):
             gone = list(dict.fromkeys(samples))
             if not gone:
                 raise ConfigError("name at least one sample to remove")
-            for some in pieces(gone, TOGETHER):
+            for some in batches(gone, TOGETHER):
                 held = self._holding(id, some)
                 if missing := [one for one in some if one not in held]:
                     raise ConfigError(f"the set {found.name!r} holds no sample {missing[0]!r}")
@@ -172,7 +172,7 @@ class SetTable(RunTable, VerdictTable):
             places = f"SELECT place FROM set_samples WHERE {HELD} ORDER BY place LIMIT {limit:d} OFFSET {start:d}"
             where, values = f"sample_set = ? AND place IN ({places})", (found.id, *values)
         sql = f"SELECT sample, run, added_in FROM set_samples WHERE {where} ORDER BY place"
-        with self.told_errors():
+        with self.explained_errors():
             for sample, run, added_in in self.stream(sql, *values):
                 yield SetSample(SAMPLE.validate_json(sample), run, added_in)
 
@@ -220,7 +220,7 @@ class SetTable(RunTable, VerdictTable):
         """Place and document of those that the newest version holds, by id."""
         sql = (
             f"SELECT id, place, sample FROM {self.dialect.set_samples_by_id} "
-            f"WHERE sample_set = ? AND id IN ({marks(samples)}) AND removed_in IS NULL"
+            f"WHERE sample_set = ? AND id IN ({placeholders(samples)}) AND removed_in IS NULL"
         )
         return {sample: (place, text) for sample, place, text in self.query(sql, id, *samples)}
 

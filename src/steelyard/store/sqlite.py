@@ -71,13 +71,13 @@ class SqliteStore(Store):
         self._db.close()
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
-        with self.told_errors():
+        with self.explained_errors():
             # Not `yield from`: it would close the cursor of a reader that is dropped after the store was closed.
             for row in self._db.execute(sql, values):  # noqa: UP028
                 yield row
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.told_errors():
+        with self.explained_errors():
             return self._db.execute(sql, values).rowcount
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -91,7 +91,7 @@ class SqliteStore(Store):
         if self._db.in_transaction:
             yield
             return
-        with self.told_errors():
+        with self.explained_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -102,7 +102,7 @@ class SqliteStore(Store):
                 raise
 
     @contextmanager
-    def told_errors(self) -> Iterator[None]:
+    def explained_errors(self) -> Iterator[None]:
         with store_errors(self.path):
             yield
 

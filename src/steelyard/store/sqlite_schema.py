@@ -348,6 +348,100 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (id)
     ) WITHOUT ROWID;
     """,
+    # How far each item of a queue is, kept up with every label: no page has to count labels anew. And experiments that
+    # were composed in the viewer.
+    """
+    CREATE INDEX queues_by_run ON queues (run, policy);
+    CREATE INDEX queue_items_by_sample ON queue_items (sample, kind, turn, item);
+    CREATE INDEX labels_by_person ON labels (run, annotator, policy, adjudicated, time);
+    CREATE TABLE queue_counts (
+        queue INTEGER NOT NULL REFERENCES queues(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        wanted INTEGER NOT NULL,
+        given INTEGER NOT NULL,
+        different INTEGER NOT NULL,
+        settled INTEGER NOT NULL,
+        PRIMARY KEY (queue, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE experiments (
+        id INTEGER NOT NULL,
+        project TEXT NOT NULL,
+        name TEXT NOT NULL,
+        design TEXT NOT NULL,
+        created TEXT NOT NULL,
+        author TEXT NOT NULL,
+        PRIMARY KEY (id)
+    ) WITHOUT ROWID;
+    CREATE TABLE label_changes (run TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
+        (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+            AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 0),
+        (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = q.run AND l.sample = i.sample
+            AND l.kind = i.kind AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy
+            AND l.adjudicated = 0),
+        EXISTS (SELECT 1 FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+            AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 1)
+        FROM queue_items i JOIN queues q ON q.id = i.queue;
+    CREATE TRIGGER item_is_counted AFTER INSERT ON queue_items BEGIN
+        INSERT INTO queue_counts SELECT i.queue, i.place, i.wanted,
+            (SELECT count(*) FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+                AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 0),
+            (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = q.run AND l.sample = i.sample
+                AND l.kind = i.kind AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy
+                AND l.adjudicated = 0),
+            EXISTS (SELECT 1 FROM labels l WHERE l.run = q.run AND l.sample = i.sample AND l.kind = i.kind
+                AND l.turn = i.turn AND l.item = i.item AND l.policy = q.policy AND l.adjudicated = 1)
+            FROM queue_items i JOIN queues q ON q.id = i.queue WHERE i.queue = new.queue AND i.place = new.place;
+    END;
+    CREATE TRIGGER new_label_is_counted AFTER INSERT ON labels BEGIN
+        UPDATE queue_counts SET
+            given = (SELECT count(*) FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 0),
+            different = (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 0),
+            settled = EXISTS (SELECT 1 FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 1)
+            WHERE (queue, place) IN (SELECT i.queue, i.place FROM queue_items i JOIN queues q ON q.id = i.queue
+                WHERE i.sample = new.sample AND i.kind = new.kind AND i.turn = new.turn AND i.item = new.item
+                AND q.run = new.run AND q.policy = new.policy);
+        INSERT INTO label_changes VALUES (new.run, 1) ON CONFLICT (run) DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER changed_label_is_counted AFTER UPDATE ON labels BEGIN
+        UPDATE queue_counts SET
+            given = (SELECT count(*) FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 0),
+            different = (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 0),
+            settled = EXISTS (SELECT 1 FROM labels l WHERE l.run = new.run AND l.sample = new.sample
+                AND l.kind = new.kind AND l.turn = new.turn AND l.item = new.item AND l.policy = new.policy
+                AND l.adjudicated = 1)
+            WHERE (queue, place) IN (SELECT i.queue, i.place FROM queue_items i JOIN queues q ON q.id = i.queue
+                WHERE i.sample = new.sample AND i.kind = new.kind AND i.turn = new.turn AND i.item = new.item
+                AND q.run = new.run AND q.policy = new.policy);
+        INSERT INTO label_changes VALUES (new.run, 1) ON CONFLICT (run) DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER removed_label_is_counted AFTER DELETE ON labels BEGIN
+        UPDATE queue_counts SET
+            given = (SELECT count(*) FROM labels l WHERE l.run = old.run AND l.sample = old.sample
+                AND l.kind = old.kind AND l.turn = old.turn AND l.item = old.item AND l.policy = old.policy
+                AND l.adjudicated = 0),
+            different = (SELECT count(DISTINCT l.label) FROM labels l WHERE l.run = old.run AND l.sample = old.sample
+                AND l.kind = old.kind AND l.turn = old.turn AND l.item = old.item AND l.policy = old.policy
+                AND l.adjudicated = 0),
+            settled = EXISTS (SELECT 1 FROM labels l WHERE l.run = old.run AND l.sample = old.sample
+                AND l.kind = old.kind AND l.turn = old.turn AND l.item = old.item AND l.policy = old.policy
+                AND l.adjudicated = 1)
+            WHERE (queue, place) IN (SELECT i.queue, i.place FROM queue_items i JOIN queues q ON q.id = i.queue
+                WHERE i.sample = old.sample AND i.kind = old.kind AND i.turn = old.turn AND i.item = old.item
+                AND q.run = old.run AND q.policy = old.policy);
+        INSERT INTO label_changes VALUES (old.run, 1) ON CONFLICT (run) DO UPDATE SET n = n + 1;
+    END;
+    """,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.records import Sample, Verdict
-from steelyard.store.database import Database, insert, marks, pieces, upsert
+from steelyard.store.database import Database, batches, insert, placeholders, upsert
 from steelyard.store.rows import SAMPLE
 
 ADD_BAD_ROW = insert("bad_rows", "run file line field problem")
@@ -39,7 +39,7 @@ class VerdictTable(Database):
     def verdicts(self, run: str) -> Iterator[tuple[Sample, Verdict]]:
         """The judged samples of a run in the order of the input, streamed."""
         rows = self.stream("SELECT sample, verdict FROM samples WHERE run = ? ORDER BY seq", run)
-        with self.told_errors():
+        with self.explained_errors():
             for sample, verdict in rows:
                 yield SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
 
@@ -53,7 +53,7 @@ class VerdictTable(Database):
             end = start
             while end + 1 < len(wanted) and wanted[end + 1] == wanted[end] + 1:
                 end += 1
-            with self.told_errors():
+            with self.explained_errors():
                 for seq, sample, verdict in self.stream(sql, run, wanted[start], wanted[end]):
                     yield seq, SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
             start = end + 1
@@ -101,7 +101,7 @@ class VerdictTable(Database):
 
     def verdict(self, run: str, sample_id: str) -> tuple[Sample, Verdict] | None:
         sql = f"SELECT sample, verdict FROM {self.dialect.samples_by_id} WHERE run = ? AND id = ?"
-        with self.told_errors():
+        with self.explained_errors():
             for sample, verdict in self.query(sql, run, sample_id):
                 return SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
         return None
@@ -109,11 +109,10 @@ class VerdictTable(Database):
     def history(self, sample_id: str, runs: Sequence[str]) -> dict[str, tuple[Sample, Verdict]]:
         """The sample of this id in each of these runs that judged it."""
         found: dict[str, tuple[Sample, Verdict]] = {}
-        for some in pieces(runs, READ_TOGETHER):
-            sql = (
-                f"SELECT run, sample, verdict FROM {self.dialect.samples_by_id} WHERE run IN ({marks(some)}) AND id = ?"
-            )
-            with self.told_errors():
+        for some in batches(runs, READ_TOGETHER):
+            wanted = f"run IN ({placeholders(some)}) AND id = ?"
+            sql = f"SELECT run, sample, verdict FROM {self.dialect.samples_by_id} WHERE {wanted}"
+            with self.explained_errors():
                 for run, sample, verdict in self.query(sql, *some, sample_id):
                     if verdict is not None:
                         found[run] = SAMPLE.validate_json(sample), Verdict.model_validate_json(verdict)
@@ -126,8 +125,8 @@ class VerdictTable(Database):
 
     def documents_at(self, run: str, places: Sequence[int]) -> Iterator[tuple[str, str]]:
         """Ids and documents of the samples at these places of the input, in its order."""
-        for some in pieces(sorted(places), READ_TOGETHER):
-            sql = f"SELECT id, sample FROM samples WHERE run = ? AND seq IN ({marks(some)}) ORDER BY seq"
+        for some in batches(sorted(places), READ_TOGETHER):
+            sql = f"SELECT id, sample FROM samples WHERE run = ? AND seq IN ({placeholders(some)}) ORDER BY seq"
             yield from list(self.query(sql, run, *some))
 
 

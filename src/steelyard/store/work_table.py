@@ -1,4 +1,4 @@
-"""Runs that several workers judge together: who has which samples, who asks what, and who may spend how much.
+"""The work tables of runs with several workers: leases of samples, claims of asks, shares of budgets.
 
 Only in PostgreSQL. Times are the server's, so that the clocks of the workers do not matter.
 
@@ -19,7 +19,7 @@ from pydantic import Field
 
 from steelyard.errors import InputError
 from steelyard.records import Record, Sample, Usage, Verdict
-from steelyard.store.database import Database, dump, insert, marks
+from steelyard.store.database import Database, dump, insert, placeholders
 from steelyard.store.reply_table import ADD_NEW_REPLY, USE_REPLY, ReplyTable, reply_row
 from steelyard.store.rows import SAMPLE, StoredReply
 from steelyard.store.verdict_table import ADD_BAD_ROW, ADD_VERDICT, bad_row, verdict_row
@@ -61,7 +61,7 @@ SUMS = ", ".join(f"w.{part}" for part in SPENT)
 
 
 class Quota(Record):
-    """What a run is allowed over all its workers, and how long one may be silent before others take over its work."""
+    """The limits of a run over all its workers, and how long one may be silent before others take over its work."""
 
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -181,7 +181,7 @@ class WorkTable(ReplyTable, Database):
             "SELECT q.seq, q.sample FROM queued q WHERE q.run = ? AND q.seq BETWEEN ? AND ? AND NOT EXISTS "
             "(SELECT 1 FROM samples s WHERE s.run = q.run AND s.seq = q.seq) ORDER BY q.seq"
         )
-        with self.told_errors():
+        with self.explained_errors():
             return [(seq, SAMPLE.validate_json(sample)) for seq, sample in self.query(sql, run, first, last)]
 
     def keep_verdicts(
@@ -211,7 +211,7 @@ class WorkTable(ReplyTable, Database):
         if missing:
             # In one order for all workers, or two of them would wait for each other.
             self.change((CLAIM, [(key, worker, worker) for key in sorted(missing)]))
-        own = f"SELECT key FROM claims WHERE worker = ? AND key IN ({marks(missing)})"
+        own = f"SELECT key FROM claims WHERE worker = ? AND key IN ({placeholders(missing)})"
         claimed = {key for (key,) in self.query(own, worker, *missing)}
         # Once more: whoever asked may have been answered between the two looks.
         found = dict(zip(keys, self.replies(keys), strict=True))

@@ -10,7 +10,7 @@ from steelyard.text import HAN, fold
 WORD = re.compile(rf"{HAN.pattern}+|\d+(?:[.,]\d+)*|(?:(?!{HAN.pattern})[^\W\d_])+")
 
 
-def rewordable(text: str) -> set[str]:
+def fine_word_pieces(text: str) -> set[str]:
     """What can recur when a text is reworded: pairs of Chinese characters, beginnings of words, numbers.
 
     Finer than `text.word_pieces`, which judges rely on: single characters and short words count too.

@@ -286,18 +286,3 @@ def same_magnitude(a: Fraction, b: Fraction) -> bool:
 
 
 # --- years -----------------------------------------------------------------------------------------
-
-YEAR = re.compile(
-    rf"(?P<bc>公元前|前|西元前)?\s?(?:(?<!\d)(?P<arabic>1\d{{3}}|20\d{{2}}|2100|(?<=公元|西元)\d{{1,4}}|(?<=元前)\d{{1,4}})(?!\d)"
-    rf"|(?P<han>[{HAN_DIGIT}]{{4}})(?=年|\Z))(?P<bce>\s?B\.?C)?",
-    re.IGNORECASE,
-)
-
-
-def years(text: str) -> list[int]:
-    """The years named in a text, in order; those before our era are negative."""
-    found = []
-    for match in YEAR.finditer(fold(text)):
-        year = int(match["arabic"]) if match["arabic"] else _digits(match["han"])
-        found.append(-year if match["bc"] or match["bce"] else year)
-    return found

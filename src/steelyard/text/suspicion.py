@@ -214,7 +214,7 @@ LOOKALIKES = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u03
 MIXED = re.compile(r"[a-z][\u0370-\u045f]|[\u0370-\u045f][a-z]")
 
 
-def seen_through(text: str) -> str:
+def without_disguise(text: str) -> str:
     """The text without what hides words: invisible, full-width, spaced-out and Traditional characters, escapes,
     letters of another alphabet, and base64 put in plain words after it."""
     if "&" in text:
@@ -243,7 +243,7 @@ def _decoded(text: str) -> str:
 
 def signs(text: str, *, imitation: bool = True, instruction: bool = True) -> list[str]:
     """The names of the signs that the text shows."""
-    plain = seen_through(text)
+    plain = without_disguise(text)
     lower = plain.lower()
     families = FAMILIES[imitation, instruction]
     words = ASCII_WORDS if lower.isascii() else ALL_WORDS
@@ -257,7 +257,7 @@ def _holds_any(text: str, words: Iterable[str]) -> bool:
     return False
 
 
-def suspected(answers: Iterable[str], others: Iterable[str] = ()) -> bool:
+def shows_injection(answers: Iterable[str], others: Iterable[str] = ()) -> bool:
     """Whether an answer shows any sign, or a passage tells somebody to ignore or to award something.
 
     Passages may number themselves 【1】 and quote JSON, so imitation alone does not count there, unless it closes a

@@ -1,1 +1,1 @@
-"""How far a result can be trusted: audits of judges, comparisons of runs, gates."""
+"""Audits of judges, comparisons of runs, gates and experiments."""

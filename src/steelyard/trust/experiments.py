@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from pydantic import Field
-
 from steelyard.engine.inputs import Input
 from steelyard.engine.manifest import check_unchanged
 from steelyard.engine.runs import Run, RunSettings, continue_, earlier_date, start, state_of
@@ -23,16 +21,16 @@ from steelyard.judges.base import Judge
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol
 from steelyard.protocols.common import Options
-from steelyard.protocols.vocabulary import Direction, Scale
 from steelyard.records import Language, Record
 from steelyard.reports.build import ReportBuilder
+from steelyard.reports.comparison import MetricChange
+from steelyard.reports.experiment import CellScore, ExperimentRun, ExperimentTable
 from steelyard.reports.model import Report
 from steelyard.settings import Experiment, Settings
-from steelyard.stats import CONFIDENCE, Interval
+from steelyard.stats import CONFIDENCE
 from steelyard.stats.paired import holm
 from steelyard.store import RunIdentity, RunRow, Store
-from steelyard.trust.comparison import Judged, MetricChange, compare
-from steelyard.trust.comparison.model import Outcome
+from steelyard.trust.comparison import Judged, compare
 
 PLAIN = ""
 """The name of the only variant where an experiment names no options."""
@@ -91,28 +89,39 @@ def plan(settings: Settings, name: str) -> list[Combination]:
     table = settings.experiment(name)
     where = f"{settings.source}: experiments.{name}"
     protocols = [_at(f"{where}.protocols", lambda one=one: settings.protocol(one)) for one in table.protocols]
-    for judge in table.judges:
+    data = {file: _at(f"{where}.data", lambda file=file: _input(settings, table, file)) for file in table.data}
+    return combinations(settings, protocols, data, table.judges, table.options, f"{where}.")
+
+
+def combinations(
+    settings: Settings,
+    protocols: Sequence[Protocol],
+    data: Mapping[str, Input],
+    judges: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    where: str = "",
+) -> list[Combination]:
+    """Every combination of these, of the data first. `where` stands before the key in what is said to be wrong."""
+    for judge in judges:
         # One that cannot be made is found before the others are paid.
-        _at(f"{where}.judges", lambda judge=judge: JudgeFactory(settings).judge(judge))
-    judges = [settings.choose(judge).name for judge in table.judges or (None,)]
-    variants = dict(table.options) or {PLAIN: {}}
+        _at(f"{where}judges", lambda judge=judge: JudgeFactory(settings).judge(judge))
+    named = [settings.choose(judge).name for judge in judges or (None,)]
+    variants = dict(options) or {PLAIN: {}}
     found = []
-    for file, protocol, judge, variant in product(table.data, protocols, judges, variants):
+    for title, protocol, judge, variant in product(data, protocols, named, variants):
         given = {**settings.options.get(protocol.family, {}), **variants[variant]}
-        key = f"{where}.options.{variant}" if variant else where
-        options = _at(key, lambda p=protocol, given=given: p.parse_options(dated(p, given)))
-        data = _at(f"{where}.data", lambda file=file, p=protocol: _input(settings, table, file, p))
-        found.append(Combination(file, protocol, judge, variant, data, options, bool(given.get("date"))))
+        key = f"{where}options{f'.{variant}' if variant else ''}"
+        parsed = _at(key, lambda p=protocol, given=given: p.parse_options(dated(p, given)))
+        _at(f"{where}data", lambda title=title, p=protocol: data[title].check(p))
+        found.append(Combination(title, protocol, judge, variant, data[title], parsed, bool(given.get("date"))))
     return found
 
 
-def _input(settings: Settings, table: Experiment, file: str, protocol: Protocol) -> Input:
+def _input(settings: Settings, table: Experiment, file: str) -> Input:
     path = settings.folder / file
     if not path.is_file():
         raise InputError("there is no such file", file=str(path))
-    data = Input([str(path)], dict(table.fields), table.encoding, table.format)
-    data.check(protocol)
-    return data
+    return Input([str(path)], dict(table.fields), table.encoding, table.format)
 
 
 def _at(key: str, make: Any) -> Any:
@@ -149,59 +158,6 @@ def open_run(
 
 
 # --- what came of it -------------------------------------------------------------------------------
-
-
-class CellScore(Record):
-    """One main score of a run, and how it differs from the same score of the first run of its protocol."""
-
-    metric: str
-    scale: Scale
-    direction: Direction
-    value: float | None
-    interval: Interval | None
-    n: int
-    n_unjudged: int
-    difference: float | None = None
-    difference_interval: Interval | None = None
-    n_pairs: int = 0
-    n_moved: int = Field(default=0, description="samples whose score differs")
-    p_adjusted: float | None = Field(default=None, description="Holm's, over all differences of the experiment")
-    outcome: Outcome | None = Field(default=None, description="null for the baseline, and where nothing is paired")
-
-
-class ExperimentRun(Record):
-    """One combination and its run."""
-
-    data: str
-    protocol: str
-    judge: str
-    options: str = Field(description="the name of the variant; empty where the experiment has none")
-    run: str | None
-    state: str = Field(description="complete, stopped or failed; pending where it was not begun")
-    problem: str = ""
-    n: int = 0
-    cost: float | None = None
-    calls: int = 0
-    is_baseline: bool = False
-    scores: tuple[CellScore, ...] = ()
-
-    @property
-    def is_open(self) -> bool:
-        return self.state != "complete"
-
-
-class ExperimentTable(Record):
-    """All runs of an experiment side by side."""
-
-    name: str
-    language: Language
-    runs: tuple[ExperimentRun, ...]
-
-    def _repr_html_(self) -> str:
-        from steelyard.reports.notebook import fragment
-        from steelyard.trust.experiment_page import blocks
-
-        return fragment(blocks(self))
 
 
 class CellRun(Record):
@@ -281,11 +237,11 @@ def _changes(store: Store, a: str | None, b: str | None) -> dict[str, MetricChan
 
 
 def _score(report: Report, metric: str, change: MetricChange | None, p: float | None) -> CellScore:
-    estimate, told = report.scores[metric], report.words.metric(metric)
+    estimate, description = report.scores[metric], report.words.metric(metric)
     made = CellScore(
         metric=metric,
         scale=report.scale_of(metric),
-        direction=told.direction,
+        direction=description.direction,
         value=estimate.value,
         interval=estimate.interval,
         n=estimate.n,

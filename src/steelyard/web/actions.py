@@ -1,4 +1,4 @@
-"""What can be done with runs, for pages and API alike: start, resume, retry, stop, delete."""
+"""Actions on runs, for pages and API alike: start, resume, retry, stop, delete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from steelyard.samples import count_samples, takes_names
 from steelyard.settings import Settings
 from steelyard.store import RunIdentity, RunRow, SampleSet, Store
 from steelyard.store.set_table import AT
-from steelyard.web.jobs import RunProgress, ToDrive
+from steelyard.web.jobs import PreparedRun, RunProgress
 from steelyard.web.uploads import check_readable, forget, forget_run
 from steelyard.web.viewer import Viewer
 
@@ -66,6 +66,10 @@ class Spending(Record):
     max_tokens: int | None = Field(default=None, ge=0)
     max_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.max_cost, self.max_tokens, self.max_seconds)
+
 
 def judge_names(config: Settings) -> list[str]:
     """The judges that may be named over HTTP: the default, the user's own, installed ones and the offline ones.
@@ -86,7 +90,7 @@ def judge_name(config: Settings, name: str | None) -> str:
     return name or known[0]
 
 
-def imports(name: str | None) -> str | None:
+def chosen_importer(name: str | None) -> str | None:
     """The importer to take; one whose sources are names would read from elsewhere than the upload."""
     if name and takes_names(name):
         raise ConfigError(f"{name} reads datasets by name, which is not offered over HTTP; send the rows")
@@ -182,31 +186,31 @@ def start_together(
     project = project_of(viewer, hows[0].project)
     group = runs.new_run_id() if len(hows) > 1 else None
 
-    def ready(store: Store, how: RunRequest) -> Callable[[], ToDrive]:
+    def ready(store: Store, how: RunRequest) -> Callable[[], PreparedRun]:
         protocol, options = prepared(viewer, how)
         name = judge_name(viewer.config, how.judge)
         if isinstance(source, SetSource):
             data = source.input(store)
         else:
-            data = Input([str(source)], how.fields, encoding, format, importer=imports(how.importer))
+            data = Input([str(source)], how.fields, encoding, format, importer=chosen_importer(how.importer))
         data.check(protocol)
         if choosy:
             check_readable(data, protocol)
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name)
-        budget = Budget(spending.max_cost, spending.max_tokens, spending.max_seconds)
+        budget = spending.budget
         runs.check_affordable(judge, budget)
         runs.check_ready(judge)
         check_judge(protocol, judge)
         conduct = runs.RunSettings(limits.samples_at_once, budget, limiter=limiter, keeps_unreadable=True)
         identity = how.called.model_copy(update={"project": project})
 
-        def make() -> ToDrive:
+        def make() -> PreparedRun:
             run = runs.start(store, protocol, options, judge, name, prompts, data, conduct, None, identity, group)
-            return ToDrive(counted(run), limiter)
+            return PreparedRun(with_total(run), limiter)
 
         return make
 
-    def making(store: Store) -> list[ToDrive]:
+    def making(store: Store) -> list[PreparedRun]:
         made = [make() for make in [ready(store, how) for how in hows]]
         if viewer.visit:
             viewer.visit.target = ", ".join(one.run.row.id for one in made)
@@ -221,14 +225,14 @@ def project_of(viewer: Viewer, given: str | None) -> str:
 
 
 class Expected(Record):
-    """What a run would take, and why its judge cannot begin."""
+    """The estimate of a run, and why its judge cannot begin."""
 
     estimate: RunEstimate
     problem: str = ""
 
 
 async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
-    """Gone through with stand-ins: nothing is sent."""
+    """Estimate a run with stand-in replies; nothing is sent."""
     protocol, options = prepared(viewer, how)
     judge, _, _, prompts = judge_and_limiter(viewer, protocol, judge_name(viewer.config, how.judge))
     problem = ""
@@ -245,19 +249,19 @@ async def expected(viewer: Viewer, how: RunRequest, data: Input) -> Expected:
     return Expected(estimate=found, problem=problem)
 
 
-def go_on(viewer: Viewer, name: str, *, retry: bool = False) -> str:
+def continue_run(viewer: Viewer, name: str, *, retry: bool = False) -> str:
     """Resume a run, or ask again for what failed; its id."""
     with viewer.store() as store:
         row = store.run(name)
     if viewer.jobs.get(row.id):
-        raise RunInUse(f"run {row.id} is at work already")
+        raise RunInUse(f"run {row.id} is already running")
 
-    def making(store: Store) -> list[ToDrive]:
+    def making(store: Store) -> list[PreparedRun]:
         protocol = protocol_of_run(row.protocol, row.manifest)
         name, together = _judge_of(viewer.config, row), row.manifest.get("together", {})
         judge, limiter, limits, prompts = judge_and_limiter(viewer, protocol, name, together)
         conduct = runs.RunSettings(limits.samples_at_once, limiter=limiter)
-        return [ToDrive(counted(runs.continue_(store, row.id, judge, prompts, conduct)), limiter, retry)]
+        return [PreparedRun(with_total(runs.continue_(store, row.id, judge, prompts, conduct)), limiter, retry)]
 
     return viewer.jobs.begin(making)[0]
 
@@ -273,7 +277,7 @@ def _judge_of(config: Settings, row: RunRow) -> str:
     )
 
 
-def counted(run: runs.Run) -> runs.Run:
+def with_total(run: runs.Run) -> runs.Run:
     """The run, which knows how many samples it is over, where that can be told."""
     run.tally.total = run.data.total
     return run
@@ -287,7 +291,7 @@ def stop(viewer: Viewer, name: str) -> RunProgress:
     with viewer.store() as store:
         row = store.run(name)
         if not viewer.jobs.stop(row.id, BY_HAND) and store.in_use(row.id):
-            raise RunInUse(f"run {row.id} is at work in another process; stop it there with Ctrl-C")
+            raise RunInUse(f"run {row.id} is running in another process; stop it there with Ctrl-C")
         return progress_of(viewer, store, row)
 
 
@@ -296,7 +300,7 @@ def delete(viewer: Viewer, name: str) -> str:
     with viewer.store() as store:
         row = store.run(name)
         if viewer.jobs.get(row.id):
-            raise RunInUse(f"run {row.id} is at work; stop it first")
+            raise RunInUse(f"run {row.id} is running; stop it first")
         store.delete_run(row.id)
     with viewer.whole_store() as store:  # a run of another project may have been made from the same file
         forget_run(viewer.uploads, row, store)
@@ -308,7 +312,7 @@ def delete(viewer: Viewer, name: str) -> str:
 
 
 def progress_of(viewer: Viewer, store: Store, row: RunRow) -> RunProgress:
-    """How far a run is, whoever drives it."""
+    """The progress of a run, in this process or another."""
     if job := viewer.jobs.get(row.id):
         return job.progress()
     counts, state = store.judged(row.id), runs.state_of(row, store)

@@ -1,4 +1,4 @@
-"""What takes long to work out and is worked out once: in the background, while the reader already has the page."""
+"""A cache of slow results, computed once and in the background while the page is already shown."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MANY = 2000
 
 
 def patience_for(n: int) -> float:
-    """How long a page waits for something made of so many samples."""
+    """How long a page waits for a result over so many samples."""
     return PATIENCE if n <= MANY else 0.0
 
 
-class Known:
-    """Values by key. A key says exactly what a value was made from, so that it never has to be taken back."""
+class ResultCache:
+    """Results by key. A key identifies all inputs of a result, so that nothing has to be invalidated."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
@@ -72,7 +72,7 @@ class Known:
         A run at work changes faster than a large one is counted: of that, the latest report there is.
         """
         with open_store() as store:
-            key = standing(store, row)
+            key = run_version(store, row)
             kept = kept_report(store, row.id, key)
             is_running = state_of(row, store) == "running"
         if kept:
@@ -83,7 +83,7 @@ class Known:
         def counted() -> Report:
             with open_store() as store:
                 now = store.run(row.id)
-                as_counted = standing(store, now)
+                as_counted = run_version(store, now)
                 report = count.carried_on(store, now._replace(state=state_of(now, store)), self._closing)
                 if report.run and report.run.state != "running":
                     keep_report(store, row.id, as_counted, report)
@@ -119,13 +119,13 @@ class Known:
         return self._closing.is_set()
 
     def close(self) -> None:
-        """Leave off counting: nobody waits for it any more."""
+        """Stop all computations: nobody waits for them any more."""
         self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def standing(store: Store, row: RunRow) -> str:
-    """What a report is made from, in short: as long as this stays the same, so does the report."""
+def run_version(store: Store, row: RunRow) -> str:
+    """Identifies the state of a run: as long as it stays the same, so does the report."""
     judged = sorted(statuses(store, row.id).items())
     given = (__version__, state_of(row, store), row.finished, judged, len(store.bad_rows(row.id)), row.manifest)
     return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
@@ -143,13 +143,13 @@ def kept_report(store: Store, run: str, key: str) -> Report | None:
 def keep_report(store: Store, run: str, key: str, report: Report) -> None:
     """For the next viewer. Listing what is new takes it away again, so all is listed first."""
     catch_up(store, run)
-    if standing(store, store.run(run)) == key:
+    if run_version(store, store.run(run)) == key:
         keep(store, run, "report", report.model_dump_json(), key)
 
 
 @dataclass
 class _Count:
-    """The verdicts of one run, counted as they come: a running run is not read again from its start."""
+    """An incremental report of a run at work, which is not read again from its start."""
 
     builder: ReportBuilder | None = None
     seen: bytearray = field(default_factory=bytearray)

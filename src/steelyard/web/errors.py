@@ -1,4 +1,4 @@
-"""What went wrong, in one shape everywhere: `{"error": {"code", "message", "field"}}`, or a page that says the same."""
+"""Errors in one shape everywhere: `{"error": {"code", "message", "field"}}`, or a page that says the same."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from steelyard import errors
+from steelyard.records import Language
 from steelyard.text.wording import say
 from steelyard.web.rendering import JSON, environment, frame, language_of
 
@@ -25,6 +26,7 @@ KINDS: tuple[tuple[type[errors.SteelyardError], int, str], ...] = (
     (errors.UnknownRun, 404, "not_found"),
     (errors.UnknownSet, 404, "not_found"),
     (errors.UnknownQueue, 404, "not_found"),
+    (errors.UnknownExperiment, 404, "not_found"),
     (errors.RunInUse, 409, "in_use"),
     (errors.InputError, 422, "invalid"),
     (errors.NotComparable, 422, "not_comparable"),
@@ -50,7 +52,7 @@ CODES = {
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, and which field of the request it is about."""
+    """The error, and the field of the request that it is about."""
 
     code: str
     message: str
@@ -73,7 +75,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     403: {"model": ErrorBody, "description": "Your role does not allow it; or another site made the request."},
     404: {"model": ErrorBody, "description": "There is no such thing."},
     405: {"model": ErrorBody, "description": "Not with this method."},
-    409: {"model": ErrorBody, "description": "Not now: somebody is at work on the run."},
+    409: {"model": ErrorBody, "description": "Not now: another process is working on the run."},
     413: {"model": ErrorBody, "description": "The request is too large."},
     415: {"model": ErrorBody, "description": "Not in this form."},
     422: {"model": ErrorBody, "description": "Something in the request does not fit; `field` says what."},
@@ -116,14 +118,20 @@ def problem_response(
         return Response(body, status, headers, media_type="application/json")
     language = language_of(request)
     if refusal:
-        told = say(language, f"viewer.refused.{refusal.code}").format(**refusal.values)
-        problem = ErrorDetail(code=code, message=told)
+        problem = ErrorDetail(code=code, message=refusal_text(refusal, language))
     text = (
         environment()
         .get_template("error.html")
         .render(problem=problem, status=status, name=HTTPStatus(status).phrase, **frame(request, language))
     )
     return Response(text, status, headers, media_type="text/html")
+
+
+def refusal_text(error: errors.SteelyardError, language: Language) -> str:
+    """What went wrong; a refusal in the reader's language."""
+    if isinstance(error, errors.FormRefused):
+        return say(language, f"viewer.refused.{error.code}").format(**error.values)
+    return " ".join(str(error).split())
 
 
 async def on_steelyard_error(request: Request, error: Exception) -> Response:
@@ -169,7 +177,7 @@ HANDLERS: Mapping[Any, Any] = {
 
 
 class Unexpected:
-    """A slip of ours: the details go to the log, the reader hears that there was one."""
+    """An internal error: the details go to the log, the reader gets a general message."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

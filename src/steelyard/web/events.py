@@ -82,12 +82,12 @@ def _response(events: AsyncIterator[str]) -> StreamingResponse:
 
 async def _events(viewer: Viewer, look: Callable[[], list[RunProgress]], *, ends: bool) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
-    told: dict[str, RunProgress] = {}
+    sent: dict[str, RunProgress] = {}
     began = last = time.monotonic()
     while not viewer.jobs.closing.is_set() and (viewer.visit is None or time.monotonic() - began < LONGEST_VISIT):
         for progress in await run_in_threadpool(look):
-            if progress != told.get(progress.id):
-                told[progress.id] = progress
+            if progress != sent.get(progress.id):
+                sent[progress.id] = progress
                 last = time.monotonic()
                 yield f"event: progress\ndata: {progress.model_dump_json()}\n\n"
             if ends and progress.state != "running":

@@ -1,4 +1,4 @@
-"""What a judge was asked about one sample and what it said, in order: the protocol is replayed over the stored
+"""The asks about one sample and the judges' replies, in order: the protocol is replayed over the stored
 replies, and each ask is worded as it was then."""
 
 from __future__ import annotations
@@ -56,41 +56,41 @@ def exchanges(store: Store, row: RunRow, sample: Sample, prompts: Prompts) -> li
     is asked of anybody."""
     protocol = protocol_of_run(row.protocol, row.manifest)
     options = protocol.parse_options(row.manifest.get("options", {}))
-    teller = _Teller(row, prompts.with_texts(protocol.prompts))
-    judge = judge_of_run(store, row, lambda voice, described: _Voice(voice, "base_url" in described, teller))
+    log = _ExchangeLog(row, prompts.with_texts(protocol.prompts))
+    judge = judge_of_run(store, row, lambda voice, described: _ReplayedVoice(voice, "base_url" in described, log))
 
     async def answer(asks: list[Ask]) -> list[Reply | Unjudged]:
-        teller.round += 1
+        log.round += 1
         return [await judge.answer(ask) for ask in asks]
 
     asyncio.run(replay(protocol, sample, answer, options))
-    return teller.found
+    return log.found
 
 
-class _Voice(Judge):
+class _ReplayedVoice(Judge):
     """A judge of the run whose stored replies are written down as they are used."""
 
-    def __init__(self, judge: StoredJudge, worded: bool, teller: _Teller) -> None:
+    def __init__(self, judge: StoredJudge, worded: bool, log: _ExchangeLog) -> None:
         # Only a judge over HTTP is sent the prompt as it stands; the others get the ask itself.
-        self._judge, self._worded, self._teller = judge, worded, teller
+        self._judge, self._worded, self._log = judge, worded, log
         self.name = judge.name
 
     async def answer(self, ask: Ask) -> Reply | Unjudged:
         known = self._judge.recall(ask)
-        self._teller.tell(ask, known[0] if known else None, self.name, worded=self._worded)
+        self._log.add(ask, known[0] if known else None, self.name, worded=self._worded)
         if known is None:
             return Unjudged(reason="not_recorded")
         return Reply(data=known[1], raw=known[0].raw, usage=known[0].usage, marks=marks_in(known[0]))
 
 
-class _Teller:
+class _ExchangeLog:
     def __init__(self, row: RunRow, prompts: Prompts) -> None:
         self._prompts = prompts
         self._recorded: Mapping[str, Any] = row.manifest.get("prompts", {})
         self.found: list[JudgeCall] = []
         self.round = 0
 
-    def tell(self, ask: Ask, stored: StoredReply | None, judge: str, *, worded: bool) -> None:
+    def add(self, ask: Ask, stored: StoredReply | None, judge: str, *, worded: bool) -> None:
         self.found.append(
             JudgeCall(
                 number=len(self.found) + 1,

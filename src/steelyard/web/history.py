@@ -1,4 +1,4 @@
-"""What pages over many runs need of each: its main scores with intervals, cost, time, and how it differs from another.
+"""Figures of many runs for one page: main scores with intervals, cost, time, and the difference from another run.
 
 Worked out in the background, one run after the other, and kept in the store until a run changes.
 """
@@ -16,11 +16,12 @@ from steelyard.errors import ConfigError, NotComparable
 from steelyard.protocols import vocabulary
 from steelyard.records import Record
 from steelyard.reports import ReportBuilder
+from steelyard.reports.comparison import Comparison
 from steelyard.reports.model import Estimate, Report
 from steelyard.store import RunRow, Store
 from steelyard.store.listing import catch_up, keep, worked_out
-from steelyard.trust.comparison import Comparison, Judged, compare
-from steelyard.web.cache import kept_report, standing
+from steelyard.trust.comparison import Judged, compare
+from steelyard.web.cache import kept_report, run_version
 from steelyard.web.viewer import Viewer
 
 MOST_TAGS = 24
@@ -76,7 +77,7 @@ def history(viewer: Viewer, rows: Sequence[RunRow], pairs: Iterable[Pair], patie
     """The figures of these runs and the comparisons of these pairs (A, B), as far as they are known by then."""
     by_id, wanted = {row.id: row for row in rows}, list(pairs)
     with viewer.store() as store:
-        keys = {row.id: standing(store, row) for row in rows}
+        keys = {row.id: run_version(store, row) for row in rows}
         found = _known(store, keys, wanted)
     if found.is_complete:
         return found

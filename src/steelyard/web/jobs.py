@@ -1,5 +1,4 @@
-"""Work inside the viewer: each run, each row of runs and each evaluation in a thread and an event loop of its own,
-beside the pages."""
+"""Background work of the viewer: each run, group of runs and evaluation has a thread and an event loop of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,12 +21,12 @@ from steelyard.engine.workers import WorkerShown
 from steelyard.errors import RunInUse, SteelyardError
 from steelyard.judges.limiter import Limiter
 from steelyard.protocols import vocabulary
-from steelyard.records import Record, Verdict
+from steelyard.records import Record, Usage, Verdict
 from steelyard.store import Store
 
 log = logging.getLogger("steelyard.web")
 T = TypeVar("T")
-Making = Callable[[Store], "Sequence[ToDrive]"]
+Making = Callable[[Store], "Sequence[PreparedRun]"]
 CLOSED = "the viewer was closed"
 # How long it takes a cancelled run to write down how far it came.
 LAST_WORDS = 2.0
@@ -70,8 +69,8 @@ class RunProgress(Record):
         return self.done + self.skipped + self.bad_rows
 
 
-class ToDrive(NamedTuple):
-    """A run that is made and not yet at work, with what its calls go through."""
+class PreparedRun(NamedTuple):
+    """A run that was created and not begun, with its limiter."""
 
     run: Run
     limiter: Limiter
@@ -82,11 +81,11 @@ class RunningMeans:
     """The means of a run's main scores, kept up verdict by verdict: nothing is ever counted anew."""
 
     def __init__(self, protocol: str) -> None:
-        self._told = vocabulary(protocol)
+        self._vocab = vocabulary(protocol)
         self._sums: dict[str, tuple[float, int]] = {}
 
     def add(self, verdict: Verdict) -> None:
-        for name in self._told.mains(verdict.scores):
+        for name in self._vocab.mains(verdict.scores):
             value = verdict.scores[name]
             if value is not None:
                 total, n = self._sums.get(name, (0.0, 0))
@@ -99,7 +98,7 @@ class RunningMeans:
 class Job:
     """One run at work, or waiting for those before it. What happens to it is said in `progress()`."""
 
-    def __init__(self, driven: ToDrive) -> None:
+    def __init__(self, driven: PreparedRun) -> None:
         self._run, self._limiter, self._retry = driven
         self.id = self._run.row.id
         self._scores = RunningMeans(self._run.row.protocol)
@@ -107,6 +106,14 @@ class Job:
         self._began: float | None = None
         self._task: asyncio.Task[object] | None = None
         self._is_stopping = False
+
+    @property
+    def spent(self) -> Usage:
+        return self._run.memory.spent
+
+    def share(self, spent: Usage, seconds: float) -> None:
+        """Of the budget, leave what the runs before this one have not used."""
+        self._run.runner.budget = self._run.runner.budget.after(spent, seconds)
 
     async def begin(self) -> None:
         """Begin to judge. The first step takes the run's lock; if somebody else has it, that is raised here."""
@@ -126,16 +133,16 @@ class Job:
     def progress(self) -> RunProgress:
         seconds = 0.0 if self._began is None else time.monotonic() - self._began
         state = snapshot(self._run.tally, seconds, self._limiter.in_flight)
-        told = {"stopping": self._is_stopping, "waiting": self._began is None, "scores": self._scores.means()}
-        return RunProgress(id=self.id, state="running", **told, **state)
+        own = {"stopping": self._is_stopping, "waiting": self._began is None, "scores": self._scores.means()}
+        return RunProgress(id=self.id, state="running", **own, **state)
 
     def stop(self, reason: str) -> None:
-        """Finish what is in flight, begin nothing new."""
+        """Stop gracefully: finish what is in flight, begin nothing new."""
         self._is_stopping = True
         self._tell(lambda: self._run.runner.stop(reason))
 
     def cancel(self) -> None:
-        """End now. What was answered is in the store."""
+        """Stop at once. Replies that arrived are in the store."""
         self._tell(lambda: self._task.cancel() if self._task else None)
 
     def _tell(self, what: Callable[[], object]) -> None:
@@ -144,7 +151,7 @@ class Job:
 
 
 class Jobs:
-    """All runs at work in this viewer, and what became of those that failed."""
+    """All runs at work in this viewer, and the errors of those that failed."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
@@ -155,8 +162,8 @@ class Jobs:
         self.closing = threading.Event()
 
     def begin(self, making: Making) -> list[str]:
-        """Drive the runs that `making` makes, one after the other: what two of them ask alike is asked once. Their
-        ids. What keeps them from starting is raised here."""
+        """Drive the runs that `making` makes, one after the other: what two of them ask alike is asked once, and they
+        share one budget. Their ids. What keeps them from starting is raised here."""
         if self.closing.is_set():
             raise RunInUse(f"{CLOSED}; nothing new is begun")
         started: Future[list[str]] = Future()
@@ -171,12 +178,12 @@ class Jobs:
         return ids
 
     async def _work(self, making: Making, started: Future[list[str]]) -> None:
-        made: Sequence[ToDrive] = ()
+        made: Sequence[PreparedRun] = ()
         try:
             with self._open_store() as store:
                 made = making(store)
                 try:
-                    await self._judge([Job(one) for one in made], started)
+                    await self._judge([Job(one) for one in made], store, started)
                 finally:
                     for one in made:
                         await one.run.aclose()
@@ -190,9 +197,22 @@ class Jobs:
                 for one in made:
                     self._jobs.pop(one.run.row.id, None)
 
-    async def _judge(self, jobs: Sequence[Job], started: Future[list[str]]) -> None:
+    async def _judge(self, jobs: Sequence[Job], store: Store, started: Future[list[str]]) -> None:
+        with contextlib.ExitStack() as stack:
+            # Nobody else takes a run up that waits for its turn.
+            waiting = [stack.enter_context(_locked(store, job.id)) for job in jobs[1:]]
+            await self._one_by_one(jobs, waiting, started)
+
+    async def _one_by_one(
+        self, jobs: Sequence[Job], waiting: Sequence[contextlib.ExitStack], started: Future[list[str]]
+    ) -> None:
+        began = time.monotonic()
         for place, job in enumerate(jobs):
             try:
+                if place:
+                    waiting[place - 1].close()
+                    spent = sum((earlier.spent for earlier in jobs[:place]), start=Usage())
+                    job.share(spent, time.monotonic() - began)
                 await job.begin()
                 if place == 0:
                     with self._lock:
@@ -251,6 +271,14 @@ class Jobs:
         """Until a run is not at work any more."""
         if thread := self._threads.get(id):
             thread.join(timeout)
+
+
+@contextlib.contextmanager
+def _locked(store: Store, run: str) -> Iterator[contextlib.ExitStack]:
+    """A run that is locked until the stack is closed, or until this ends."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(store.alone_with(run))
+        yield stack
 
 
 class Evaluations:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
 from markupsafe import Markup
@@ -15,10 +16,11 @@ from steelyard.people.labelling import Stratify, asked_slots, candidates, draw
 from steelyard.protocols.vocabulary import Kind, Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import clean
-from steelyard.reports.html.richtext import rendered, woven
+from steelyard.reports.html.richtext import rendered, with_markup
 from steelyard.reports.marking import LONGEST_SEARCHED, Searched, TextMark, segments
 from steelyard.reports.model import named
-from steelyard.store.labels import HumanLabel, digest
+from steelyard.store.label_table import ItemKey
+from steelyard.store.labels import digest
 
 Verdicts = Callable[[], Iterable[tuple[Sample, Verdict]]]
 # Nobody labels against a text that takes an hour to read.
@@ -122,12 +124,12 @@ def seen(task: LabelTask, slot: Slot, sample: Sample) -> str:
     return hashlib.sha256("\0".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, language: Language) -> LabelItem:
-    """What is shown of a task. Made from the sample and the item's own words alone."""
-    aspect, kind = told.aspect(task.kind), told.kind_with(task.kind)
+def item_of(task: LabelTask, slot: Slot, sample: Sample, vocab: Vocabulary, language: Language) -> LabelItem:
+    """The item as an annotator sees it, without anything that the judge said."""
+    aspect, kind = vocab.aspect(task.kind), vocab.kind_with(task.kind)
     _, _, name = slot.task.partition(".")
     choices = tuple(
-        Choice(key=str(number), label=label, text=told.label_words(task.kind, label, language))
+        Choice(key=str(number), label=label, text=vocab.label_words(task.kind, label, language))
         for number, label in enumerate(slot.choices, start=1)
     )
     shown = LabelItem(
@@ -135,9 +137,9 @@ def item_of(task: LabelTask, slot: Slot, sample: Sample, told: Vocabulary, langu
         kind=task.kind,
         turn=task.turn,
         item=task.item,
-        name=told.aspect_words(task.kind, language),
+        name=vocab.aspect_words(task.kind, language),
         ask=aspect.ask.in_language(language),
-        text=(told.name_words(kind.name, name, language) if kind else "") or slot.text,
+        text=(vocab.name_words(kind.name, name, language) if kind else "") or slot.text,
         choices=choices,
         question=None,
         answer=None,
@@ -212,45 +214,48 @@ def pieces_of(text: Text, item: str) -> list[tuple[str | Markup, bool]]:
         marks = [TextMark("i", *span) for span in spans]
         if not marks:
             return list(text.pieces)
-    parts = woven(segments(rich.text, marks), rich)
+    parts = with_markup(segments(rich.text, marks), rich)
     return [(one, False) if isinstance(one, Markup) else (one.text, bool(one.keys)) for one in parts]
 
 
 # --- where a person is -----------------------------------------------------------------------------
 
 
+class DrawnTasks(NamedTuple):
+    """The tasks of a plan, what they are about, and the samples that these are of."""
+
+    tasks: tuple[LabelTask, ...]
+    keys: frozenset[ItemKey]
+    samples: tuple[str, ...]
+
+    @classmethod
+    def of(cls, every: tuple[LabelTask, ...]) -> DrawnTasks:
+        samples = dict.fromkeys(task.sample for task in every)
+        return cls(every, frozenset(task[:4] for task in every), tuple(samples))
+
+
 class Progress(NamedTuple):
     """What one person has labelled of a plan."""
 
-    tasks: Sequence[LabelTask]
-    own: dict[tuple[str, str, int | None, int | None], HumanLabel]
+    drawn: DrawnTasks
+    labelled: set[ItemKey]
 
-    @classmethod
-    def of(cls, every: Sequence[LabelTask], labels: Iterable[HumanLabel], annotator: str, policy: str) -> Progress:
-        mine = (label for label in labels if label.annotator == annotator and label.policy == policy)
-        return cls(every, {label.key: label for label in mine})
+    @property
+    def tasks(self) -> tuple[LabelTask, ...]:
+        return self.drawn.tasks
 
-    def label(self, at: int) -> HumanLabel | None:
-        return self.own.get(self.tasks[at][:4])
+    def has(self, at: int) -> bool:
+        return self.tasks[at][:4] in self.labelled
 
     @property
     def done(self) -> int:
-        return sum(task[:4] in self.own for task in self.tasks)
+        return len(self.labelled & self.drawn.keys)
 
     def next_open(self, after: int) -> int | None:
         """The first task without a label behind this one, then from the beginning."""
-        order = [*range(after + 1, len(self.tasks)), *range(min(after + 1, len(self.tasks)))]
-        return next((at for at in order if self.label(at) is None), None)
+        order = chain(range(after + 1, len(self.tasks)), range(min(after + 1, len(self.tasks))))
+        return next((at for at in order if not self.has(at)), None)
 
     def last_given(self, before: int) -> int | None:
         """The nearest labelled task before this one: what undo takes back."""
-        return next((at for at in range(min(before, len(self.tasks)) - 1, -1, -1) if self.label(at)), None)
-
-
-def counts(labels: Iterable[HumanLabel]) -> Iterator[tuple[str, str, int]]:
-    """Who gave how many labels under which policy."""
-    found: dict[tuple[str, str], int] = {}
-    for label in labels:
-        found[label.annotator, label.policy] = found.get((label.annotator, label.policy), 0) + 1
-    for (annotator, policy), n in sorted(found.items()):
-        yield annotator, policy, n
+        return next((at for at in range(min(before, len(self.tasks)) - 1, -1, -1) if self.has(at)), None)

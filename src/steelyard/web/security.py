@@ -1,4 +1,4 @@
-"""Who may talk to the viewer, and what its pages may do.
+"""The viewer's access checks and content security policy.
 
 Browsers run pages of strangers beside ours. A name that is not ours (DNS rebinding) and posts from elsewhere are
 refused; a token, where there is one, is asked of every request; and no page may load or run what is not its own.
@@ -37,7 +37,7 @@ HEADERS = {
 
 
 class Guard:
-    """The outermost layer: whatever it lets pass is meant for us, by somebody who may, and not too large."""
+    """The outermost middleware: checks the host name, the origin, the token and the size of a request."""
 
     def __init__(self, app: ASGIApp, viewer: Viewer) -> None:
         self.app, self.viewer = app, viewer

@@ -150,11 +150,17 @@ def forget(folder: Path, path: Path) -> None:
 
 
 def forget_run(folder: Path, row: RunRow, store: Store) -> None:
-    """Take away what a deleted run was made from, unless another one was too."""
-    others = {data.get("path") for run in store.runs() for data in run.manifest.get("data", ())}
+    """Take away what a deleted run was made from, unless another one or an experiment was too."""
     for data in row.manifest.get("data", ()):
-        if data.get("path") not in others:
-            forget(folder, Path(str(data.get("path"))))
+        forget_unused(folder, str(data.get("path")), store)
+
+
+def forget_unused(folder: Path, path: str, store: Store) -> None:
+    """Take away an upload that no run and no experiment is made from."""
+    used = {data.get("path") for run in store.runs() for data in run.manifest.get("data", ())}
+    used |= {file for one in store.experiments() for file in json.loads(one.design).get("files", ())}
+    if path not in used:
+        forget(folder, Path(path))
 
 
 def check_readable(data: Input, protocol: Protocol) -> None:

@@ -13,7 +13,7 @@ from steelyard.settings import Settings
 from steelyard.store import Store, StoreLocation, files_of
 from steelyard.web.accounts.access import Visit
 from steelyard.web.accounts.sign_in import Accounts
-from steelyard.web.cache import Known
+from steelyard.web.cache import ResultCache
 from steelyard.web.jobs import Evaluations, Jobs
 from steelyard.web.trials import Trials
 
@@ -45,7 +45,7 @@ class Viewer:
     visit: Visit | None = None
     """On a team's server: the request that this viewer is for."""
     sizes: Sizes = field(default_factory=Sizes)
-    known: Known = field(default_factory=Known, repr=False)
+    known: ResultCache = field(default_factory=ResultCache, repr=False)
     evaluations: Evaluations = field(default_factory=Evaluations, repr=False)
     trials: Trials = field(default_factory=Trials, repr=False)
     jobs: Jobs = field(init=False, repr=False)

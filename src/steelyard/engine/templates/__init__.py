@@ -1,4 +1,4 @@
-"""Runs with a user's own judge prompt: sent as it is, one call a sample, and the reply is read as a transcript."""
+"""Runs with a user's own judge prompt: sent unchanged, one call a sample; the reply is parsed as a transcript."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PromptTemplate", "check_judge", "check_unchanged", "form_names", "pr
 
 
 def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:
-    """The protocol as the user's own prompt judges by it: the same items, scores and checks, other words."""
+    """The protocol with the user's own prompt: the same items, scores and checks."""
     if protocol.name not in form_names():
         known = ", ".join(form_names())
         raise ConfigError(f"protocol {protocol.name} has no transcript form; a template works with {known}")
@@ -36,16 +36,18 @@ def templated(protocol: Protocol, template: PromptTemplate) -> Protocol:
 
 def protocol_of_run(name: str, manifest: Mapping[str, Any]) -> Protocol:
     """The protocol that a run judged by: with its template, where it had one."""
-    told = manifest.get("template")
-    return templated(get_protocol(name), PromptTemplate.of_manifest(told)) if told else get_protocol(name)
+    template = manifest.get("template")
+    return templated(get_protocol(name), PromptTemplate.of_manifest(template)) if template else get_protocol(name)
 
 
 def check_unchanged(run: str, manifest: Mapping[str, Any]) -> None:
-    """A run is finished with the template it began with. The file may be gone, but it must not say something else."""
-    told = manifest.get("template")
-    if told and Path(told["source"]).is_file() and PromptTemplate.read(told["source"]).sha256 != told["sha256"]:
+    """Refuse to continue a run whose template file has changed; a missing file is fine, the run has its text."""
+    template = manifest.get("template")
+    if not template or not Path(template["source"]).is_file():
+        return
+    if PromptTemplate.read(template["source"]).sha256 != template["sha256"]:
         raise ConfigError(
-            f"the template {told['source']} has changed since run {run} began; put it back, or start a new run"
+            f"the template {template['source']} has changed since run {run} began; put it back, or start a new run"
         )
 
 

@@ -1,4 +1,4 @@
-"""Labels that a judge did not give but copied: judged text may imitate a transcript, and a judge may repeat it."""
+"""Detects labels that a judge copied from judged text: that text may imitate a transcript."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def copied_labels(reply: str, texts: Iterable[str], protocol: str) -> Share:
 
 
 def _judged_texts(sample: Sample) -> Iterator[str]:
-    """What the judge is shown and nobody vouches for."""
+    """The untrusted texts that the judge is shown."""
     if isinstance(sample, DialogueSample):
         for turn in sample.turns:
             yield from (turn.prompt, turn.answer)
@@ -40,7 +40,7 @@ def _judged_texts(sample: Sample) -> Iterator[str]:
 
 
 def _apart(reply: str, text: str) -> tuple[str, str]:
-    """The judge's own lines, and those it copied: lines that follow each other as in the text, reports in one line."""
+    """The judge's own lines, and those it copied: consecutive lines of the text, or a report in one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     n = LINES_IN_A_ROW
     whole = [text.strip()] if len(lines) < n else []

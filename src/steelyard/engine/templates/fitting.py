@@ -69,7 +69,7 @@ def _with(item: Any, *flags: str, **update: Any) -> Any:
 
 
 def fit_atom(atom: Atom, references: Sequence[str], rules: Rules) -> Atom:
-    """The atom after the rules that are code's: evidence, tolerance, strictness, no references."""
+    """The atom after the rules that code applies: evidence, tolerance, strictness, no references."""
     level = {"level": atom.level, "level_reason": atom.level_reason} if rules.has_question else {"level": None}
     if atom.label == "unjudged":
         return atom.model_copy(update=level)

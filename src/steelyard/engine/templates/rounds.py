@@ -1,4 +1,4 @@
-"""The body of a templated run: it asks once, in the user's own words, and reads the reply."""
+"""The rounds of a templated run: send the user's prompt, parse the reply, ask once more if it is incomplete."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WORDS: Mapping[PromptLanguage, Mapping[str, str]] = {
 
 
 class ReadReply(NamedTuple):
-    """What a reply comes to, and what it lacks, in words for the judge."""
+    """A parsed reply, and what it lacks, worded for the follow-up to the judge."""
 
     verdict: Verdict
     missing: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def rounds(protocol: Protocol, template: PromptTemplate, sample: Sample, options
 
 
 def _unanswered(protocol: Protocol, sample: Sample, options: Options, failure: Unjudged) -> Verdict:
-    """What the protocol makes of a sample whose every ask fails."""
+    """The protocol's verdict if every ask fails."""
     own = protocol.rounds(sample, options)
     try:
         asks = next(own)

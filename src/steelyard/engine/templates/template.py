@@ -54,12 +54,12 @@ class PromptTemplate(NamedTuple):
         return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()
 
     def described(self) -> dict[str, Any]:
-        """For a run's manifest: enough to tell templates apart and to go on without the file."""
+        """For a run's manifest: identifies the template and lets the run continue without the file."""
         return {"source": self.source, "sha256": self.sha256, "fence": self.fence, "text": self.text}
 
     @classmethod
-    def of_manifest(cls, told: Mapping[str, Any]) -> Self:
-        return cls(str(told["text"]), str(told["source"]), bool(told["fence"]))
+    def of_manifest(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(str(stored["text"]), str(stored["source"]), bool(stored["fence"]))
 
     @property
     def language(self) -> PromptLanguage:
@@ -155,4 +155,4 @@ def _turns(sample: DialogueSample, language: PromptLanguage) -> str:
 
 def _criteria(sample: DialogueSample, language: PromptLanguage) -> str:
     rounds = [(n, turn.criteria) for n, turn in enumerate(sample.turns, start=1) if turn.criteria]
-    return "\n".join(f"{f'第{n}轮' if language == 'zh' else f'Round {n}'}\n{_numbered(told)}" for n, told in rounds)
+    return "\n".join(f"{f'第{n}轮' if language == 'zh' else f'Round {n}'}\n{_numbered(lines)}" for n, lines in rounds)

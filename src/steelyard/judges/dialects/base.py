@@ -28,7 +28,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Answer(NamedTuple):
-    """What an endpoint said, whatever its form. `written` are prompt tokens that went into the provider's cache."""
+    """An endpoint's answer in any dialect. `written` are prompt tokens that went into the provider's cache."""
 
     text: str
     usage: Usage

@@ -71,9 +71,9 @@ class ConverseDialect(Dialect):
     def conversation(self, messages: Messages) -> bytes:
         system, turns = split_system(messages)
         cached = CACHE_POINT if CACHING.search(self.endpoint.model) else b""
-        told = b'"system":[{"text":' + as_json_once(system) + b"}" + cached + b"]," if system else b""
+        instructions = b'"system":[{"text":' + as_json_once(system) + b"}" + cached + b"]," if system else b""
         said = (as_json({"role": role, "content": [{"text": text}]}) for role, text in turns)
-        return b"{" + told + b'"messages":' + joined(said)
+        return b"{" + instructions + b'"messages":' + joined(said)
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
         usage, written = usage_beside_cache(payload.get("usage"), *COUNTS)

@@ -63,9 +63,9 @@ class GenerateDialect(Dialect):
 
     def conversation(self, messages: Messages) -> bytes:
         system, turns = split_system(messages)
-        told = b'"systemInstruction":{"parts":[{"text":' + as_json_once(system) + b"}]}," if system else b""
+        instructions = b'"systemInstruction":{"parts":[{"text":' + as_json_once(system) + b"}]}," if system else b""
         said = (as_json({"role": ROLES.get(role, role), "parts": [{"text": text}]}) for role, text in turns)
-        return b"{" + told + b'"contents":' + joined(said)
+        return b"{" + instructions + b'"contents":' + joined(said)
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
         usage = _usage(payload.get("usageMetadata"))

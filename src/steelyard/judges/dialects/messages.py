@@ -66,9 +66,9 @@ class MessagesDialect(Dialect):
 
     def conversation(self, messages: Messages) -> bytes:
         system, turns = split_system(messages)
-        told = b'"system":[{"type":"text","text":' + as_json_once(system) + CACHED + b"]," if system else b""
+        instructions = b'"system":[{"type":"text","text":' + as_json_once(system) + CACHED + b"]," if system else b""
         said = (as_json({"role": role, "content": text}) for role, text in turns)
-        return b"{" + told + b'"messages":' + joined(said)
+        return b"{" + instructions + b'"messages":' + joined(said)
 
     def read(self, payload: Mapping[str, Any]) -> Answer:
         usage, written = usage_beside_cache(payload.get("usage"), *COUNTS)

@@ -1,4 +1,4 @@
-"""The models that can be pulled by name."""
+"""The catalogue of models that can be pulled by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model file on its way: FILE.part grows, FILE.part.json says how far it can be trusted."""
+"""A model file being downloaded: FILE.part grows, FILE.part.json says how far it can be trusted."""
 
 from __future__ import annotations
 

@@ -9,24 +9,24 @@ from pathlib import Path
 from steelyard.errors import ConfigError, PullError
 from steelyard.judges.models.catalogue import KnownModel, known_models
 from steelyard.judges.models.draft import Draft
-from steelyard.judges.models.shelf import ModelRecord, Shelf, in_words, sha256_of
-from steelyard.judges.models.sources import Source, Told
+from steelyard.judges.models.shelf import ModelRecord, Shelf, sha256_of, size_text
+from steelyard.judges.models.sources import OnBytes, Source
 
 # Room for the record, and for a file system that counts blocks.
 SPARE = 1 << 20
 
 
-def pull(name: str, source: Source, shelf: Shelf, told: Told = lambda done, total: None) -> ModelRecord:
+def pull(name: str, source: Source, shelf: Shelf, on_progress: OnBytes = lambda done, total: None) -> ModelRecord:
     """Fetch a model and keep it under this name; the record says if its bytes are those that were expected."""
     path = shelf.path_for(name)
     if shelf.record(name):
-        raise ConfigError(f"{name} is already here; to fetch it anew: steelyard models remove {name}")
+        raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     known = known_models().get(name)
     try:
         shelf.folder.mkdir(parents=True, exist_ok=True)
         with Draft(path, source.name) as draft:
             _check_room(shelf, known, draft.size)
-            source.fetch(draft, told)
+            source.fetch(draft, on_progress)
         sha256 = _verified(draft, known, source)
         draft.move_to(path)
         state = path.stat()
@@ -65,16 +65,16 @@ def _verified(draft: Draft, known: KnownModel | None, source: Source) -> str:
 
 
 def _check_room(shelf: Shelf, known: KnownModel | None, already: int) -> None:
-    """Said before the download rather than after most of it."""
+    """Refuse early if there is not enough disk space."""
     free = shutil.disk_usage(shelf.folder).free
     if known and free < known.size - already + SPARE:
         raise PullError(
-            f"{known.name} needs {in_words(known.size - already)} in {shelf.folder}; {in_words(free)} is free"
+            f"{known.name} needs {size_text(known.size - already)} in {shelf.folder}; {size_text(free)} is free"
         )
 
 
 def explained(error: OSError, folder: Path) -> PullError:
-    """An error of the disk in words, with what to do."""
+    """A disk error in words, with what to do."""
     if error.errno == errno.ENOSPC:
         return PullError(
             f"the disk that holds {folder} is full; make room and run the same command again to go on, "

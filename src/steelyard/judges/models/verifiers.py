@@ -19,8 +19,8 @@ from steelyard.judges.models.catalogue import KnownVerifier, known_models, known
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, FolderSource, ModelFile, to_convert
 from steelyard.judges.models.pulling import explained
-from steelyard.judges.models.shelf import NAME, Removed, Shelf, in_words, sha256_of
-from steelyard.judges.models.sources import Told
+from steelyard.judges.models.shelf import NAME, Removed, Shelf, sha256_of, size_text
+from steelyard.judges.models.sources import OnBytes
 
 RECORD, SEEN = "record.json", ".seen.json"
 UNFINISHED = (".part", ".part.json")
@@ -173,12 +173,12 @@ def is_unverified(name: str, source: FolderSource, shelf: VerifierShelf) -> bool
 
 
 def pull_verifier(
-    name: str, source: FolderSource, shelf: VerifierShelf, told: Told = lambda done, total: None
+    name: str, source: FolderSource, shelf: VerifierShelf, on_progress: OnBytes = lambda done, total: None
 ) -> VerifierRecord:
     """Fetch a verifier's files, compare them with what is known of them, and keep them under this name."""
     folder, known = shelf.path_for(name), known_verifiers().get(name)
     if shelf.record(name):
-        raise ConfigError(f"{name} is already here; to fetch it anew: steelyard models remove {name}")
+        raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Of an earlier pull that broke off, drafts are gone on with; finished files may be another source's.
@@ -187,9 +187,9 @@ def pull_verifier(
                 path.unlink()
         free = shutil.disk_usage(folder).free
         if known and known.weights and free < known.weights + SPARE:
-            raise PullError(f"{name} needs {in_words(known.weights)} in {shelf.folder}; {in_words(free)} is free")
+            raise PullError(f"{name} needs {size_text(known.weights)} in {shelf.folder}; {size_text(free)} is free")
         for part in source.parts:
-            if not _fetched(part, folder / part.target, told) and part.is_needed:
+            if not _fetched(part, folder / part.target, on_progress) and part.is_needed:
                 raise PullError(f"{source.name} has no {part.target}; tried: {', '.join(o.name for o in part.sources)}")
         if known and known.settings and not (folder / SETTINGS).exists():
             (folder / SETTINGS).write_text(known.settings, encoding="utf-8")
@@ -198,12 +198,12 @@ def pull_verifier(
         raise explained(error, shelf.folder) from error
 
 
-def _fetched(part: ModelFile, path: Path, told: Told) -> bool:
+def _fetched(part: ModelFile, path: Path, on_progress: OnBytes) -> bool:
     for source in part.sources:
         draft = Draft(path, source.name)
         try:
             with draft:
-                source.fetch(draft, told)
+                source.fetch(draft, on_progress)
         except AbsentFile:
             continue
         draft.move_to(path)
@@ -270,4 +270,4 @@ def _damage(path: Path) -> str | None:
 
 def shown_size(known: KnownVerifier) -> str:
     """Of the weights; where their size is not known, the number of parameters."""
-    return in_words(known.weights) if known.weights else f"{known.parameters}"
+    return size_text(known.weights) if known.weights else f"{known.parameters}"

@@ -1,4 +1,4 @@
-"""A judge compared with people: how well they agree, where they do not, and what that makes of the run's scores."""
+"""Calibration: agreement of a judge with human labels, where they differ, and the run's scores corrected by that."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from steelyard.errors import ConfigError, LabelsDoNotFit
 from steelyard.people.calibration.corrections import Rates, Scores
+from steelyard.people.calibration.majority import Majority
 from steelyard.people.calibration.matching import Matcher, Rated
 from steelyard.people.calibration.measure import by_votes, disputes, groups, measure
-from steelyard.people.calibration.model import Calibration, CorrectedScore, Figure, Task
-from steelyard.people.calibration.people import Majority
 from steelyard.people.calibration.reliability import PRECISION, curves
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Sample, Verdict
+from steelyard.reports.calibration.model import Calibration
 from steelyard.store.labels import HumanLabel, of_one_policy
 from steelyard.text import language_of
-
-__all__ = ["Calibration", "CorrectedScore", "Figure", "Task", "calibrate"]
 
 # Ten points from end to end: ±5.
 WIDTH = 0.1
@@ -34,7 +32,7 @@ def calibrate(
     precision: float = PRECISION,
     language: Language | None = None,
 ) -> Calibration:
-    """Hold the verdicts of a run against people's labels.
+    """Compare the verdicts of a run with human labels.
 
     `width` is the wanted width of the corrected scores' intervals as a share of their scale; the result says how many
     samples people would have to label for it. `precision` is the share of right labels from which on a routed judge may
@@ -66,11 +64,11 @@ def calibrate(
         code = "nothing_fits" if chosen else "none"
         raise LabelsDoNotFit(_why_nothing(chosen, matcher), code, dict(matcher.unmatched.most_common()))
     majority = Majority(rated)
-    told = vocabulary(protocol)
+    vocab = vocabulary(protocol)
     return Calibration(
         protocol=protocol,
         language=language or language_of(*texts),
-        scale=told.scale,
+        scale=vocab.scale,
         judges=tuple(name for name, _ in judges.most_common() if name),
         policy=chosen[0].policy,
         annotators=dict(Counter(name for item in rated for name in item.people).most_common()),
@@ -84,7 +82,7 @@ def calibrate(
         votes=by_votes(rated, majority),
         reliability=curves(rated, majority, precision),
         precision=precision,
-        scores=scores.results(majority, told, width),
+        scores=scores.results(majority, vocab, width),
         rates=tuple(rates.results(majority)),
         width=width,
         weighted=len({item.weight for item in rated}) > 1,
@@ -109,5 +107,5 @@ def _why_nothing(labels: Sequence[HumanLabel], matcher: Matcher) -> str:
         "other_text": "they were made on other answers",
         "other_run": "they were made on another run",
     }
-    told = "; ".join(f"{n}: {reasons[reason]}" for reason, n in matcher.unmatched.most_common())
-    return f"none of the {len(labels)} labels fits this run ({told})"
+    counts = "; ".join(f"{n}: {reasons[reason]}" for reason, n in matcher.unmatched.most_common())
+    return f"none of the {len(labels)} labels fits this run ({counts})"

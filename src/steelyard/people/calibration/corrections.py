@@ -1,4 +1,4 @@
-"""The scores and label rates of a whole run as people would have found them, from the part that they labelled."""
+"""Scores and label rates of a whole run, corrected by the human labels on a part of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from steelyard.people.calibration.majority import Majority, Place, counted_metrics, needs_labels, scores_by_people
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.model import CorrectedRate, CorrectedScore
-from steelyard.people.calibration.people import Majority, Place, counted_metrics, needs_labels, scores_by_people
 from steelyard.people.label_targets import slots_of
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
 from steelyard.records import Verdict
+from steelyard.reports.calibration.model import CorrectedRate, CorrectedScore
 from steelyard.stats import Interval, Mean
 from steelyard.stats.correction import Units, clusters_for_width, corrected
 from steelyard.stats.libraries import Array, np
@@ -35,7 +35,7 @@ class _Column:
 
 
 class Scores:
-    """Takes every sample of the run with what people said of it."""
+    """Takes every sample of the run with its human labels."""
 
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = defaultdict(_Column)
@@ -56,16 +56,16 @@ class Scores:
         if rated:
             self._labelled.append((verdict, rated, places))
 
-    def results(self, majority: Majority, told: Vocabulary, width: float) -> tuple[CorrectedScore, ...]:
+    def results(self, majority: Majority, vocab: Vocabulary, width: float) -> tuple[CorrectedScore, ...]:
         """`width` is that of the wanted interval, as a share of the scale."""
         people, weights = self._people(majority)
         return tuple(
-            _corrected_score(name, column, people.get(name, {}), weights, told.metric(name).bounds, width)
+            _corrected_score(name, column, people.get(name, {}), weights, vocab.metric(name).bounds, width)
             for name, column in self._columns.items()
         )
 
     def _people(self, majority: Majority) -> tuple[dict[str, dict[int, float]], dict[str, dict[int, float]]]:
-        """People's scores, by metric and place, and the weights of their samples."""
+        """Scores from human labels by metric and place, with the weights of their samples."""
         people: dict[str, dict[int, float]] = defaultdict(dict)
         weights: dict[str, dict[int, float]] = defaultdict(dict)
         for verdict, rated, places in self._labelled:
@@ -154,7 +154,7 @@ def _counted(values: Array) -> Array:
 
 
 class Rates:
-    """Takes every item of the run: how often each label occurs, by the judge and as people would have it."""
+    """Takes every item of the run: the rate of each label, by the judge and corrected by human labels."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = kinds

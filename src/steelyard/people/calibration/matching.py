@@ -1,4 +1,4 @@
-"""Which label is about which item. What cannot be told for certain is left out, counted and named."""
+"""Matches human labels to items. Labels without an unambiguous match are left out, counted and listed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from steelyard.people.calibration.model import Unmatched
 from steelyard.people.label_targets import Slot, slots_of
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Sample, Verdict
 from steelyard.reports.build import cluster_of
+from steelyard.reports.calibration.model import Unmatched
 from steelyard.stats import Cluster
 from steelyard.store.labels import HumanLabel, digest
 from steelyard.text import normalise
@@ -21,7 +21,7 @@ MOST_EXAMPLES = 20
 
 
 class Rated(NamedTuple):
-    """A slot that people filled."""
+    """A slot with human labels."""
 
     slot: Slot
     sample: str
@@ -35,7 +35,7 @@ class Rated(NamedTuple):
 
 @dataclass
 class Matcher:
-    """Takes the judged samples one by one and finds the labels for each."""
+    """Takes the judged samples one by one and finds the human labels of each."""
 
     labels: Sequence[HumanLabel]
     run: str = ""
@@ -108,8 +108,8 @@ class Matcher:
 class _Slots:
     """The slots of a sample, by number and by text."""
 
-    def __init__(self, slots: Iterable[Slot], told: Vocabulary) -> None:
-        self._told = told
+    def __init__(self, slots: Iterable[Slot], vocab: Vocabulary) -> None:
+        self._vocab = vocab
         self._by_number: dict[tuple[str, int | None, int | None], Slot] = {}
         self._by_text: dict[tuple[str, int | None, str], list[Slot]] = defaultdict(list)
         for slot in slots:
@@ -117,13 +117,13 @@ class _Slots:
             self._by_text[slot.kind, slot.turn, normalise(slot.text)].append(slot)
 
     def by_judge(self, aspect: str) -> bool:
-        """Whether a judge cut out the items, so that their numbers mean nothing in another run."""
-        kind = self._told.kind_with(aspect)
+        """Whether a judge made the items, so that their numbers differ between runs."""
+        kind = self._vocab.kind_with(aspect)
         return kind is not None and kind.by_judge
 
     def find(self, label: HumanLabel) -> Slot | str:
         slot = self._by_number.get((label.kind, label.turn, label.item))
-        kind = self._told.kind_with(label.kind)
+        kind = self._vocab.kind_with(label.kind)
         # The text of a named item is its name in the language of the day.
         if not label.text or (kind and kind.identity == "name"):
             return slot or "no_item"

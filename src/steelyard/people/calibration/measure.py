@@ -1,4 +1,4 @@
-"""Agreement on one kind of label: judge with people, people with each other, all from tables of counts."""
+"""Agreement on one kind of label: judge with people, and people with each other, from tables of counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
+from steelyard.people.calibration.majority import Majority
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.model import (
+from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.reports.calibration.model import (
     AgreementGroup,
     Dispute,
     DisputedItem,
@@ -17,8 +19,6 @@ from steelyard.people.calibration.model import (
     SecondLook,
     Task,
 )
-from steelyard.people.calibration.people import Majority
-from steelyard.protocols.vocabulary import UNJUDGED
 from steelyard.stats import agreement
 from steelyard.stats.bootstrap import Resampled, gather
 from steelyard.stats.intervals import wilson
@@ -61,7 +61,7 @@ def measure(task: str, rated: Sequence[Rated], majority: Majority) -> Task:
 
 
 def between_people(rated: Sequence[Rated]) -> tuple[Pairing, Figure]:
-    """How far people agree with each other, and Krippendorff's α, whatever a judge said."""
+    """Agreement of people with each other, with Krippendorff's α."""
     tables = _Tables(rated, sorted({label for item in rated for label in item.people.values()}))
     alpha = _alpha(tables.coincidences([list(item.people.values()) for item in rated]))
     return _pairing(Resampled(tables.pairs_of_people())), alpha
@@ -73,14 +73,14 @@ def _second_look(rated: Sequence[Rated], majority: Majority) -> Iterable[SecondL
     if not first:
         return
     # What was left open is a label like any other here: it was a finding before.
-    told = [item for item in rated if item.slot.first is not None or item.slot.judge != UNJUDGED]
-    labels = [*_labels_in_use(told), UNJUDGED]
+    labelled = [item for item in rated if item.slot.first is not None or item.slot.judge != UNJUDGED]
+    labels = [*_labels_in_use(labelled), UNJUDGED]
     labels += [label for label in first if label not in labels]
-    tables = _Tables(told, labels)
-    people = [majority.label(item) for item in told]
+    tables = _Tables(labelled, labels)
+    people = [majority.label(item) for item in labelled]
     sides = (
-        tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
-        tables.of([[(i.slot.judge, label)] for i, label in zip(told, people, strict=True)]),
+        tables.of([[(i.slot.first or i.slot.judge, label)] for i, label in zip(labelled, people, strict=True)]),
+        tables.of([[(i.slot.judge, label)] for i, label in zip(labelled, people, strict=True)]),
     )
     before, after = (Resampled(side) for side in sides)
     both = Resampled(np.stack(sides, axis=1))
@@ -119,7 +119,7 @@ def change_of(
 
 
 def _gap(tables: _Tables, rated: Sequence[Rated]) -> Figure:
-    """Judge and people on the same footing: one person each, on the same items, resampled together."""
+    """The judge's agreement with one person minus that of two people, on the same items, resampled together."""
     twice = [_with_each(item) if len(item.people) > 1 else [] for item in rated]
     data = Resampled(np.stack([tables.of(twice), tables.pairs_of_people()], axis=1))
     found = data.figure(

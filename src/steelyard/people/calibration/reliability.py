@@ -1,40 +1,30 @@
-"""How far a judge's confidence can be relied on: reliability curves, and from where on its labels are right enough."""
+"""Reliability of a judge's confidence: calibration curves, and confidence thresholds for a wanted precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from steelyard.people.calibration.majority import Majority
 from steelyard.people.calibration.matching import Rated
-from steelyard.people.calibration.model import Calibration, ConfidenceBin, Reliability, SureFrom
-from steelyard.people.calibration.people import Majority
-from steelyard.protocols import vocabulary
-from steelyard.protocols.vocabulary import UNJUDGED, Vocabulary
-from steelyard.records import ConfidenceKind, Language
-from steelyard.reports.blocks import (
-    NOT_APPLICABLE,
-    Block,
-    Curve,
-    Heading,
-    Lines,
-    Table,
-    interval,
-    number,
-    one_line,
+from steelyard.protocols.vocabulary import UNJUDGED
+from steelyard.records import ConfidenceKind
+from steelyard.reports.calibration.model import (
+    LEAST_LABELS,
+    Calibration,
+    ConfidenceBin,
+    ConfidenceThreshold,
+    Reliability,
 )
-from steelyard.reports.model import Estimate
 from steelyard.stats.intervals import wilson
-from steelyard.text.wording import say
 
 BINS = 10
 PRECISION = 0.95
-# Fewer labels of one kind say nothing about where it is right in 95 of 100 cases.
-LEAST = 20
 
 
 class Point(NamedTuple):
-    """One label that people gave too: how sure the judge was, and whether it was right."""
+    """A label that people gave too: the judge's confidence, and whether it was right."""
 
     confidence: float
     is_right: bool
@@ -72,17 +62,17 @@ def _curve(judge: str, task: str, source: ConfidenceKind, points: Sequence[Point
     )
 
 
-def sure_from(label: str, points: Sequence[Point], precision: float) -> SureFrom:
+def sure_from(label: str, points: Sequence[Point], precision: float) -> ConfidenceThreshold:
     """The lowest confidence from which on this label is right often enough; null where it is so nowhere."""
-    found = SureFrom(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
+    found = ConfidenceThreshold(label=label, least=None, n=0, of=len(points), precision=None, interval=None)
     weight = right = 0.0
     # From the surest down, each point once: there may be a hundred thousand.
     ordered = sorted(points, key=lambda point: -point.confidence)
     for n, (point, below) in enumerate(zip_longest(ordered, ordered[1:]), start=1):
         weight, right = weight + point.weight, right + point.weight * point.is_right
         is_last_of_its_confidence = below is None or below.confidence < point.confidence
-        if is_last_of_its_confidence and n >= LEAST and right / weight >= precision:
-            found = SureFrom(
+        if is_last_of_its_confidence and n >= LEAST_LABELS and right / weight >= precision:
+            found = ConfidenceThreshold(
                 label=label,
                 least=point.confidence,
                 n=n,
@@ -124,101 +114,6 @@ def thresholds(found: Calibration) -> dict[str, object]:
     for curve in found.reliability:
         of_judge = judges.setdefault(curve.judge, {})
         for label in curve.sure_from:
-            if label.of >= LEAST:
+            if label.of >= LEAST_LABELS:
                 of_judge[f"{curve.task}.{label.label}"] = label.least
     return {"precision": found.precision, "judges": judges}
-
-
-def task_told(told: Vocabulary, task: str, language: Language) -> str:
-    """What people labelled: an aspect, or one of the named items that have it."""
-    aspect, _, name = task.partition(".")
-    kind = told.kind_with(aspect)
-    named = told.name_words(kind.name, name, language) if kind and name else name
-    return named or name or told.kind_words(aspect, language)
-
-
-class ReliabilityPage:
-    """The curves of a calibration in words and tables."""
-
-    def __init__(self, found: Calibration) -> None:
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
-
-    def say(self, key: str, **values: object) -> str:
-        return say(self.language, f"calibrate.{key}").format(**values)
-
-    def task(self, task: str) -> str:
-        return task_told(self.told, task, self.language)
-
-    def title(self, curve: Reliability) -> str:
-        return f"{one_line(curve.judge, 60)} · {self.task(curve.task)}"
-
-    def said(self, curve: Reliability) -> str:
-        """The curve in a sentence."""
-        return self.say(
-            "curve",
-            confidence=number(curve.confidence, "ratio"),
-            right=number(curve.right, "ratio"),
-            n=curve.n,
-            error=f"{curve.error:.3f}",
-        )
-
-    def drawn(self, curve: Reliability) -> Curve:
-        points = (
-            (each.confidence, Estimate(value=each.right, interval=each.interval, n=each.n)) for each in curve.bins
-        )
-        return Curve(tuple(points), self.said(curve), (self.say("mean_confidence"), self.say("share_right")))
-
-    def blocks(self) -> Iterator[Block]:
-        if not self.found.reliability:
-            return
-        yield Heading(self.say("reliability"))
-        yield Lines((self.say("note_reliability"),))
-        for curve in self.found.reliability:
-            yield from self._curve(curve)
-
-    def _curve(self, curve: Reliability) -> Iterator[Block]:
-        yield Heading(self.title(curve), 3, self.drawn(curve))
-        yield Lines((self.said(curve), *([self.say("from_votes")] if curve.source == "votes" else [])))
-        ends = say(self.language, "report.interval")
-        columns = (self.say("confidence"), "n", self.say("mean_confidence"), self.say("share_right"), ends)
-        yield Table(
-            columns,
-            "lrrrr",
-            tuple(
-                (
-                    f"{each.low:.1f}–{each.high:.1f}",
-                    str(each.n),
-                    number(each.confidence, "ratio"),
-                    number(each.right, "ratio"),
-                    interval(each.interval, "ratio"),
-                )
-                for each in curve.bins
-            ),
-        )
-        wanted = number(self.found.precision, "ratio")
-        kind = curve.task.partition(".")[0]
-        yield Table(
-            (
-                say(self.language, "report.label"),
-                self.say("sure_from", precision=wanted),
-                self.say("precision"),
-                ends,
-                self.say("kept"),
-            ),
-            "lrrrr",
-            tuple(
-                (
-                    self.told.label_words(kind, each.label, self.language),
-                    self._least(each),
-                    number(each.precision, "ratio"),
-                    interval(each.interval, "ratio"),
-                    f"{each.n} / {each.of}",
-                )
-                for each in curve.sure_from
-            ),
-        )
-
-    def _least(self, each: SureFrom) -> str:
-        if each.least is not None:
-            return f"{each.least:.2f}"
-        return self.say("never") if each.of >= LEAST else NOT_APPLICABLE

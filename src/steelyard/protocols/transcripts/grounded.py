@@ -15,9 +15,9 @@ from steelyard.protocols.transcripts.grounded_reader import (
     OPEN,
     PARTS,
     TITLES,
+    CheckMention,
     GroundedReader,
     LineKind,
-    Said,
     heading_of,
     hidden,
 )
@@ -109,12 +109,12 @@ def _reading(reader: GroundedReader) -> Reading:
     )
 
 
-def _check(kind: LineKind, mentions: list[Said]) -> Check:
+def _check(kind: LineKind, mentions: list[CheckMention]) -> Check:
     readings = [said.read() for said in mentions]
     label, reason, flags = readings[0] if readings else ("unjudged", "", ("not_in_transcript",))
     if len({reading[0] for reading in readings}) > 1:
         label, flags = "unjudged", ("blocks_conflict",)
-    first = mentions[0] if mentions else Said([])
+    first = mentions[0] if mentions else CheckMention([])
     return Check(
         id=IDS[kind.group, kind.name],
         name=kind.name,

@@ -146,7 +146,7 @@ def check_of(line: str) -> bool:
 
 
 @dataclass
-class Said:
+class CheckMention:
     """What one mention of a check says; its text may run over several lines."""
 
     lines: list[str]
@@ -178,17 +178,17 @@ class GroundedReader:
     """Goes through the lines once, knowing which section and which check it is in."""
 
     def __init__(self) -> None:
-        self.said: dict[tuple[str, str], list[Said]] = {}
+        self.said: dict[tuple[str, str], list[CheckMention]] = {}
         self.totals = Totals()
         self.own_answer: list[str] = []
         self.flags: tuple[str, ...] = ()
         self.suspect = False
         self._section: str | None = None
         self._group: Group | None = None
-        self._check: Said | None = None
+        self._check: CheckMention | None = None
         # The check that was read last and its group, also after its text ended; and what may be its total or its score.
-        self._last: tuple[Group, Said] | None = None
-        self._summed: tuple[Group, Said, str] | None = None
+        self._last: tuple[Group, CheckMention] | None = None
+        self._summed: tuple[Group, CheckMention, str] | None = None
         self._ended = False
 
     @property
@@ -260,7 +260,7 @@ class GroundedReader:
             if kind.name == "not_fallback" and kind.group != (self._group or self._section):
                 continue
             if match := pattern.fullmatch(line):
-                self._check, self._group = Said([match.last]), kind.group
+                self._check, self._group = CheckMention([match.last]), kind.group
                 if self._summed and self._summed[0] == kind.group:
                     self._summed[1].stray.append(self._summed[2])
                 self._last, self._summed = (kind.group, self._check), None
@@ -306,7 +306,7 @@ class GroundedReader:
         else:
             check.lines.append(BULLET.sub("", line.strip()))
 
-    def _takes_field(self, check: Said, line: str) -> bool:
+    def _takes_field(self, check: CheckMention, line: str) -> bool:
         if name := NAME.fullmatch(line):
             check.text = unescape(name[1])
         elif part := PART.fullmatch(line):

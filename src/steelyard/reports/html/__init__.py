@@ -9,7 +9,7 @@ from markupsafe import Markup
 from steelyard.records import Language
 from steelyard.reports.html.environment import environment, policy, static
 from steelyard.reports.html.page import ReportPage
-from steelyard.reports.html.selection import Chosen, Lowest
+from steelyard.reports.html.selection import ChosenSample, Lowest
 from steelyard.reports.html.views import ViewLimits
 from steelyard.reports.model import Report, in_language
 
@@ -17,7 +17,10 @@ __all__ = ["Chosen", "Lowest", "ViewLimits", "render"]
 
 
 def render(
-    report: Report, samples: Sequence[Chosen] = (), language: Language | None = None, limits: ViewLimits | None = None
+    report: Report,
+    samples: Sequence[ChosenSample] = (),
+    language: Language | None = None,
+    limits: ViewLimits | None = None,
 ) -> str:
     """The report as a document; the chosen samples are in it in full, in their order."""
     style, script = static("style.css"), static("report.js")

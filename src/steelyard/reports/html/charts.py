@@ -61,10 +61,10 @@ def svg(width: int | None, height: int, content: Markup, *, kind: str, title: st
     With a width it keeps its proportions; without one it is as wide as its place and places its parts by percent.
     """
     seen = {"role": "img", "aria_label": f"{title}. {desc}" if desc else title} if title else {"aria_hidden": "true"}
-    told = joined([tag("title", title), tag("desc", desc)]) if title else Markup("")
+    description = joined([tag("title", title), tag("desc", desc)]) if title else Markup("")
     return tag(
         "svg",
-        told + content,
+        description + content,
         class_=f"chart {kind}",
         view_box=f"0 0 {width} {height}" if width else None,
         width=width or "100%",
@@ -222,7 +222,7 @@ def histogram(
     return svg(HIST_WIDTH, HIST_HEIGHT, joined(parts), kind="histogram", title=title, desc=desc)
 
 
-def amounts(spread: Spread, told: Callable[[float], str], title: str, desc: str, counted: str) -> Markup:
+def amounts(spread: Spread, write: Callable[[float], str], title: str, desc: str, counted: str) -> Markup:
     """How many samples took which amount, in steps that grow; a line where the middle one is, a dotted one at 95 %."""
     left, right, top, bottom = 34.0, HIST_WIDTH - 10.0, 34.0, HIST_HEIGHT - 26.0
     bins, ticks = spread.bins, nice_ticks(max(b.n for b in spread.bins))
@@ -236,7 +236,7 @@ def amounts(spread: Spread, told: Callable[[float], str], title: str, desc: str,
     every = math.ceil(len(edges) / 6)
     for at in range(0, len(edges), every):
         parts.append(
-            tag("text", told(edges[at]), x=left + step * at, y=bottom + 17, text_anchor="middle", class_="tick")
+            tag("text", write(edges[at]), x=left + step * at, y=bottom + 17, text_anchor="middle", class_="tick")
         )
     for at, each in enumerate(bins):
         y = bottom - (bottom - top) * each.n / ticks[-1]

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from steelyard.records import Language
-from steelyard.reports.blocks import Block, Curve, Heading, Lines, Table, Toned
+from steelyard.reports.blocks import Block, Curve, Heading, Lines, Table, TonedText
 from steelyard.reports.html import charts
 from steelyard.reports.html.environment import environment, policy, static
 from steelyard.text.wording import say
@@ -60,9 +60,9 @@ def page_parts(blocks: Iterable[Block]) -> Iterator[PagePart]:
             case Lines(lines, listed):
                 yield PagePart(lines=lines, listed=listed)
             case Table(columns, align, rows):
-                cells = tuple(tuple(cell.text if isinstance(cell, Toned) else cell for cell in row) for row in rows)
+                cells = tuple(tuple(cell.text if isinstance(cell, TonedText) else cell for cell in row) for row in rows)
                 yield PagePart(columns=columns, align=align, rows=cells)
 
 
 def _chart(title: str, curve: Curve) -> Markup:
-    return charts.reliability(curve.points, title, curve.told, curve.axes)
+    return charts.reliability(curve.points, title, curve.in_words, curve.axes)

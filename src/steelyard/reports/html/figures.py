@@ -70,7 +70,7 @@ class Figures:
 
     def _yes_or_no(self, name: str, metric: str, estimate: Estimate) -> ScoreFigure:
         no, yes = (b.n for b in self.report.distributions[name])
-        aspect = next(iter(self.words.told.metric(name).reads), name)
+        aspect = next(iter(self.words.vocab.metric(name).reads), name)
         answers = [(self._chip(aspect, "1"), yes), (self._chip(aspect, "0"), no)]
         answers.sort(key=lambda answer: answer[0].tone != "good")
         answers.append((Chip(self.words.say("report.not_applicable"), "plain", "○"), estimate.n_null))
@@ -78,10 +78,10 @@ class Figures:
         return self._stack(metric, answers, self.words.say("report.samples"))
 
     def made_of(self) -> ScoreFigure | None:
-        """The labels behind a single headline: what its number is made of."""
+        """The labels that a single headline number is counted from."""
         if len(self.words.main) != 1:
             return None
-        metric = self.words.told.metric(self.words.main[0])
+        metric = self.words.vocab.metric(self.words.main[0])
         if metric.scale == "binary":
             return self._yes_or_no(metric.name, self.words.say("report.samples"), self.report.scores[metric.name])
         kind = next(iter(metric.reads), "")
@@ -89,7 +89,7 @@ class Figures:
         return self._labels(self.words.kind(kind), kind, counts) if any(counts.values()) else None
 
     def spending(self) -> list[ScoreFigure]:
-        """What judging a sample took; tokens only where no price is known."""
+        """The cost per sample; tokens only where no price is known."""
         found = self.report.spending
         names = [
             name
@@ -99,13 +99,13 @@ class Figures:
         return [self._spending(name, found[name]) for name in names]
 
     def _spending(self, name: str, spread: Spread) -> ScoreFigure:
-        title, told = self.words.say(f"html.per_sample.{name}"), AMOUNTS[name]
-        steps = [f"{told(b.low)} – {told(b.high)}" for b in spread.bins]
+        title, write = self.words.say(f"html.per_sample.{name}"), AMOUNTS[name]
+        steps = [f"{write(b.low)} – {write(b.high)}" for b in spread.bins]
         caption = self.words.say("html.per_sample.caption").format(
-            median=told(spread.median), p95=told(spread.p95), most=told(spread.most)
+            median=write(spread.median), p95=write(spread.p95), most=write(spread.most)
         )
         counted = self.words.say("report.samples")
-        chart = charts.amounts(spread, told, title, caption, counted)
+        chart = charts.amounts(spread, write, title, caption, counted)
         rows = tuple((step, str(b.n), share(b.n, spread.n)) for step, b in zip(steps, spread.bins, strict=True))
         return ScoreFigure(title, chart, (title, counted, self.words.say("report.share")), rows, caption=caption)
 
@@ -128,7 +128,7 @@ class Figures:
         return self._stack(title, found, self.words.say("report.label"))
 
     def _chip(self, aspect: str, label: str) -> Chip:
-        return chip(self.words.language, self.words.told, aspect, label)
+        return chip(self.words.language, self.words.vocab, aspect, label)
 
     def _stack(self, title: str, found: Sequence[tuple[Chip, int]], first: str) -> ScoreFigure:
         total = sum(n for _, n in found)

@@ -31,18 +31,18 @@ class Items:
 
     def __init__(self, page: SamplePage, limits: ViewLimits, places: set[str], quotes: set[str]) -> None:
         self.page, self.limits, self.places, self.quotes = page, limits, places, quotes
-        self.language, self.told = page.language, vocabulary(page.verdict.protocol)
-        places = {kind.place for kind in self.told.kinds}
+        self.language, self.vocab = page.language, vocabulary(page.verdict.protocol)
+        places = {kind.place for kind in self.vocab.kinds}
         self.crowded = {"sentence", "statement"} <= places
 
     def number(self, item: AnyItem) -> str:
         # Sentences and statements are both numbered from 1; the letter keeps them apart.
-        letter = self.crowded and self.told.kind_of(item).place == "statement"
+        letter = self.crowded and self.vocab.kind_of(item).place == "statement"
         return f"{'a' if letter else ''}{item.id}"
 
     def view(self, index: int, item: AnyItem) -> ItemView:
         """One item with everything known about it."""
-        kind = self.told.kind_of(item)
+        kind = self.vocab.kind_of(item)
         key = key_of(kind, index)
         chips, facts = self._chips(kind, item), ()
         match item:
@@ -53,18 +53,18 @@ class Items:
             case Criterion():
                 return self._criterion(key, item, chips)
         view = self._item(key, item, chips, facts, evidence=getattr(item, "evidence", None))
-        return replace(view, text=cut(self.told.item_words(item, self.language)), parts=self._parts(kind, index, item))
+        return replace(view, text=cut(self.vocab.item_words(item, self.language)), parts=self._parts(kind, index, item))
 
     def _chips(self, kind: Kind, item: AnyItem) -> tuple[Chip, ...]:
         """Its labels: that which colours it first, then the leading one, then the others."""
         aspect, shown = kind.shown(item)
         leading = kind.leading
-        found = {aspect: chip(self.language, self.told, aspect, shown.name)}
+        found = {aspect: chip(self.language, self.vocab, aspect, shown.name)}
         if getattr(item, leading.field, None) is not None:
             label = shown.name if aspect == leading.name else getattr(item, leading.field)
             found[leading.name] = self._label(leading.name, label, item)
         for other, label in kind.labels(item):
-            found.setdefault(other.name, chip(self.language, self.told, other.name, label))
+            found.setdefault(other.name, chip(self.language, self.vocab, other.name, label))
         return tuple(found.values())
 
     def _item(
@@ -83,7 +83,7 @@ class Items:
             text=cut(item.text),
             chips=chips,
             reason=cut(reason_in(self.language, item.reason)),
-            facts=facts + self._facts(self.page.told_by(item) + self.page.told_of(item)),
+            facts=facts + self._facts(self.page.by_whom(item) + self.page.opinions(item)),
             quote=quote,
             quote_about=about,
             in_text=key in self.places,
@@ -94,7 +94,7 @@ class Items:
         """The label that the item's confidence is about, with it."""
         sure = confidence_text(item)
         about = self.page.say("confidence_about") if sure else ""
-        return replace(chip(self.language, self.told, kind, label), sure=sure, about=about)
+        return replace(chip(self.language, self.vocab, kind, label), sure=sure, about=about)
 
     def _evidence(self, evidence: Evidence | None) -> tuple[str, str]:
         if evidence is None:
@@ -123,7 +123,7 @@ class Items:
                 text=cut(part.text),
                 chips=(self._label(kind.parts.name, part.label, part),),
                 reason=cut(reason_in(self.language, part.reason)),
-                facts=self._facts(self.page.told_by(part)),
+                facts=self._facts(self.page.by_whom(part)),
                 in_text=f"p{index}-{number}" in self.places,
                 in_source=f"p{index}-{number}" in self.quotes,
             )

@@ -16,7 +16,7 @@ from steelyard.reports.build import most_telling, shown_flags
 from steelyard.reports.html import charts
 from steelyard.reports.html.figures import Figures
 from steelyard.reports.html.sample import sample_view
-from steelyard.reports.html.selection import Chosen
+from steelyard.reports.html.selection import ChosenSample
 from steelyard.reports.html.tables import Breakdown, Tables
 from steelyard.reports.html.views import SampleView, ViewLimits
 from steelyard.reports.html.words import LONGEST_NAME, PageWords
@@ -42,7 +42,7 @@ LONGEST_FACT = 400
 
 @dataclass(frozen=True)
 class Headline:
-    """The number a reader sees first, with its beam and what it means."""
+    """A headline number with its chart and its meaning."""
 
     name: str
     value: str
@@ -56,7 +56,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class WeakSpot:
-    """A place where it fails: what is looked at, and the share of it that fails."""
+    """A label or group with its failure rate."""
 
     kind: str
     name: str
@@ -70,7 +70,7 @@ class WeakSpot:
 
 
 @dataclass(frozen=True)
-class Lowly:
+class LowestLine:
     """One of the lowest samples, as a line that leads to it."""
 
     id: str
@@ -80,8 +80,8 @@ class Lowly:
     href: str
 
 
-class Places:
-    """Where a part of the page leads. In a file: to the part below that shows more. A viewer leads to the samples."""
+class PageLinks:
+    """Link targets of a page: in a file, the section with details; in the viewer, the samples."""
 
     def label(self, kind: str, label: str) -> str:
         return "#labels"
@@ -94,7 +94,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedSample:
     """One sample of the list: what its closed line says, and the whole of it."""
 
     view: SampleView
@@ -106,23 +106,23 @@ class Listed:
 
 
 class ReportPage:
-    """What the templates ask for, part by part, in the report's language."""
+    """The data of the templates, section by section, in the report's language."""
 
     def __init__(
         self,
         report: Report,
-        chosen: Sequence[Chosen] = (),
+        chosen: Sequence[ChosenSample] = (),
         limits: ViewLimits | None = None,
-        places: Places | None = None,
+        places: PageLinks | None = None,
     ) -> None:
         self.report, self.chosen, self.limits = report, chosen, limits or ViewLimits()
-        self.places = places or Places()
+        self.places = places or PageLinks()
         self.words = PageWords(report)
         self.tables, self.figures = Tables(self.words), Figures(self.words)
 
     @property
     def title(self) -> str:
-        return self.words.told.title_words(self.words.language)
+        return self.words.vocab.title_words(self.words.language)
 
     @property
     def about(self) -> str:
@@ -132,7 +132,7 @@ class ReportPage:
 
     @property
     def agreement(self) -> list[str]:
-        """What the judges are worth, where that was measured; how far they agreed; whether they judged their own."""
+        """Notes on the judges: measured agreement with people, agreement with each other, self-judging."""
         notes = agreement_notes(self.report.judges, self.words.language).values()
         further = tolerance_note(self.report), self_judged_note(self.report)
         return [note for note in (*notes, *votes_notes(self.report), *routing_notes(self.report), *further) if note]
@@ -154,12 +154,12 @@ class ReportPage:
         return Headline(metric, value, about, ends, estimate.n, estimate.n_null, estimate.n_unjudged, chart)
 
     def outcomes(self) -> Breakdown | None:
-        """What became of the samples, each line leading to them; None where the protocol declares no such label."""
+        """The outcomes with links to their samples; None if the protocol declares no such label."""
         return self.tables.outcomes(self.places.label)
 
     @property
     def is_measured(self) -> bool:
-        """Whether a main score could be had; without one, that nothing fails says nothing."""
+        """Whether a main score exists; without one, the absence of failures means nothing."""
         return any(self.report.scores[name].value is not None for name in self.words.main)
 
     def weak_spots(self) -> list[WeakSpot]:
@@ -169,28 +169,28 @@ class ReportPage:
 
     def _worst_labels(self) -> Iterator[WeakSpot]:
         """Per kind of item the gravest label that occurs, as a share of the items that could have passed."""
-        told = set[str]()
+        listed = set[str]()
         for kind, label in self._gravest():
             # The named items have a breakdown of their own.
-            decided = [one.name for one in self.words.told.aspect(kind).labels if one.tone in ("good", "half", "bad")]
+            decided = [one.name for one in self.words.vocab.aspect(kind).labels if one.tone in ("good", "half", "bad")]
             counts = {name: self.report.labels[kind].get(name, 0) for name in decided}
-            if kind in told or not counts.get(label) or (self.report.checks and is_broken_down(self.report, kind)):
+            if kind in listed or not counts.get(label) or (self.report.checks and is_broken_down(self.report, kind)):
                 continue
-            told.add(kind)
+            listed.add(kind)
             total = sum(counts.values())
             detail = self.words.say("html.share_of").format(n=f"{counts[label]:,}", total=f"{total:,}")
-            shown = self.words.told.label_words(kind, label, self.words.language)
+            shown = self.words.vocab.label_words(kind, label, self.words.language)
             href = self.places.label(kind, label)
             yield WeakSpot(self.words.kind(kind), shown, counts[label] / total, detail, href)
 
     def _gravest(self) -> list[tuple[str, str]]:
         """The labels that count against a sample, the gravest first."""
-        told = self.words.told
+        vocab = self.words.vocab
         # Outcomes have a table of their own.
-        aspects = [aspect for aspect in self.report.labels if aspect != told.outcome]
-        found = [(aspect, label) for aspect in aspects for label in told.aspect(aspect).names]
-        against = [pair for pair in found if told.label(*pair).is_against]
-        return sorted(against, key=lambda pair: told.severity(*pair))
+        aspects = [aspect for aspect in self.report.labels if aspect != vocab.outcome]
+        found = [(aspect, label) for aspect in aspects for label in vocab.aspect(aspect).names]
+        against = [pair for pair in found if vocab.label(*pair).is_against]
+        return sorted(against, key=lambda pair: vocab.severity(*pair))
 
     def _weak_groups(self) -> Iterator[WeakSpot]:
         report, words = self.report, self.words
@@ -206,7 +206,7 @@ class ReportPage:
             yield from self._weakest("type", types)
             turns = [(name, words.group(name), turn.csr) for name, turn in report.dialogue.by_turn.items()]
             yield from self._weakest("turn", turns)
-        if any(words.told.metric(name).direction != "up" for name in words.main):
+        if any(words.vocab.metric(name).direction != "up" for name in words.main):
             return
         tags = [
             (tag, words.group(tag) if len(words.main) == 1 else f"{words.group(tag)} · {words.metric(name)}", estimate)
@@ -234,27 +234,27 @@ class ReportPage:
 
     # --- samples -----------------------------------------------------------------------------------
 
-    def samples(self) -> Iterator[Listed]:
+    def samples(self) -> Iterator[ListedSample]:
         for place, chosen in enumerate(self.chosen, start=1):
             yield self._listed(chosen, f"s{place}")
 
-    def lowest(self, listed: Iterable[Listed]) -> list[Lowly]:
+    def lowest(self, listed: Iterable[ListedSample]) -> list[LowestLine]:
         """The first lines of the list, where they are low."""
         low = [s for s in listed if s.tone not in ("good", "open")]
-        return [Lowly(s.view.id, s.score, s.tone, s.why, f"#{s.view.anchor}") for s in low]
+        return [LowestLine(s.view.id, s.score, s.tone, s.why, f"#{s.view.anchor}") for s in low]
 
-    def _listed(self, chosen: Chosen, anchor: str) -> Listed:
+    def _listed(self, chosen: ChosenSample, anchor: str) -> ListedSample:
         verdict, scale = chosen.verdict, self.report.scale_of(chosen.metric or "")
         telling = most_telling(verdict, chosen.metric)
         flags = shown_flags(verdict)
-        reason = why(telling, flags, self.words.language, self.words.told)
+        reason = why(telling, flags, self.words.language, self.words.vocab)
         if not reason and verdict.status == "failed":
             reason = reason_in(self.words.language, str(verdict.notes.get("failure") or ""))
-        return Listed(
+        return ListedSample(
             sample_view(verdict, chosen.sample, self.words.language, anchor, self.limits),
             self.words.metric(chosen.metric) if chosen.metric and len(self.words.main) > 1 else "",
             score(chosen.score, scale),
-            score_tone(chosen.score, self.words.told.metric(chosen.metric or "")),
+            score_tone(chosen.score, self.words.vocab.metric(chosen.metric or "")),
             one_line(reason, 240),
             flags,
         )
@@ -279,7 +279,7 @@ class ReportPage:
         ]
 
     def costs(self) -> list[tuple[str, str]]:
-        """What judging took, in calls, tokens, money and time."""
+        """The cost of judging: calls, tokens, money and time."""
         usage, run = self.report.usage, self.report.run
         facts = []
         if usage.calls:

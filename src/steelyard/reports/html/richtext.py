@@ -81,8 +81,8 @@ def plain(text: str) -> str:
     return " ".join(shown.split())
 
 
-def woven(pieces: Iterable[Segment], rich: RichText) -> Iterator[Segment | Markup]:
-    """The pieces of the rich text's words with its markup between them; no piece reaches over a tag."""
+def with_markup(pieces: Iterable[Segment], rich: RichText) -> Iterator[Segment | Markup]:
+    """The pieces of a text with the rich text's markup between them; no piece crosses a tag."""
     cuts = sorted({*(place for place, _ in rich.tags), *rich.gaps, *(gap + 1 for gap in rich.gaps)})
     tags = iter((*rich.tags, (len(rich.text) + 1, Markup(""))))
     place, tag = next(tags)

@@ -15,7 +15,7 @@ from steelyard.protocols.vocabulary import Kind, Label, Vocabulary, parts_of, tu
 from steelyard.records import AnyItem, Criterion, DialogueSample, Language, RagSample, Sample, Verdict
 from steelyard.reports.blocks import clean
 from steelyard.reports.html.items import Items, cut, key_of
-from steelyard.reports.html.richtext import RichText, rendered, woven
+from steelyard.reports.html.richtext import RichText, rendered, with_markup
 from steelyard.reports.html.views import (
     SEVERITY,
     Badge,
@@ -34,7 +34,7 @@ from steelyard.reports.marking import LONGEST_SEARCHED, Searched, Segment, Span,
 from steelyard.reports.model import named
 from steelyard.reports.sample import SamplePage, coverage_reasoning
 from steelyard.text import language_of
-from steelyard.text.likeness import likeness, rewordable
+from steelyard.text.likeness import fine_word_pieces, likeness
 
 Numbered = tuple[int, AnyItem]
 # The sign of a label that only a flag gives, such as one within a tolerance.
@@ -45,7 +45,7 @@ def sample_view(
     verdict: Verdict, sample: Sample | None, language: Language, anchor: str = "s", limits: ViewLimits | None = None
 ) -> SampleView:
     """The view of one judged sample; without the sample itself, of its items alone."""
-    return _Maker(verdict, sample, language, anchor, limits or ViewLimits()).view()
+    return _ViewBuilder(verdict, sample, language, anchor, limits or ViewLimits()).view()
 
 
 def readable(text: str) -> str:
@@ -53,15 +53,15 @@ def readable(text: str) -> str:
     return clean(text[:LONGEST_SEARCHED])
 
 
-def kept(items: list[Numbered], most: int, told: Vocabulary) -> list[Numbered]:
-    """At most so many, in their order; those that count against the answer are the last to go."""
+def kept(items: list[Numbered], most: int, vocab: Vocabulary) -> list[Numbered]:
+    """At most so many items, in order; those that count against the answer are dropped last."""
     if len(items) <= most:
         return items
-    graded = sorted(items, key=lambda pair: not told.against(pair[1]))
+    graded = sorted(items, key=lambda pair: not vocab.against(pair[1]))
     return sorted(graded[:most], key=lambda pair: pair[0])
 
 
-class _Maker:
+class _ViewBuilder:
     def __init__(
         self, verdict: Verdict, sample: Sample | None, language: Language, anchor: str, limits: ViewLimits
     ) -> None:
@@ -73,10 +73,10 @@ class _Maker:
         self.quotes: set[str] = set()
         self.items = Items(self.page, limits, self.places, self.quotes)
         numbered = list(enumerate(verdict.items))
-        self.told = vocabulary(verdict.protocol)
-        names = dict.fromkeys((*(kind.name for kind in self.told.kinds), *(item.kind for item in verdict.items)))
+        self.vocab = vocabulary(verdict.protocol)
+        names = dict.fromkeys((*(kind.name for kind in self.vocab.kinds), *(item.kind for item in verdict.items)))
         self.all = {name: [pair for pair in numbered if pair[1].kind == name] for name in names}
-        self.shown = {name: kept(found, limits.items, self.told) for name, found in self.all.items()}
+        self.shown = {name: kept(found, limits.items, self.vocab) for name, found in self.all.items()}
 
     def view(self) -> SampleView:
         texts = self._spoken()
@@ -100,8 +100,8 @@ class _Maker:
 
     def _rag(self, view: SampleView, sample: RagSample) -> SampleView:
         say = self.page.say
-        (title, told), *other = self.page.answers(sample)
-        answer = self._answer(title, told)
+        (title, text), *other = self.page.answers(sample)
+        answer = self._answer(title, text)
         given = sample.reference_answer
         passages = self._passages(sample)
         return replace(
@@ -123,7 +123,7 @@ class _Maker:
         return [item.text for item in self.verdict.items[:3]]
 
     def _remarks(self) -> tuple[tuple[str, str], ...]:
-        if "reasoning" not in self.told.sections:
+        if "reasoning" not in self.vocab.sections:
             return ()
         *_, summary = coverage_reasoning(self.verdict, self.language).split("\n")
         return ((self.page.say("reasoning"), cut(summary)),) if summary else ()
@@ -158,7 +158,7 @@ class _Maker:
 
     def _kinds(self) -> list[Kind]:
         """The kinds whose items have a place in the answer: parts, then sentences, then statements."""
-        kinds = [self.told.kind_named(name) for name in self.shown]
+        kinds = [self.vocab.kind_named(name) for name in self.shown]
         order = ("", "sentence", "statement")
         return sorted((kind for kind in kinds if kind.place or kind.parts), key=lambda kind: order.index(kind.place))
 
@@ -209,13 +209,13 @@ class _Maker:
         self, text: str, references: Sequence[str], searched: dict[int, Searched]
     ) -> tuple[int, tuple[Span, ...]] | None:
         """The passage, and the place in it, that shares most of a text's wording; none where no place is close."""
-        wanted = rewordable(text)
+        wanted = fine_word_pieces(text)
         best: tuple[float, int, tuple[Span, ...]] | None = None
         for at, reference in enumerate(references[: self.limits.passages]):
             if at not in searched:
                 searched[at] = Searched(readable(reference))
             spans = searched[at].statement(clean(text))
-            said = set().union(*(rewordable(searched[at].text[slice(*span)]) for span in spans))
+            said = set().union(*(fine_word_pieces(searched[at].text[slice(*span)]) for span in spans))
             if spans and (best is None or likeness(said, wanted) > best[0]):
                 best = likeness(said, wanted), at, spans
         return best and best[1:]
@@ -235,7 +235,7 @@ class _Maker:
         return self._rich(plain, rich, ()) if rich else plain
 
     def _rich(self, raw: PassageView, rich: RichText, marks: Sequence[TextMark]) -> PassageView:
-        parts = woven(segments(rich.text, marks), rich)
+        parts = with_markup(segments(rich.text, marks), rich)
         pieces = tuple(Piece("", markup=one) if isinstance(one, Markup) else self._piece(one, "t") for one in parts)
         return replace(raw, pieces=pieces, raw=raw.pieces)
 
@@ -259,17 +259,17 @@ class _Maker:
         """The labels that occur in the answer, each once."""
         found = {(aspect, label): None for key, _, aspect, label, _ in self._placed() if key in self.places}
         for aspect, label in found:
-            yield chip(self.language, self.told, aspect, label.name)
+            yield chip(self.language, self.vocab, aspect, label.name)
 
     # --- lists of items ----------------------------------------------------------------------------
 
     def _groups(self) -> Iterator[ItemGroup]:
         say = self.page.say
         for name, shown in self.shown.items():
-            title, hidden = self.told.kind_words(name, self.language), len(self.all[name]) - len(shown)
-            if self.told.kind_named(name).identity == "name":
+            title, hidden = self.vocab.kind_words(name, self.language), len(self.all[name]) - len(shown)
+            if self.vocab.kind_named(name).identity == "name":
                 for group, members in groupby(shown, key=lambda pair: getattr(pair[1], "group", "")):
-                    yield self._group(f"{title} · {self.told.group_words(group, self.language)}", list(members))
+                    yield self._group(f"{title} · {self.vocab.group_words(group, self.language)}", list(members))
             elif shown:
                 derived = any(getattr(item, "keypoints_source", "") == "derived" for _, item in shown)
                 yield self._group(title, shown, say("key_points_derived") if derived else "", hidden)
@@ -284,7 +284,7 @@ class _Maker:
         searched = Searched(readable(sample.system_prompt))
         marks: list[TextMark] = []
         for index, item in of_turns:
-            kind = self.told.kind_of(item)
+            kind = self.vocab.kind_of(item)
             key = key_of(kind, index)
             self.badges[key] = badge(f"{turn_of(item)}.{item.id}", kind.shown(item)[1])
             quoted = isinstance(item, Criterion) and item.quote_verified
@@ -308,8 +308,8 @@ class _Maker:
 
     def _of_turn(self, shown: Sequence[Numbered], total: int) -> ItemGroup:
         note = "" if total else self.page.say("no_criteria")
-        kinds = dict.fromkeys(item.kind for _, item in shown) or [kind.name for kind in self.told.kinds[:1]]
-        title = " · ".join(self.told.kind_words(name, self.language) for name in kinds)
+        kinds = dict.fromkeys(item.kind for _, item in shown) or [kind.name for kind in self.vocab.kinds[:1]]
+        title = " · ".join(self.vocab.kind_words(name, self.language) for name in kinds)
         return self._group(title, shown, note, total - len(shown))
 
 

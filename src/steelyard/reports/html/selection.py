@@ -9,7 +9,7 @@ from steelyard.records import Sample, Verdict
 from steelyard.reports.build import bad_labels, words_of
 
 
-class Chosen(NamedTuple):
+class ChosenSample(NamedTuple):
     """A sample to show. `metric` and `score` say what ranked it; both are null where it has no main score."""
 
     rank: tuple[int, float, int, str]
@@ -24,21 +24,21 @@ class Lowest:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._chosen: list[Chosen] = []
+        self._chosen: list[ChosenSample] = []
         self.n = 0
 
     def add(self, verdict: Verdict, sample: Sample | None = None) -> None:
         self.n += 1
-        told = words_of(verdict)
-        metric, score = told.main_score(verdict.scores) or (None, None)
-        goodness = told.metric(metric).goodness(score) if metric and score is not None else 0.0
+        vocab = words_of(verdict)
+        metric, score = vocab.main_score(verdict.scores) or (None, None)
+        goodness = vocab.metric(metric).goodness(score) if metric and score is not None else 0.0
         rank = (_class(verdict, metric, score), goodness, -len(bad_labels(verdict)), verdict.id)
-        chosen = Chosen(rank, verdict, sample, metric, score)
+        chosen = ChosenSample(rank, verdict, sample, metric, score)
         if self._most and (len(self._chosen) < self._most or chosen.rank < self._chosen[-1].rank):
             insort(self._chosen, chosen, key=lambda entry: entry.rank)
             del self._chosen[self._most :]
 
-    def chosen(self) -> tuple[Chosen, ...]:
+    def chosen(self) -> tuple[ChosenSample, ...]:
         return tuple(self._chosen)
 
 

@@ -68,12 +68,12 @@ class Tables:
 
     def outcomes(self, href: Callable[[str, str], str]) -> Breakdown | None:
         """What became of the samples; `href` says where those with a label are found."""
-        aspect, words = self.words.told.outcome, self.words
+        aspect, words = self.words.vocab.outcome, self.words
         if not self.report.outcomes:
             return None
         rows = [
             (
-                words.told.label_words(aspect, one.label, words.language),
+                words.vocab.label_words(aspect, one.label, words.language),
                 f"{one.n:,} / {one.share.n:,}",
                 shares(one.share),
             )
@@ -110,7 +110,7 @@ class Tables:
         ]
         yield self._breakdown("ranking", "report.ranking", "report.contestant", columns, ranking)
         checks = [
-            (words.check(c), words.told.group_words(c.group, words.language), shares(c.passed)) for c in report.checks
+            (words.check(c), words.vocab.group_words(c.group, words.language), shares(c.passed)) for c in report.checks
         ]
         yield self._breakdown("checks", "report.checks", "report.named_item", (words.say("report.passed"),), checks)
         if report.dialogue:
@@ -135,7 +135,7 @@ class Tables:
             for name, group in groups.items()
         ]
         columns = tuple(map(self.words.metric, names))
-        descends = bool(main) and self.words.told.metric(main[0]).direction == "down"
+        descends = bool(main) and self.words.vocab.metric(main[0]).direction == "down"
         return self._breakdown(anchor, title, first, columns, lowest(rows, len(main), descends), len(main) == 1)
 
     def _breakdown(

@@ -26,7 +26,7 @@ class TrendPoint(NamedTuple):
 
     estimate: Estimate
     name: str
-    told: str
+    tooltip: str
     href: str
     tone: str = ""
     """good or bad, where it differs significantly from the point before."""
@@ -37,13 +37,13 @@ class TrendPoint(NamedTuple):
 def trend(
     points: Sequence[TrendPoint],
     limits: Interval,
-    told: Callable[[float], str],
+    write: Callable[[float], str],
     label: str,
     *,
     level: float | None = None,
     height: int = 190,
 ) -> Markup:
-    """The points from left to right. `limits` are the ends of the scale, `told` writes its numbers."""
+    """The points from left to right. `limits` are the ends of the scale, `write` formats its numbers."""
     ends = [end for p in points for end in (*(p.estimate.interval or ()), p.estimate.value) if end is not None]
     is_small = height <= SMALL
     ticks = axis([*ends, *([level] if level is not None else [])], limits, 2 if is_small else 4)
@@ -52,7 +52,7 @@ def trend(
     for at, value in enumerate(ticks):
         y = place(value, bounds, bottom, TOP)
         parts.append(tag("line", x1="0%", x2="100%", y1=y, y2=y, class_="grid" if at else "base"))
-        parts.append(tag("text", told(value), x="0%", y=y - 4, class_="tick"))
+        parts.append(tag("text", write(value), x="0%", y=y - 4, class_="tick"))
     if level is not None:
         y = place(level, bounds, bottom, TOP)
         parts.append(tag("line", x1="0%", x2="100%", y1=y, y2=y, class_="mean"))
@@ -98,7 +98,7 @@ def _point(
     point: TrendPoint, spot: tuple[float, float, float], bounds: Interval, bottom: float, *, small: bool
 ) -> Markup:
     x, width, y = spot
-    across, parts = f"{x:.2f}%", [tag("title", point.told)]
+    across, parts = f"{x:.2f}%", [tag("title", point.tooltip)]
     # What the pointer finds is as wide as its share of the chart, and as high.
     parts.append(tag("rect", x=f"{x - width / 2:.2f}%", y=0, width=f"{width:.2f}%", height=bottom, class_="hit"))
     if point.estimate.interval:
@@ -110,7 +110,7 @@ def _point(
     else:
         parts.append(tag("circle", cx=across, cy=y, r=2.5 if small else 4.5, class_="marker round"))
     # The table below has the same links; two hundred stops for the tab key are a wall.
-    return tag("a", joined(parts), href=point.href, tabindex="-1", aria_label=point.told)
+    return tag("a", joined(parts), href=point.href, tabindex="-1", aria_label=point.tooltip)
 
 
 def axis(values: Sequence[float], limits: Interval, steps: int = 4) -> list[float]:

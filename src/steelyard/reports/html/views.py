@@ -151,7 +151,7 @@ def tone_of(label: Label) -> Tone:
     return "plain" if label.tone == "neutral" else label.tone
 
 
-def chip(language: Language, told: Vocabulary, aspect: str, label: object) -> Chip:
+def chip(language: Language, vocab: Vocabulary, aspect: str, label: object) -> Chip:
     """A label in the reader's words, with its tone and sign."""
-    found = told.label(aspect, str(label))
+    found = vocab.label(aspect, str(label))
     return Chip(found.words.in_language(language) or found.name, tone_of(found), found.shown_sign.strip())

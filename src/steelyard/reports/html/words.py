@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.records import Language
 from steelyard.reports.blocks import one_line
-from steelyard.reports.model import OTHERS, CheckRate, Estimate, Report, check_told, named
+from steelyard.reports.model import OTHERS, CheckRate, Estimate, Report, check_words, named
 from steelyard.text.wording import say
 
 LONGEST_NAME = 60
@@ -14,7 +14,7 @@ class PageWords:
     """A report with its language. Tables and figures ask here, so that a thing has one name on the whole page."""
 
     def __init__(self, report: Report) -> None:
-        self.report, self.told = report, report.words
+        self.report, self.vocab = report, report.words
         self.language: Language = report.language
 
     def say(self, key: str) -> str:
@@ -24,10 +24,10 @@ class PageWords:
         return named(self.language, table, name)
 
     def metric(self, name: str) -> str:
-        return self.told.metric_words(name, self.language)
+        return self.vocab.metric_words(name, self.language)
 
     def metric_about(self, metric: str) -> str:
-        return self.told.metric_about(metric, self.language)
+        return self.vocab.metric_about(metric, self.language)
 
     def meaning(self, flag: str) -> str:
         return named(self.language, "flag", flag, "")
@@ -35,13 +35,13 @@ class PageWords:
     @property
     def main(self) -> tuple[str, ...]:
         """The scores that say how good the assistant is; the first carries the bars."""
-        return self.told.mains(self.report.scores)
+        return self.vocab.mains(self.report.scores)
 
     def kind(self, name: str) -> str:
-        return self.told.kind_words(name, self.language)
+        return self.vocab.kind_words(name, self.language)
 
     def check(self, check: CheckRate) -> str:
-        return check_told(self.report, check)
+        return check_words(self.report, check)
 
     def group(self, name: str) -> str:
         """A tag, flag or turn, short enough for a table."""

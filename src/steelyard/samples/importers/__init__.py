@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Final
 
 from steelyard.errors import ConfigError, Surface
-from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Left
+from steelyard.samples.importers.base import Imported, ImportedScore, Importer, Skipped
 
-__all__ = ["PLAIN", "Imported", "ImportedScore", "Importer", "Left", "detected", "importer_named", "importer_names"]
+__all__ = ["PLAIN", "Imported", "ImportedScore", "Importer", "Skipped", "detected", "importer_named", "importer_names"]
 
 PLAIN: Final = "plain"
 """Not a tool: columns are read by their names, whatever the file looks like."""

@@ -8,11 +8,11 @@ from typing import Any
 from steelyard.errors import InputError
 from steelyard.samples import values
 from steelyard.samples.columns import Kind
-from steelyard.samples.importers.base import Imported, Importer, Left, ids, one_by_one, plain_id, signs, text_at
+from steelyard.samples.importers.base import Imported, Importer, Skipped, ids, one_by_one, plain_id, signs, text_at
 from steelyard.samples.importers.conversations import Conversation
 
 
-def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     response, error = row.get("response"), row.get("error")
     if values.is_blank(response) and not values.is_blank(error):
         raise InputError(f"there is no response: {str(error)[:200]}", field="response")
@@ -22,10 +22,10 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     if kind == "dialogue":
         talk = Conversation(id, source, row, system=text_at(row, "system"))
         talk.add(asked, response)
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     if not values.is_blank(row.get("system")):
-        left["system prompt (single answers have none)"] += 1
+        skipped["system prompt (single answers have none)"] += 1
     # Further columns are the user's own, and are read by their names.
     rest = {name: value for name, value in row.items() if name not in ("answer", "response", "prompt", "query")}
     fields = {**rest, "question": asked, "answer": response}

@@ -12,7 +12,7 @@ from steelyard.errors import InputError
 from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
 
-Left = Counter[str]
+Skipped = Counter[str]
 """What was not taken: how often, by reason."""
 
 # How far a record is looked into to recognise it.
@@ -43,7 +43,7 @@ class Imported(NamedTuple):
     """As the tool wrote it, for columns that the user maps."""
 
 
-Reader = Callable[[Rows, Kind, Left], Iterator[tuple[Place, Imported | InputError]]]
+Reader = Callable[[Rows, Kind, Skipped], Iterator[tuple[Place, Imported | InputError]]]
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def signs(*paths: str) -> frozenset[str]:
     return frozenset(path for part in paths for path in part.split())
 
 
-def one_by_one(convert: Callable[[Mapping[str, Any], Kind, Left], Iterable[Imported]]) -> Reader:
+def one_by_one(convert: Callable[[Mapping[str, Any], Kind, Skipped], Iterable[Imported]]) -> Reader:
     """A reader of files in which every record stands for itself."""
 
-    def read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
+    def read(rows: Rows, kind: Kind, skipped: Skipped) -> Iterator[tuple[Place, Imported | InputError]]:
         for place, row in rows:
-            yield from converted(place, row, lambda record: convert(record, kind, left))
+            yield from converted(place, row, lambda record: convert(record, kind, skipped))
 
     return read
 
@@ -84,11 +84,11 @@ def one_by_one(convert: Callable[[Mapping[str, Any], Kind, Left], Iterable[Impor
 def by_first_row(choose: Callable[[Mapping[str, Any]], Reader]) -> Reader:
     """A reader for a tool with several kinds of files: the first row says which of them this is."""
 
-    def read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
+    def read(rows: Rows, kind: Kind, skipped: Skipped) -> Iterator[tuple[Place, Imported | InputError]]:
         first = next(rows, None)
         if first is not None:
             reader = choose(first[1] if isinstance(first[1], Mapping) else {})
-            yield from reader(chain([first], rows), kind, left)
+            yield from reader(chain([first], rows), kind, skipped)
 
     return read
 
@@ -185,12 +185,12 @@ def number(value: object) -> float | None:
     return found if abs(found) < 1e300 else None
 
 
-def scored(left: Left, name: object, value: object, **more: Any) -> Iterator[ImportedScore]:
+def scored(skipped: Skipped, name: object, value: object, **more: Any) -> Iterator[ImportedScore]:
     """A score, where its value is a number; any other is counted as not taken."""
     called, found = plain_id(name), number(value)
     if not called or value is None:
         return
     if found is None:
-        left[f"score {called[:60]!r} that is not a number"] += 1
+        skipped[f"score {called[:60]!r} that is not a number"] += 1
         return
     yield ImportedScore(called, found, **more)

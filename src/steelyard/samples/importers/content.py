@@ -183,7 +183,7 @@ def passages_beside(value: object) -> list[str]:
     return next((passages for passages in found if passages), [])
 
 
-def once(passages: Iterable[str]) -> list[str]:
+def without_repeats(passages: Iterable[str]) -> list[str]:
     """Each passage once: several retrievers often bring the same."""
     return list(dict.fromkeys(passages))
 

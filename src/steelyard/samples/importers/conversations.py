@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.samples.columns import Kind
-from steelyard.samples.importers.base import Imported, ImportedScore, Left
+from steelyard.samples.importers.base import Imported, ImportedScore, Skipped
 from steelyard.samples.importers.content import ChatMessage, exchanges_in, system_in
 
 NO_SYSTEM_PROMPT = "system prompt, which the export does not hold"
@@ -40,25 +40,25 @@ class Conversation:
         """One exchange; what is no text is said when the sample is made."""
         self._turns.append(_Exchange(question, answer, references, source or {}, scores, criteria, id))
 
-    def add_messages(self, messages: Sequence[ChatMessage], left: Left) -> None:
+    def add_messages(self, messages: Sequence[ChatMessage], skipped: Skipped) -> None:
         """All questions with their answers, and the system prompt."""
         self.system = self.system or system_in(messages)
         asked = sum(message["role"] == "user" for message in messages)
         found = list(exchanges_in(messages))
         if messages and messages[-1]["role"] == "user" and asked:
-            left[OPEN_QUESTION] += 1
+            skipped[OPEN_QUESTION] += 1
         for question, answer, _ in found:
             self.add(question, answer)
 
-    def imported(self, kind: Kind, left: Left) -> Iterator[Imported]:
+    def imported(self, kind: Kind, skipped: Skipped) -> Iterator[Imported]:
         if not self._turns:
-            left["conversation without an answer"] += 1
+            skipped["conversation without an answer"] += 1
             return
         if kind == "dialogue":
-            yield self._dialogue(left)
+            yield self._dialogue(skipped)
             return
         if self.scores and len(self._turns) > 1:
-            left[SCORES_OF_ALL] += len(self.scores)
+            skipped[SCORES_OF_ALL] += len(self.scores)
         for number, turn in enumerate(self._turns, 1):
             # Without an id of its own, a conversation gets one from its content, as every row does.
             fields: dict[str, object] = {
@@ -71,16 +71,16 @@ class Conversation:
             scores = (*turn.scores, *(self.scores if len(self._turns) == 1 else ()))
             yield Imported(fields, self.source | turn.source, scores, self.record)
 
-    def _dialogue(self, left: Left) -> Imported:
+    def _dialogue(self, skipped: Skipped) -> Imported:
         if not self.system:
-            left[NO_SYSTEM_PROMPT] += 1
+            skipped[NO_SYSTEM_PROMPT] += 1
         # A dialogue of one turn is its answer.
         taken = [score for turn in self._turns for score in turn.scores if score.item or len(self._turns) == 1]
         if others := sum(len(turn.scores) for turn in self._turns) - len(taken):
-            left[SCORES_OF_ONE] += others
+            skipped[SCORES_OF_ONE] += others
         passages = sum(bool(turn.references) for turn in self._turns)
         if passages:
-            left["passages of a turn (dialogues have none)"] += passages
+            skipped["passages of a turn (dialogues have none)"] += passages
         turns = [
             {"prompt": turn.question, "answer": turn.answer, "criteria": list(turn.criteria)} for turn in self._turns
         ]

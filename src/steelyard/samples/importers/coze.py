@@ -11,7 +11,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     by_first_row,
     ids,
     mapping_at,
@@ -34,39 +34,39 @@ SYSTEM = ("system", "system_prompt")
 _DEEPEST = 12
 
 
-def _item(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _item(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     item = plain_id(row.get("id", row.get("item_id")))
     talk = Conversation(item, ids("coze", item_id=item, item_key=row.get("item_key")), row)
     turns = mappings_at(row, "turns")
     for number, turn in enumerate(turns, 1):
-        texts = _texts(turn, left)
+        texts = _texts(turn, skipped)
         asked, said = (_first(texts, names) for names in (ASKED, SAID))
         if asked is None or said is None:
             lacking = "question" if asked is None else "answer of the assistant (run an experiment first)"
-            left[f"turn without a{'' if lacking[0] == 'q' else 'n'} {lacking}"] += 1
+            skipped[f"turn without a{'' if lacking[0] == 'q' else 'n'} {lacking}"] += 1
             continue
         talk.system = talk.system or _first(texts, SYSTEM) or ""
         wanted = _first(texts, WANTED)
         if wanted and len(turns) == 1 and kind == "rag":
             talk.more["reference_answer"] = wanted
         elif wanted:
-            left["reference answer of a turn in a conversation"] += 1
+            skipped["reference answer of a turn in a conversation"] += 1
         id = plain_id(turn.get("id"))
         talk.add(
             asked,
             said,
             references=passages_in(_first(texts, FOUND)),
             source=ids("coze", turn_id=id, trace_id=_trace(turn)),
-            scores=list(_evaluations(turn if len(turns) > 1 else row, left)),
+            scores=list(_evaluations(turn if len(turns) > 1 else row, skipped)),
             id=item if len(turns) == 1 else f"{item}#{number}",
         )
     if not turns:
-        left["item without turns"] += 1
+        skipped["item without turns"] += 1
         return
-    yield from talk.imported(kind, left)
+    yield from talk.imported(kind, skipped)
 
 
-def _texts(turn: Mapping[str, Any], left: Left) -> dict[str, str]:
+def _texts(turn: Mapping[str, Any], skipped: Skipped) -> dict[str, str]:
     found: dict[str, str] = {}
     for data in mappings_at(turn, "field_data_list"):
         content = mapping_at(data, "content")
@@ -75,9 +75,9 @@ def _texts(turn: Mapping[str, Any], left: Left) -> dict[str, str]:
             found[name] = content["text"]
         elif parts := mappings_at(content, "multi_part"):
             found[name] = "\n".join(text_at(part, "text") for part in parts if text_at(part, "text"))
-            left["image or other part of a field"] += sum(not text_at(part, "text") for part in parts)
+            skipped["image or other part of a field"] += sum(not text_at(part, "text") for part in parts)
         elif content:
-            left[f"field of content type {str(content.get('content_type'))[:40]!r}"] += 1
+            skipped[f"field of content type {str(content.get('content_type'))[:40]!r}"] += 1
     return found
 
 
@@ -89,7 +89,7 @@ def _trace(turn: Mapping[str, Any]) -> object:
     return next((data.get("trace_id") for data in mappings_at(turn, "field_data_list") if data.get("trace_id")), None)
 
 
-def _evaluations(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _evaluations(record: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     """Every `evaluator_result` in the record, with the name that stands nearest above it. What a person corrected is
     a person's score."""
     rest: list[tuple[object, str, int]] = [(record, "evaluator", 0)]
@@ -102,16 +102,16 @@ def _evaluations(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScor
         elif isinstance(part, Mapping):
             name = text_at(part, "evaluator_name") or name
             result = mapping_at(part, "evaluator_result")
-            yield from scored(left, name, result.get("score"), reason=text_at(result, "reasoning"))
+            yield from scored(skipped, name, result.get("score"), reason=text_at(result, "reasoning"))
             if correction := mapping_at(result, "correction"):
                 person = correction.get("updated_by")
                 by = plain_id(person.get("name") if isinstance(person, Mapping) else person)
-                told = {"by": by or "annotator", "by_person": True, "reason": text_at(correction, "explain")}
-                yield from scored(left, name, correction.get("score"), **told)
+                by_whom = {"by": by or "annotator", "by_person": True, "reason": text_at(correction, "explain")}
+                yield from scored(skipped, name, correction.get("score"), **by_whom)
             rest += [(one, name, depth + 1) for key, one in part.items() if key != "evaluator_result"]
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     trace, span = plain_id(row.get("trace_id")), plain_id(row.get("span_id"))
     if not trace or not span:
         raise InputError("a span needs trace_id and span_id", field="trace_id" if not trace else "span_id")
@@ -134,7 +134,7 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
             score
             for one in mappings_at(row, "annotations")
             for score in scored(
-                left,
+                skipped,
                 one.get("key", one.get("name")),
                 one.get("value"),
                 by_person=_is_manual(one),

@@ -12,7 +12,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     converted,
     ids,
     mappings_at,
@@ -28,9 +28,9 @@ RATINGS = {"like": 1.0, "dislike": 0.0}
 FEEDBACK = "feedback"
 
 
-def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
+def _read(rows: Rows, kind: Kind, skipped: Skipped) -> Iterator[tuple[Place, Imported | InputError]]:
     if kind == "rag":
-        yield from one_by_one(_message)(rows, kind, left)
+        yield from one_by_one(_message)(rows, kind, skipped)
         return
     for group in grouped(rows, lambda row: plain_id(row.get("conversation_id"))):
         if isinstance(group, tuple):
@@ -43,7 +43,7 @@ def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported 
         conversation = plain_id(first.get("conversation_id"))
         talk = Conversation(conversation, ids("dify", conversation_id=conversation), first)
         for place, row in group:
-            for at, message in converted(place, row, lambda row: _message(row, kind, left)):
+            for at, message in converted(place, row, lambda row: _message(row, kind, skipped)):
                 if isinstance(message, InputError):
                     yield at, message
                     continue
@@ -54,19 +54,19 @@ def _read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported 
                     source=message.source,
                     scores=message.scores,
                 )
-        for imported in talk.imported(kind, left):
+        for imported in talk.imported(kind, skipped):
             yield group[0][0], imported
 
 
-def _message(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _message(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     if "hit_count" in row and "question" in row:
-        left["annotation (a wanted answer, none of the assistant's)"] += 1
+        skipped["annotation (a wanted answer, none of the assistant's)"] += 1
         return
     if text_at(row, "error") and not text_at(row, "answer"):
-        left["message that ended in an error"] += 1
+        skipped["message that ended in an error"] += 1
         return
     if row.get("message_files"):
-        left["file sent with a message"] += 1
+        skipped["file sent with a message"] += 1
     message = plain_id(row.get("message_id", row.get("id")))
     fields = {
         "id": message,
@@ -75,7 +75,7 @@ def _message(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Importe
         "references": _passages(row),
     }
     source = ids("dify", conversation_id=row.get("conversation_id"), message_id=message, app_id=_app(row))
-    yield Imported(fields, source, tuple(_feedback(row, left)), row)
+    yield Imported(fields, source, tuple(_feedback(row, skipped)), row)
 
 
 def _passages(row: Mapping[str, Any]) -> list[str]:
@@ -94,13 +94,13 @@ def _given(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [given] if isinstance(given, Mapping) else mappings_at(row, "feedback")
 
 
-def _feedback(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _feedback(row: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     for one in _given(row):
         rating = one.get("rating")
         if rating is None:
             continue
         if rating not in RATINGS:
-            left["feedback that is neither like nor dislike"] += 1
+            skipped["feedback that is neither like nor dislike"] += 1
             continue
         person = plain_id(one.get("from_account_id")) or plain_id(one.get("from_end_user_id"))
         role = text_at(one, "from_source") or "user"

@@ -11,7 +11,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     mapping_at,
     one_by_one,
@@ -27,16 +27,16 @@ LOG = "chatDetails"
 SCORES = ("accuracy", "relevance", "semanticAccuracy", "score")
 
 
-def _record(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
-    return _log(row, kind, left) if LOG in row else _result(row, kind, left)
+def _record(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
+    return _log(row, kind, skipped) if LOG in row else _result(row, kind, skipped)
 
 
-def _result(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _result(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     if text_at(row, "errorMessage") and not text_at(row, "response"):
-        left["question that ended in an error"] += 1
+        skipped["question that ended in an error"] += 1
         return
     scores: list[ImportedScore] = [
-        one for name in SCORES if row.get(name) not in (None, "") for one in scored(left, name, row[name])
+        one for name in SCORES if row.get(name) not in (None, "") for one in scored(skipped, name, row[name])
     ]
     item = plain_id(row.get("_id", row.get("evalItemId", row.get("id"))))
     fields = {
@@ -46,35 +46,35 @@ def _result(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported
         "reference_answer": row.get("expectedResponse") or None,
     }
     if decoded(row.get("history")):
-        left["history before a question"] += 1
+        skipped["history before a question"] += 1
     if kind == "rag":
         yield Imported(fields, ids("fastgpt", item_id=item), tuple(scores), row)
         return
     talk = Conversation(item, ids("fastgpt", item_id=item), row)
     talk.add(row.get("question"), row.get("response"))
     talk.scores = scores
-    yield from talk.imported(kind, left)
+    yield from talk.imported(kind, skipped)
 
 
-def _log(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _log(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     details = decoded(row[LOG])
     if not isinstance(details, list):
         raise InputError("expected a list of items, as the log export writes it", field=LOG)
     items = [item for item in details if isinstance(item, Mapping)]
     # The export leaves the role out: only the order tells who speaks.
     if len(items) % 2:
-        left["chat with an odd number of items (the export does not say who speaks)"] += 1
+        skipped["chat with an odd number of items (the export does not say who speaks)"] += 1
         return
     chat = plain_id(row.get("chatId")) or (plain_id(items[0].get("id", items[0].get("_id"))) if items else "")
     talk = Conversation(chat, ids("fastgpt", chat_id=row.get("chatId")), row)
     for asked, said in zip(items[::2], items[1::2], strict=True):
-        answer = _value(said.get("value"), left)
+        answer = _value(said.get("value"), skipped)
         answered = plain_id(said.get("id", said.get("_id")))
-        talk.add(_value(asked.get("value"), left), answer, source=ids("fastgpt", message_id=answered), id=answered)
-    yield from talk.imported(kind, left)
+        talk.add(_value(asked.get("value"), skipped), answer, source=ids("fastgpt", message_id=answered), id=answered)
+    yield from talk.imported(kind, skipped)
 
 
-def _value(value: object, left: Left) -> str:
+def _value(value: object, skipped: Skipped) -> str:
     """An item's text: as it is, or of its parts `{type: text, text: {content}}`."""
     value = decoded(value)
     if isinstance(value, str):
@@ -87,7 +87,7 @@ def _value(value: object, left: Left) -> str:
         if isinstance(content, str):
             texts.append(content)
         else:
-            left[f"part of type {str(part.get('type'))[:40]!r}"] += 1
+            skipped[f"part of type {str(part.get('type'))[:40]!r}"] += 1
     return "\n".join(texts)
 
 

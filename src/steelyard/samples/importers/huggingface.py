@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.errors import InputError, MissingExtra
 from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
-from steelyard.samples.importers.base import Imported, Importer, Left, ids, one_by_one, plain_id
+from steelyard.samples.importers.base import Imported, Importer, Skipped, ids, one_by_one, plain_id
 
 
 def _open(name: str) -> Rows:
@@ -39,8 +39,8 @@ def _open(name: str) -> Rows:
         for number, row in enumerate(table, 1):
             yield Place(name, number, "row"), row
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        told = str(error).partition("\n")[0][:300] or type(error).__name__
-        yield Place(name, 0, "line"), InputError(f"cannot be read as a dataset: {told}", file=name)
+        problem = str(error).partition("\n")[0][:300] or type(error).__name__
+        yield Place(name, 0, "line"), InputError(f"cannot be read as a dataset: {problem}", file=name)
 
 
 def _parts(name: str) -> tuple[str, str, str]:
@@ -50,7 +50,7 @@ def _parts(name: str) -> tuple[str, str, str]:
     return path, rest[0] if len(rest) > 1 else "", rest[-1] if rest else ""
 
 
-def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     yield Imported(row, ids("huggingface", row_id=plain_id(row.get("id"))), (), row)
 
 

@@ -21,7 +21,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     list_at,
     mapping_at,
@@ -60,7 +60,7 @@ def _open(name: str) -> Rows:
     except FileNotFoundError:
         yield _whole(name, "no such file")
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError) as error:
-        yield _whole(name, f"is no .eval log that can be read: {str(error)[:200]}")
+        yield _whole(name, f"is not an .eval log that can be read: {str(error)[:200]}")
 
 
 def _whole(file: str, problem: str) -> tuple[Place, InputError]:
@@ -96,27 +96,27 @@ def _sample_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) 
         return place.error(f"is not JSON that can be read: {str(error)[:120]}")
 
 
-def _sample(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _sample(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     id, epoch = plain_id(row.get("id")), plain_id(row.get("epoch"))
     source = ids("inspect", sample_id=id, epoch=epoch, sample_uuid=row.get("uuid"))
     # Epochs after the first are further answers to the same question.
     named = id if epoch in ("", "1") else f"{id}#{epoch}"
     if row.get("error"):
-        left["sample that ended in an error"] += 1
+        skipped["sample that ended in an error"] += 1
         return
     if row.get("choices"):
-        left["choices of a multiple-choice question (the question is taken without them)"] += 1
+        skipped["choices of a multiple-choice question (the question is taken without them)"] += 1
     if has_more_than_text(row.get("input")):
-        left["image, sound or file in a message"] += 1
-    scores = list(_scores(row, left))
+        skipped["image, sound or file in a message"] += 1
+    scores = list(_scores(row, skipped))
     said = _completion(row)
     model = text_at(mapping_at(row, "output"), "model")
     if kind == "dialogue":
         talk = Conversation(named, source, row)
         talk.more = {"model": model} if model else {}
-        talk.add_messages(messages_in(row.get("messages")), left)
+        talk.add_messages(messages_in(row.get("messages")), skipped)
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     target = row.get("target")
     fields = {
@@ -137,13 +137,13 @@ def _completion(row: Mapping[str, Any]) -> str | None:
     return answer_in(list_at(output, "choices")[:1])
 
 
-def _scores(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _scores(row: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     for scorer, score in mapping_at(row, "scores").items():
-        told = score if isinstance(score, Mapping) else {"value": score}
-        value, reason = told.get("value"), text_at(told, "explanation")
+        entry = score if isinstance(score, Mapping) else {"value": score}
+        value, reason = entry.get("value"), text_at(entry, "explanation")
         for name, one in value.items() if isinstance(value, Mapping) else [("", value)]:
             called = f"{scorer}.{name}" if name else scorer
-            yield from scored(left, called, GRADES.get(one, one) if isinstance(one, str) else one, reason=reason)
+            yield from scored(skipped, called, GRADES.get(one, one) if isinstance(one, str) else one, reason=reason)
 
 
 IMPORTER = Importer(

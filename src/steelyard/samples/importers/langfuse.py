@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.samples.importers.base import (
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     mappings_at,
     plain_id,
     scored,
@@ -21,19 +21,19 @@ from steelyard.samples.importers.traces import Span, traces
 PEOPLE = ("ANNOTATION",)
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     """A row is an observation, a trace (with its observations, from the API) or a score. The blob export writes names
     with underscores, the UI and the API in camel case."""
     if _is_score(row):
         trace = _id(row, "trace_id", "traceId")
-        yield Span(trace, "", scores=tuple(_score(row, left)), record=row, is_span=False)
+        yield Span(trace, "", scores=tuple(_score(row, skipped)), record=row, is_span=False)
         return
     if _is_dataset_item(row):
-        left["dataset item (it has no answer of the assistant's)"] += 1
+        skipped["dataset item (it has no answer of the assistant's)"] += 1
         return
     trace = _id(row, "trace_id", "traceId")
     if trace:
-        yield _observation(row, trace, left)
+        yield _observation(row, trace, skipped)
         return
     id = _id(row, "id")
     metadata = decoded(row.get("metadata"))
@@ -45,14 +45,14 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
         session=_id(row, "session_id", "sessionId"),
         start=str(row.get("timestamp") or ""),
         tags=_tags(row),
-        scores=tuple(score for one in mappings_at(row, "scores") for score in _score(one, left)),
+        scores=tuple(score for one in mappings_at(row, "scores") for score in _score(one, skipped)),
         record={**row, "metadata": metadata} if isinstance(metadata, Mapping) else row,
     )
     for part in mappings_at(row, "observations"):
-        yield _observation(part, id, left, under=id)
+        yield _observation(part, id, skipped, under=id)
 
 
-def _observation(row: Mapping[str, Any], trace: str, left: Left, under: str = "") -> Span:
+def _observation(row: Mapping[str, Any], trace: str, skipped: Skipped, under: str = "") -> Span:
     return Span(
         trace,
         _id(row, "id"),
@@ -65,7 +65,7 @@ def _observation(row: Mapping[str, Any], trace: str, left: Left, under: str = ""
         error=text_at(row, "status_message") or "error" if row.get("level") == "ERROR" else "",
         tags=_tags(row),
         model=text_at(row, "provided_model_name") or text_at(row, "providedModelName") or text_at(row, "model"),
-        scores=tuple(score for one in mappings_at(row, "scores") for score in _score(one, left)),
+        scores=tuple(score for one in mappings_at(row, "scores") for score in _score(one, skipped)),
         record=row,
     )
 
@@ -78,13 +78,13 @@ def _is_dataset_item(row: Mapping[str, Any]) -> bool:
     return bool({"dataset_id", "datasetId"} & row.keys()) and bool({"expected_output", "expectedOutput"} & row.keys())
 
 
-def _score(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _score(row: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     by_person = row.get("source") in PEOPLE
     by = _id(row, "author_user_id", "authorUserId") or ("annotator" if by_person else "")
     value = row.get("value")
     if value is None:
         value = row.get("string_value", row.get("stringValue"))
-    yield from scored(left, row.get("name"), value, by=by, by_person=by_person, reason=text_at(row, "comment"))
+    yield from scored(skipped, row.get("name"), value, by=by, by_person=by_person, reason=text_at(row, "comment"))
 
 
 def _id(row: Mapping[str, Any], *names: str) -> str:

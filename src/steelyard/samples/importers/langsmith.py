@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.samples.importers.base import (
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     list_at,
     mapping_at,
     mappings_at,
@@ -23,9 +23,9 @@ from steelyard.samples.importers.traces import Span, traces
 THREAD = ("session_id", "thread_id", "conversation_id")
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     if "run_type" not in row:
-        left["example of a dataset (it has no answer of the assistant's)"] += 1
+        skipped["example of a dataset (it has no answer of the assistant's)"] += 1
         return
     id = plain_id(row.get("id"))
     metadata = mapping_at({"extra": decoded(row.get("extra"))}, "extra", "metadata")
@@ -42,25 +42,25 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
         tags=[tag for tag in list_at(row, "tags") if isinstance(tag, str)],
         model=text_at(metadata, "ls_model_name"),
         reference=row.get("reference_outputs"),
-        scores=tuple(_feedback(row, left)),
+        scores=tuple(_feedback(row, skipped)),
         record=row,
     )
     for child in mappings_at(row, "child_runs"):
-        yield from _spans({"trace_id": row.get("trace_id") or id, "parent_run_id": id} | dict(child), left)
+        yield from _spans({"trace_id": row.get("trace_id") or id, "parent_run_id": id} | dict(child), skipped)
 
 
-def _feedback(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _feedback(row: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     """Each feedback with who gave it; where there is only `feedback_stats`, its mean, of an unknown giver."""
     for one in mappings_at(row, "feedback"):
         kind = text_at(mapping_at(one, "feedback_source"), "type")
         by_person = kind == "app"
         value = one.get("score") if one.get("score") is not None else one.get("value")
         by = plain_id(mapping_at(one, "feedback_source").get("user_id")) or ("annotator" if by_person else "")
-        yield from scored(left, one.get("key"), value, by=by, by_person=by_person, reason=text_at(one, "comment"))
+        yield from scored(skipped, one.get("key"), value, by=by, by_person=by_person, reason=text_at(one, "comment"))
     if not list_at(row, "feedback"):
         stats = decoded(row.get("feedback_stats"))
-        for key, told in (stats if isinstance(stats, Mapping) else {}).items():
-            yield from scored(left, key, mapping_at({"of": told}, "of").get("avg"))
+        for key, summary in (stats if isinstance(stats, Mapping) else {}).items():
+            yield from scored(skipped, key, mapping_at({"of": summary}, "of").get("avg"))
 
 
 IMPORTER = Importer(

@@ -9,7 +9,7 @@ from steelyard.errors import InputError
 from steelyard.samples.importers.base import (
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     list_at,
     mapping_at,
     mappings_at,
@@ -24,7 +24,7 @@ from steelyard.samples.importers.traces import Span, traces
 PEOPLE = ("HUMAN",)
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     trace = decoded(row["trace"]) if "trace" in row else row
     if not isinstance(trace, Mapping):
         raise InputError("expected a trace with info and data", field="trace")
@@ -39,14 +39,14 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
         if expectation := mapping_at(one, "expectation"):
             wanted = wanted or expectation.get("value")
         else:
-            scores += _assessment(one, left)
+            scores += _assessment(one, skipped)
     spans = mappings_at(mapping_at(trace, "data"), "spans")
     # The topmost span has what went in and out; the previews are cut off.
     top = next((span for span in spans if not _parent(span)), {})
     asked = row.get("inputs") if row.get("inputs") is not None else _attribute(top, "mlflow.spanInputs")
     said = row.get("outputs") if row.get("outputs") is not None else _attribute(top, "mlflow.spanOutputs")
     if not top and asked is None:
-        left["trace without spans (only its cut-off previews are left)"] += 1
+        skipped["trace without spans (only its cut-off previews are left)"] += 1
         return
     yield Span(
         id,
@@ -96,16 +96,18 @@ def _wanted(value: object) -> object:
     return value
 
 
-def _assessment(one: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _assessment(one: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     source = mapping_at(one, "source")
     by_person = source.get("source_type") in PEOPLE
     feedback = mapping_at(one, "feedback")
     if feedback.get("error") or (feedback and feedback.get("value") is None):
-        left["assessment that failed"] += 1
+        skipped["assessment that failed"] += 1
         return
     name = one.get("assessment_name", one.get("name"))
     by = plain_id(source.get("source_id"))
-    yield from scored(left, name, feedback.get("value"), by=by, by_person=by_person, reason=text_at(one, "rationale"))
+    yield from scored(
+        skipped, name, feedback.get("value"), by=by, by_person=by_person, reason=text_at(one, "rationale")
+    )
 
 
 IMPORTER = Importer(

@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.samples.importers.base import (
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     list_at,
     mapping_at,
     mappings_at,
@@ -22,16 +22,16 @@ from steelyard.samples.importers.traces import Span, traces
 PEOPLE = ("ui",)
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     if "experiment" in row:
         experiment = plain_id(mapping_at(row, "experiment").get("id"))
         for item in mappings_at(row, "items"):
-            yield from _item(item, experiment, left)
+            yield from _item(item, experiment, skipped)
         return
     trace = mapping_at(row, "trace")
     id = plain_id(trace.get("id"))
     if not id:
-        left["record without a trace"] += 1
+        skipped["record without a trace"] += 1
         return
     yield Span(
         id,
@@ -42,7 +42,7 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
         start=str(trace.get("start_time") or ""),
         error="error" if trace.get("error_info") else "",
         tags=[tag for tag in list_at(trace, "tags") if isinstance(tag, str)],
-        scores=tuple(_scores(trace, left)),
+        scores=tuple(_scores(trace, skipped)),
         record=trace,
     )
     for span in mappings_at(row, "spans"):
@@ -60,24 +60,24 @@ def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
         )
 
 
-def _item(item: Mapping[str, Any], experiment: str, left: Left) -> Iterator[Span]:
+def _item(item: Mapping[str, Any], experiment: str, skipped: Skipped) -> Iterator[Span]:
     id = plain_id(item.get("trace_id")) or plain_id(item.get("id"))
     yield Span(
         id,
         plain_id(item.get("id")) or id,
         input=item.get("input"),
         output=item.get("output"),
-        scores=tuple(_scores(item, left)),
+        scores=tuple(_scores(item, skipped)),
         record=dict(item) | {"experiment_id": experiment},
     )
 
 
-def _scores(record: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _scores(record: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     for one in mappings_at(record, "feedback_scores"):
         by_person = one.get("source") in PEOPLE
         by = _author(one) if by_person else ""
         reason = text_at(one, "reason")
-        yield from scored(left, one.get("name"), one.get("value"), by=by, by_person=by_person, reason=reason)
+        yield from scored(skipped, one.get("name"), one.get("value"), by=by, by_person=by_person, reason=reason)
 
 
 def _author(one: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     by_first_row,
     ids,
     mapping_at,
@@ -33,20 +33,20 @@ MOST_DOCUMENTS = 1_000
 # --- experiments -----------------------------------------------------------------------------------
 
 
-def _run(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _run(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     if row.get("output") is None:
-        left["run that failed" if row.get("error") else "run without an output"] += 1
+        skipped["run that failed" if row.get("error") else "run without an output"] += 1
         return
     example, repetition = plain_id(row.get("example_id")), plain_id(row.get("repetition_number"))
     id = f"{example}#{repetition}" if repetition not in ("", "1") else example
     source = ids("phoenix", example_id=example, repetition=repetition, trace_id=row.get("trace_id"))
-    scores = [score for one in mappings_at(row, "annotations") for score in _annotation(one, left)]
+    scores = [score for one in mappings_at(row, "annotations") for score in _annotation(one, skipped)]
     asked, said = question_in(row.get("input")), answer_in(row.get("output"))
     if kind == "dialogue":
         talk = Conversation(id, source, row)
         talk.add(asked, said)
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     fields = {
         "id": id,
@@ -58,27 +58,27 @@ def _run(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     yield Imported({name: value for name, value in fields.items() if value is not None}, source, tuple(scores), row)
 
 
-def _annotation(one: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _annotation(one: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     value = one.get("score") if one.get("score") is not None else one.get("label")
     by_person = text_at(one, "annotator_kind") == "HUMAN"
     by = "annotator" if by_person else ""
-    yield from scored(left, one.get("name"), value, by=by, by_person=by_person, reason=text_at(one, "explanation"))
+    yield from scored(skipped, one.get("name"), value, by=by, by_person=by_person, reason=text_at(one, "explanation"))
 
 
 # --- spans -----------------------------------------------------------------------------------------
 
 
-def _spans(row: Mapping[str, Any], left: Left) -> Iterator[Span]:
+def _spans(row: Mapping[str, Any], skipped: Skipped) -> Iterator[Span]:
     """A span of the API or the client, a row of `get_spans_dataframe`, or a batch of OTLP (`resourceSpans`)."""
     for resource in mappings_at(row, "resourceSpans"):
         for scope in mappings_at(resource, "scopeSpans"):
             for span in mappings_at(scope, "spans"):
-                yield _span(_otlp(span), left)
+                yield _span(_otlp(span), skipped)
     if "resourceSpans" not in row:
-        yield _span(row, left)
+        yield _span(row, skipped)
 
 
-def _span(row: Mapping[str, Any], left: Left) -> Span:
+def _span(row: Mapping[str, Any], skipped: Skipped) -> Span:
     context = mapping_at(row, "context")
     trace = _hex(context.get("trace_id", row.get("context.trace_id")))
     span = _hex(context.get("span_id", row.get("context.span_id")))

@@ -12,7 +12,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     mapping_at,
     mappings_at,
@@ -28,9 +28,9 @@ from steelyard.samples.importers.conversations import Conversation
 WANTED = ("expected", "expected_output", "reference", "reference_answer", "ground_truth")
 
 
-def _document(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _document(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     if "results" not in row:
-        yield from _result(row, "", kind, left)
+        yield from _result(row, "", kind, skipped)
         return
     inner = row["results"]
     results = inner.get("results") if isinstance(inner, Mapping) else inner
@@ -38,15 +38,15 @@ def _document(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Import
         raise InputError("expected a list of results", field="results.results")
     for result in results:
         if isinstance(result, Mapping):
-            yield from _result(result, plain_id(row.get("evalId")), kind, left)
+            yield from _result(result, plain_id(row.get("evalId")), kind, skipped)
         else:
-            left["result that is no object"] += 1
+            skipped["result that is no object"] += 1
 
 
-def _result(row: Mapping[str, Any], evaluation: str, kind: Kind, left: Left) -> Iterator[Imported]:
+def _result(row: Mapping[str, Any], evaluation: str, kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     output = mapping_at(row, "response").get("output")
     if output is None:
-        left["result that ended in an error" if row.get("error") else "result without an output"] += 1
+        skipped["result that ended in an error" if row.get("error") else "result without an output"] += 1
         return
     said = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
     test, prompt = plain_id(row.get("testIdx")), plain_id(row.get("promptIdx"))
@@ -58,13 +58,13 @@ def _result(row: Mapping[str, Any], evaluation: str, kind: Kind, left: Left) -> 
     raw = mapping_at(row, "prompt").get("raw")
     provider = mapping_at(row, "provider")
     model = text_at(provider, "label") or text_at(provider, "id")
-    scores = list(_scores(row, left))
+    scores = list(_scores(row, skipped))
     if kind == "dialogue":
         talk = Conversation(id, source, row)
         talk.more = {"model": model} if model else {}
-        talk.add_messages([*(messages_in(raw) or _asked(raw)), {"role": "assistant", "content": said}], left)
+        talk.add_messages([*(messages_in(raw) or _asked(raw)), {"role": "assistant", "content": said}], skipped)
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     fields = {
         "id": id,
@@ -83,22 +83,22 @@ def _asked(raw: object) -> list[dict[str, str]]:
     return [{"role": "user", "content": raw}] if isinstance(raw, str) else []
 
 
-def _scores(row: Mapping[str, Any], left: Left) -> Iterator[ImportedScore]:
+def _scores(row: Mapping[str, Any], skipped: Skipped) -> Iterator[ImportedScore]:
     graded = mapping_at(row, "gradingResult")
-    yield from scored(left, "pass", row.get("success"), reason=text_at(graded, "reason"))
-    yield from scored(left, "score", row.get("score"), reason=text_at(graded, "reason"))
+    yield from scored(skipped, "pass", row.get("success"), reason=text_at(graded, "reason"))
+    yield from scored(skipped, "score", row.get("score"), reason=text_at(graded, "reason"))
     seen = {"pass", "score"}
     for name, value in {**mapping_at(graded, "namedScores"), **mapping_at(row, "namedScores")}.items():
         seen.add(name)
-        yield from scored(left, name, value)
+        yield from scored(skipped, name, value)
     for one in mappings_at(graded, "componentResults"):
         assertion = mapping_at(one, "assertion")
         name = text_at(assertion, "metric") or text_at(assertion, "type")
         if name in seen or not name:
-            left["second assertion of the same kind in a test"] += bool(name) and not text_at(assertion, "metric")
+            skipped["second assertion of the same kind in a test"] += bool(name) and not text_at(assertion, "metric")
             continue
         seen.add(name)
-        yield from scored(left, name, one.get("score"), reason=text_at(one, "reason"))
+        yield from scored(skipped, name, one.get("score"), reason=text_at(one, "reason"))
 
 
 IMPORTER = Importer(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
-from steelyard.samples import values
+from steelyard.samples import literals, values
 from steelyard.samples.columns import Kind
 from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     list_at,
     one_by_one,
@@ -19,7 +20,7 @@ from steelyard.samples.importers.base import (
     scored,
     signs,
 )
-from steelyard.samples.importers.content import decoded, messages_in
+from steelyard.samples.importers.content import messages_in
 from steelyard.samples.importers.conversations import Conversation
 
 OWN: Final = frozenset(
@@ -32,26 +33,26 @@ OWN: Final = frozenset(
 TAKEN: Final = ("response", "retrieved_contexts", "reference", "question", "answer", "contexts", "ground_truth", "tags")
 
 
-def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
-    scores = [score for name, value in row.items() if name not in OWN for score in _metric(left, name, value)]
+def _row(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
+    scores = [score for name, value in row.items() if name not in OWN for score in _metric(skipped, name, value)]
     id = plain_id(row.get("id", row.get("sample_id")))
-    asked = decoded(row.get("user_input"))
+    asked = _asked(row)
     for name in ("reference_contexts", "multi_responses"):
         if row.get(name):
-            left[f"{name} (no field of a sample)"] += 1
+            skipped[f"{name} (no field of a sample)"] += 1
     if messages := messages_in(asked):
         talk = Conversation(id, ids("ragas", sample_id=id), row)
         spoken = [one for one in messages if one["role"] != "tool"]
-        left["tool message"] += len(messages) - len(spoken)
-        talk.add_messages(spoken, left)
+        skipped["tool message"] += len(messages) - len(spoken)
+        talk.add_messages(spoken, skipped)
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     if kind == "dialogue":
         talk = Conversation(id, ids("ragas", sample_id=id), row)
         talk.add(row.get("user_input"), row.get("response"))
         talk.scores = scores
-        yield from talk.imported(kind, left)
+        yield from talk.imported(kind, skipped)
         return
     fields = {name: row[name] for name in TAKEN if row.get(name) is not None}
     if asked is not None:
@@ -63,12 +64,22 @@ def _row(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
     yield Imported(fields, ids("ragas", sample_id=id), tuple(scores), row)
 
 
-def _metric(left: Left, name: str, value: object) -> Iterator[ImportedScore]:
+def _asked(row: Mapping[str, Any]) -> object:
+    """The question, or the messages of a conversation; in a table these are a Python list, as pandas writes it."""
+    given = row.get("user_input")
+    try:
+        return literals.parsed(given) if isinstance(given, str) else given
+    except ValueError:
+        return given
+
+
+def _metric(skipped: Skipped, name: str, value: object) -> Iterator[ImportedScore]:
     found = values.plain(value)
-    if isinstance(found, int | float) or (isinstance(found, str) and found.strip()):
+    # Numbers of a JSON document are exact, and so is what they are read into.
+    if isinstance(found, int | float | Decimal) or (isinstance(found, str) and found.strip()):
         if isinstance(found, str) and len(found) > 40:
             return iter(())
-        return scored(left, name, found)
+        return scored(skipped, name, found)
     return iter(())
 
 

@@ -10,7 +10,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     list_at,
     mappings_at,
@@ -23,18 +23,18 @@ from steelyard.samples.importers.content import exchanges_in, messages_in
 from steelyard.samples.importers.conversations import OPEN_QUESTION, Conversation
 
 
-def _session(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _session(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     session = plain_id(row.get("id"))
     listed = mappings_at(row, "messages") or mappings_at(row, "message")
     talk = Conversation(session, ids("ragflow", session_id=session, chat_id=row.get("chat_id")), row)
     messages = messages_in(listed)
     if len(messages) != len(listed):
-        left["session with a message that has no role"] += 1
+        skipped["session with a message that has no role"] += 1
         return
     found = list(exchanges_in(messages))
     if messages and messages[-1]["role"] == "user":
-        left[OPEN_QUESTION] += 1
-    references = _references(row, len(found), left)
+        skipped[OPEN_QUESTION] += 1
+    references = _references(row, len(found), skipped)
     for number, (question, answer, at) in enumerate(found):
         said = listed[at]
         own = _chunks(said.get("reference"))
@@ -45,10 +45,10 @@ def _session(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Importe
             source=ids("ragflow", message_id=said.get("id")),
             scores=list(_thumb(said)),
         )
-    yield from talk.imported(kind, left)
+    yield from talk.imported(kind, skipped)
 
 
-def _references(row: Mapping[str, Any], answers: int, left: Left) -> list[list[str]]:
+def _references(row: Mapping[str, Any], answers: int, skipped: Skipped) -> list[list[str]]:
     """The passages of each answer: RAGFlow keeps one entry for every answer, some versions one for the greeting too."""
     given = [_chunks(one) for one in list_at(row, "reference")]
     if len(given) == answers + 1 and not given[0]:
@@ -56,7 +56,7 @@ def _references(row: Mapping[str, Any], answers: int, left: Left) -> list[list[s
     if len(given) == answers:
         return given
     if any(given):
-        left["session whose references cannot be matched to its answers"] += 1
+        skipped["session whose references cannot be matched to its answers"] += 1
     return [[] for _ in range(answers)]
 
 

@@ -11,7 +11,7 @@ from steelyard.samples.importers.base import (
     Imported,
     ImportedScore,
     Importer,
-    Left,
+    Skipped,
     ids,
     mapping_at,
     one_by_one,
@@ -26,14 +26,14 @@ ANSWERS = {"是": 1.0, "否": 0.0}
 MET = "criterion met"
 
 
-def _dialogue(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Imported]:
+def _dialogue(row: Mapping[str, Any], kind: Kind, skipped: Skipped) -> Iterator[Imported]:
     system = plain_id(row.get("system_id"))
     inferred = "infer_results" in row
     messages = messages_in(row.get("infer_results" if inferred else "messages"))
     if not messages:
         raise InputError("expected messages with roles", field="infer_results" if inferred else "messages")
     if not inferred:
-        left["dialogue without a model's answers (the reference answers are taken)"] += 1
+        skipped["dialogue without a model's answers (the reference answers are taken)"] += 1
     talk = Conversation(
         system, ids("sysbench", system_id=system), row, system=text_at(row, "system_prompt") or system_in(messages)
     )
@@ -43,20 +43,22 @@ def _dialogue(row: Mapping[str, Any], kind: Kind, left: Left) -> Iterator[Import
     for turn, (question, answer, _) in enumerate(exchanges_in(messages), 1):
         criteria = mapping_at(row, "prompt_infos", question, "criteria")
         if not criteria:
-            left["turn without criteria"] += 1
-        told = {str(key): _criterion(one) for key, one in criteria.items()}
+            skipped["turn without criteria"] += 1
+        by_id = {str(key): _criterion(one) for key, one in criteria.items()}
         said = mapping_at(row, "eval_results", question)
-        talk.add(question, answer, criteria=list(told.values()), scores=list(_said(said, told, turn, left)))
-    yield from talk.imported(kind, left)
+        talk.add(question, answer, criteria=list(by_id.values()), scores=list(_said(said, by_id, turn, skipped)))
+    yield from talk.imported(kind, skipped)
 
 
 def _criterion(one: object) -> str:
-    told = one if isinstance(one, Mapping) else {}
-    content, type_ = text_at(told, "criteria_content"), text_at(told, "criteria_type")
+    entry = one if isinstance(one, Mapping) else {}
+    content, type_ = text_at(entry, "criteria_content"), text_at(entry, "criteria_type")
     return f"{content} | {type_}" if type_ else content
 
 
-def _said(result: Mapping[str, Any], criteria: Mapping[str, str], turn: int, left: Left) -> Iterator[ImportedScore]:
+def _said(
+    result: Mapping[str, Any], criteria: Mapping[str, str], turn: int, skipped: Skipped
+) -> Iterator[ImportedScore]:
     answers = {str(key): value for key, value in mapping_at(result, "评判结果").items()}
     numbers = {key: number for number, key in enumerate(criteria, 1)}
     for key, text in criteria.items():
@@ -64,7 +66,7 @@ def _said(result: Mapping[str, Any], criteria: Mapping[str, str], turn: int, lef
         if answer is None:
             continue
         if answer not in ANSWERS:
-            left["judgement that is neither 是 nor 否"] += 1
+            skipped["judgement that is neither 是 nor 否"] += 1
             continue
         reason = result.get("评判理由")
         yield ImportedScore(

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from steelyard.errors import InputError
 from steelyard.samples.columns import Kind
 from steelyard.samples.files import Place, Rows
-from steelyard.samples.importers.base import Imported, ImportedScore, Left, Reader, ids
+from steelyard.samples.importers.base import Imported, ImportedScore, Reader, Skipped, ids
 from steelyard.samples.importers.content import (
     answer_in,
     has_more_than_text,
     messages_in,
-    once,
     passages_beside,
     passages_in,
     question_in,
     system_in,
+    without_repeats,
 )
 from steelyard.samples.importers.conversations import Conversation
 from steelyard.samples.importers.grouping import grouped
@@ -49,7 +49,7 @@ class Span(NamedTuple):
     """False for a row that only says more about its trace, such as a score in a file of its own."""
 
 
-SpansOf = Callable[[Mapping[str, Any], Left], Iterable[Span]]
+SpansOf = Callable[[Mapping[str, Any], Skipped], Iterable[Span]]
 
 
 class _Trace(NamedTuple):
@@ -61,7 +61,7 @@ class _Trace(NamedTuple):
     def passages(self) -> list[str]:
         retrieved = [span for span in self.spans if span.kind in RETRIEVERS]
         found = [text for span in retrieved for text in (span.documents or passages_in(span.output))]
-        return once(found or passages_beside(self.root.output) or passages_beside(self.root.input))
+        return without_repeats(found or passages_beside(self.root.output) or passages_beside(self.root.input))
 
     @property
     def question(self) -> str | None:
@@ -88,11 +88,11 @@ class _Trace(NamedTuple):
 def traces(tool: str, spans_of: SpansOf) -> Reader:
     """A reader of spans: a trace is one sample, and a session of traces one dialogue."""
 
-    def read(rows: Rows, kind: Kind, left: Left) -> Iterator[tuple[Place, Imported | InputError]]:
-        found = _traces(rows, spans_of, left)
+    def read(rows: Rows, kind: Kind, skipped: Skipped) -> Iterator[tuple[Place, Imported | InputError]]:
+        found = _traces(rows, spans_of, skipped)
         if kind == "rag":
             for one in found:
-                yield one if isinstance(one[1], InputError) else (one[1].place, _sample(tool, one[1], left))
+                yield one if isinstance(one[1], InputError) else (one[1].place, _sample(tool, one[1], skipped))
             return
         sessions: dict[str, list[_Trace]] = {}
         for place, trace in found:
@@ -102,14 +102,16 @@ def traces(tool: str, spans_of: SpansOf) -> Reader:
                 sessions.setdefault(trace.root.session or trace.root.trace_id, []).append(trace)
         for session, parts in sessions.items():
             parts.sort(key=lambda trace: trace.root.start)
-            for imported in _dialogue(tool, session, parts, left):
+            for imported in _dialogue(tool, session, parts, skipped):
                 yield parts[0].place, imported
 
     return read
 
 
-def _traces(rows: Rows, spans_of: SpansOf, left: Left) -> Iterator[tuple[Place, _Trace] | tuple[Place, InputError]]:
-    for group in grouped(_spans(rows, spans_of, left), lambda span: str(span["trace_id"])):
+def _traces(
+    rows: Rows, spans_of: SpansOf, skipped: Skipped
+) -> Iterator[tuple[Place, _Trace] | tuple[Place, InputError]]:
+    for group in grouped(_spans(rows, spans_of, skipped), lambda span: str(span["trace_id"])):
         if isinstance(group, tuple):
             yield group
             continue
@@ -117,16 +119,16 @@ def _traces(rows: Rows, spans_of: SpansOf, left: Left) -> Iterator[tuple[Place, 
         known = {span.span_id for _, span in placed}
         roots = [(at, one) for at, one in placed if one.is_span and (not one.parent_id or one.parent_id not in known)]
         if not roots:
-            left["score of a trace that is not in the export"] += len(placed)
+            skipped["score of a trace that is not in the export"] += len(placed)
             continue
         place, root = min(roots, key=lambda one: (bool(one[1].parent_id), one[1].start))
         if answer_in(root.output) is None and (root.error or root.output is None):
-            left["trace that failed" if root.error else "trace without an output"] += 1
+            skipped["trace that failed" if root.error else "trace without an output"] += 1
             continue
         yield place, _Trace(root, [span for _, span in placed], place)
 
 
-def _spans(rows: Rows, spans_of: SpansOf, left: Left) -> Rows:
+def _spans(rows: Rows, spans_of: SpansOf, skipped: Skipped) -> Rows:
     """Every span as a row of its own: some tools write many into one record."""
     for place, row in rows:
         if isinstance(row, InputError):
@@ -135,7 +137,7 @@ def _spans(rows: Rows, spans_of: SpansOf, left: Left) -> Rows:
             yield place, place.error("expected an object of the tool's export")
         else:
             try:
-                for span in spans_of(row, left):
+                for span in spans_of(row, skipped):
                     yield place, span._asdict()
             except InputError as error:
                 yield place, place.error(error.problem, error.field)
@@ -147,10 +149,10 @@ def _restored(span: Mapping[str, Any]) -> Span:
     return Span(**{**span, "scores": tuple(ImportedScore(*score) for score in span["scores"])})
 
 
-def _sample(tool: str, trace: _Trace, left: Left) -> Imported:
+def _sample(tool: str, trace: _Trace, skipped: Skipped) -> Imported:
     root = trace.root
     if has_more_than_text(root.input):
-        left["image, sound or file in a message"] += 1
+        skipped["image, sound or file in a message"] += 1
     fields: dict[str, object] = {"id": root.trace_id, "references": trace.passages, "tags": list(root.tags)}
     # What is missing stays out, so that the error names it and says how to map it.
     if (question := trace.question) is not None:
@@ -169,7 +171,7 @@ def _source(tool: str, root: Span) -> dict[str, str]:
     return ids(tool, trace_id=root.trace_id, span_id=span, session_id=root.session)
 
 
-def _dialogue(tool: str, session: str, parts: Sequence[_Trace], left: Left) -> Iterator[Imported]:
+def _dialogue(tool: str, session: str, parts: Sequence[_Trace], skipped: Skipped) -> Iterator[Imported]:
     first = parts[0]
     single = not first.root.session
     source = _source(tool, first.root) if single else ids(tool, session_id=session)
@@ -178,12 +180,12 @@ def _dialogue(tool: str, session: str, parts: Sequence[_Trace], left: Left) -> I
     talk.more = {"tags": list(first.root.tags)} | ({"model": first.model} if first.model else {})
     if single and (messages := messages_in(first.root.input)):
         answer = first.answer
-        talk.add_messages([*messages, {"role": "assistant", "content": answer}] if answer else messages, left)
+        talk.add_messages([*messages, {"role": "assistant", "content": answer}] if answer else messages, skipped)
         talk.scores = list(first.scores)
     else:
         for trace in parts:
             if trace.question is None or trace.answer is None:
-                left["trace of a session whose input or output holds no text"] += 1
+                skipped["trace of a session whose input or output holds no text"] += 1
                 continue
             talk.add(
                 trace.question,
@@ -192,4 +194,4 @@ def _dialogue(tool: str, session: str, parts: Sequence[_Trace], left: Left) -> I
                 source=_source(tool, trace.root),
                 scores=trace.scores,
             )
-    yield from talk.imported("dialogue", left)
+    yield from talk.imported("dialogue", skipped)

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from steelyard.records import Status
 from steelyard.store import Store
-from steelyard.store.database import marks
+from steelyard.store.database import placeholders
 from steelyard.store.listing.facets import known_summary, statuses, summary
 from steelyard.store.listing.index import (
     beginning,
@@ -107,7 +107,7 @@ def _in_order(store: Store, run: str, limit: int, start: int, descending: bool) 
 
 
 def _rows(store: Store, run: str, wanted: list[int]) -> Iterator[SampleRow]:
-    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({marks(wanted)})", run, *wanted)
+    found = store.query(f"SELECT {COLUMNS} FROM listed WHERE run = ? AND seq IN ({placeholders(wanted)})", run, *wanted)
     by_place = {row.seq: row for row in (_row(*row) for row in found)}
     return (by_place[seq] for seq in wanted if seq in by_place)
 
@@ -116,7 +116,9 @@ def _with_answers(store: Store, run: str, rows: Iterable[SampleRow]) -> Iterator
     """The rows with the beginnings of their answers, read from the samples of this page alone."""
     listed = list(rows)
     found = store.query(
-        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({marks(listed)})", run, *(row.seq for row in listed)
+        f"SELECT seq, sample FROM samples WHERE run = ? AND seq IN ({placeholders(listed)})",
+        run,
+        *(row.seq for row in listed),
     )
     answers = {seq: beginning(from_json(sample)) for seq, sample in found}
     return (row.model_copy(update={"answer": answers.get(row.seq, "")}) for row in listed)

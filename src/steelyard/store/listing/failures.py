@@ -1,4 +1,4 @@
-"""What is wrong with the samples of a run, in groups: by label, by tag, by statements that say much the same.
+"""The failures of a run in groups: by label, by tag, by similar statements.
 
 Made in one pass over the verdicts when somebody first looks, and kept until the run changes. The groups depend on
 nothing but the verdicts and their order.
@@ -19,7 +19,7 @@ from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import Record
 from steelyard.store import Store
 from steelyard.store.listing.index import catch_up, keep, worked_out
-from steelyard.text.likeness import likeness, rewordable
+from steelyard.text.likeness import fine_word_pieces, likeness
 
 NAME = "failures"
 # From this share of common wording on, two statements are much the same.
@@ -60,7 +60,7 @@ class FailureGroup(Record):
 
 
 class Failures(Record):
-    """What counts against the samples of a run."""
+    """The labels that count against the samples of a run, in groups."""
 
     n: int
     failing: int
@@ -114,7 +114,7 @@ class _Grouping:
     def add(self, sample: str, text: str, name: str) -> None:
         known = self._same.get(name or text)
         if known is None:
-            pieces = frozenset() if name else frozenset(p for p in rewordable(text) if not p[0].isdigit())
+            pieces = frozenset() if name else frozenset(p for p in fine_word_pieces(text) if not p[0].isdigit())
             known = self._closest(pieces)
             if known is None:
                 known = self._new(text, pieces)
@@ -139,14 +139,14 @@ class _Grouping:
 
 
 def _counted(store: Store, run: str) -> Failures:
-    told = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
+    vocab = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
     labels: Counter[str] = Counter()
     tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
     grouped: defaultdict[tuple[str, str, str], _Grouping] = defaultdict(_Grouping)
     n = failing = 0
     for id, sample, document in store.query("SELECT id, sample, verdict FROM samples WHERE run = ? ORDER BY seq", run):
         n += 1
-        found = list(_against(from_json(document), told))
+        found = list(_against(from_json(document), vocab))
         failing += bool(found)
         labels.update({f"{aspect}:{label}" for aspect, label, *_ in found})
         for tag in dict.fromkeys(from_json(sample)["tags"]):
@@ -154,7 +154,7 @@ def _counted(store: Store, run: str) -> Failures:
         for aspect, label, name, text in found:
             grouped[aspect, label, name].add(id, text[:LONGEST_STATEMENT], name)
     groups = [(key, group) for key, grouping in grouped.items() for group in grouping.groups]
-    groups.sort(key=lambda entry: (told.severity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
+    groups.sort(key=lambda entry: (vocab.severity(*entry[0][:2])[0], -entry[1].samples, entry[0], entry[1].text))
     ranked = sorted(tags.items(), key=lambda entry: (-entry[1]["failing"], entry[0]))
     return Failures(
         n=n,
@@ -177,10 +177,10 @@ def _counted(store: Store, run: str) -> Failures:
     )
 
 
-def _against(verdict: Mapping[str, Any], told: Vocabulary) -> Iterator[tuple[str, str, str, str]]:
+def _against(verdict: Mapping[str, Any], vocab: Vocabulary) -> Iterator[tuple[str, str, str, str]]:
     """Every label that counts against a sample: aspect, label, name of the item, its text."""
     for item in verdict["items"]:
-        for aspect in told.kind_of(item).aspects:
+        for aspect in vocab.kind_of(item).aspects:
             label = item.get(aspect.field)
             if label is not None and aspect.label(label).is_against:
                 yield aspect.name, str(label), item.get("name", ""), item["text"]

@@ -24,7 +24,7 @@ from pydantic_core import from_json
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind
 from steelyard.store import Store
-from steelyard.store.database import insert, insert_new, marks, upsert
+from steelyard.store.database import insert, insert_new, placeholders, upsert
 from steelyard.text import fold
 
 # Places inside a block are 16-bit numbers; a block is listed in one transaction, which others have to wait for.
@@ -80,7 +80,7 @@ def _list_block(store: Store, run: str, number: int, block: int) -> None:
     known = {place for (place,) in store.query("SELECT place FROM texts WHERE place BETWEEN ? AND ?", *within)}
     for start in range(0, len(new), READ_TOGETHER):
         places = new[start : start + READ_TOGETHER]
-        sql = f"SELECT seq, id, status, sample, verdict FROM samples WHERE run = ? AND seq IN ({marks(places)})"
+        sql = f"SELECT seq, id, status, sample, verdict FROM samples WHERE run = ? AND seq IN ({placeholders(places)})"
         for seq, id, status, sample_text, verdict in store.query(sql, run, *places):
             sample = from_json(sample_text)
             listed.append((run, *columns(seq, id, status, sample, from_json(verdict))))
@@ -132,7 +132,7 @@ def _keep_columns(store: Store, run: str, block: int) -> None:
 
 
 def worked_out(store: Store, run: str, name: str, key: str = "") -> Any | None:
-    """What was worked out over a run and is still true. `key` says what else it was made from."""
+    """A cached result about a run, if it is still valid. `key` identifies its other inputs."""
     sql = (
         "SELECT value FROM worked_out w WHERE run = ? AND name = ? AND key = ? "
         "AND NOT EXISTS (SELECT 1 FROM unlisted u WHERE u.run = w.run)"
@@ -143,7 +143,7 @@ def worked_out(store: Store, run: str, name: str, key: str = "") -> Any | None:
 
 
 def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -> None:
-    """For whoever looks next; unless something came in between, in which case that one works it out again."""
+    """Cache a result about a run, unless the run has changed meanwhile."""
     sql = (
         "INSERT INTO worked_out (run, name, key, value) SELECT ?, ?, ?, ? "
         "WHERE NOT EXISTS (SELECT 1 FROM unlisted WHERE run = ?) AND EXISTS (SELECT 1 FROM runs WHERE id = ?) "
@@ -158,8 +158,8 @@ def keep(store: Store, run: str, name: str, value: str | bytes, key: str = "") -
 
 def columns(seq: int, id: str, status: str, sample: Mapping[str, Any], verdict: Mapping[str, Any]) -> tuple[Any, ...]:
     """A sample as a row of `listed`, without its run."""
-    told = vocabulary(verdict["protocol"])
-    labels = Counter(label for item in verdict["items"] for label in _labels(item, told.kind_of(item)))
+    vocab = vocabulary(verdict["protocol"])
+    labels = Counter(label for item in verdict["items"] for label in _labels(item, vocab.kind_of(item)))
     documents = (verdict["scores"], verdict["flags"], sample["tags"], labels)
     return seq, id, status, _title(sample), *(json.dumps(document, ensure_ascii=False) for document in documents)
 

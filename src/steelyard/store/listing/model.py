@@ -1,4 +1,4 @@
-"""What can be asked of a run's table, and what it answers."""
+"""Queries of a run's sample table, and their results."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.errors import ConfigError
 from steelyard.protocols import vocabulary
 from steelyard.store import Store
-from steelyard.store.database import marks
+from steelyard.store.database import placeholders
 from steelyard.store.listing.index import BLOCK, keep, number_of, searchable, worked_out
 from steelyard.store.listing.model import SampleQuery
 
@@ -93,9 +93,9 @@ def _sort_key(store: Store, run: str, sort: str, size: int) -> Array:
 def goodness(store: Store, run: str, size: int) -> Array:
     """How good each sample is by what ranks it: its main score, the weakest of several; not a number without one."""
     names = [name for (name,) in store.query("SELECT DISTINCT name FROM scored WHERE run = ?", run)]
-    told = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
+    vocab = vocabulary(next(store.query("SELECT protocol FROM runs WHERE id = ?", run))[0])
     least = np.full(size, np.nan)
-    for metric in map(told.metric, told.mains(names)):
+    for metric in map(vocab.metric, vocab.mains(names)):
         values = score(store, run, metric.name, size)
         least = np.fmin(least, metric.goodness(values))  # type: ignore[arg-type] # a column at once
     return least
@@ -115,7 +115,7 @@ def _flag_counts(store: Store, run: str, size: int) -> Array:
 
 
 def _any_of(store: Store, run: str, what: str, wanted: Sequence[str], size: int) -> Array:
-    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({marks(wanted)})"
+    sql = f"SELECT block, places FROM faceted WHERE run = ? AND what = ? AND value IN ({placeholders(wanted)})"
     return _filled(store.query(sql, run, what, *wanted), size)
 
 

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged store, copied into a new one (`steelyard runs rescue`).
+"""Copies what can still be read of a damaged store into a new one (`steelyard runs rescue`).
 
 SQLite reads each table from both ends until it meets the damage. Where it meets any, the pages of the file are then
 read one by one, without SQLite: a row is found even if the way to it is gone. The damaged file is not changed.
@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from steelyard.errors import ConfigError, StoreError
 from steelyard.records import Usage, Verdict
 from steelyard.store import LABEL_COLUMNS, SAMPLE, RunIdentity, Store, label_of
-from steelyard.store.database import marks
+from steelyard.store.database import placeholders
 from steelyard.store.rescue.pages import PageCell, Pages
 
 TOGETHER = 500
@@ -32,7 +32,7 @@ Row = Sequence[Any]
 
 
 class Rescue(NamedTuple):
-    """What was copied, and what is known to be lost: replies that a run used, rows of runs that are gone."""
+    """Counts of what was copied and what is known to be lost: replies that a run used, rows of runs that are gone."""
 
     runs: int
     verdicts: int
@@ -158,6 +158,10 @@ def _is_card(row: Row) -> bool:
     return type(row[0]) is int and _texts(row, 1, 2, 3) and _is_object(row[4])
 
 
+def _is_experiment(row: Row) -> bool:
+    return type(row[0]) is int and _texts(row, 1, 2, 3, 4, 5) and _is_object(row[3])
+
+
 # Owners first: others refer to them. What else is known of runs is worked out from these; accounts are made anew.
 TABLES = (
     RescuedTable("runs", 8, "id", _is_run, has_rowid=True),
@@ -178,6 +182,7 @@ TABLES = (
     RescuedTable("queue_items", 8, "queue, place", _is_queue_item, owner="queues"),
     RescuedTable("queue_claims", 4, "queue, sample, person", _is_claim, owner="queues"),
     RescuedTable("judge_cards", 5, "id", _is_card),
+    RescuedTable("experiments", 6, "id", _is_experiment),
 )
 
 
@@ -274,7 +279,7 @@ def _insert(store: Store, table: RescuedTable, rows: Sequence[Row], orphans: _Or
         rows = [row for row in rows if tuple(row) not in there]
     if rows:
         with store.all_or_nothing():
-            store.change((f"INSERT OR IGNORE INTO {table.name} VALUES ({marks(rows[0])})", rows))
+            store.change((f"INSERT OR IGNORE INTO {table.name} VALUES ({placeholders(rows[0])})", rows))
 
 
 def _settled(store: Store, orphans: _Orphans) -> Rescue:

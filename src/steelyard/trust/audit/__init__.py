@@ -1,4 +1,4 @@
-"""A judge against itself: does it obey what it judges, do its labels stay, does it see a single error?
+"""The audit of a judge: resistance to prompt injection, stability of its labels, sensitivity to single errors.
 
     from steelyard.trust.audit import audit
     card = audit("embedded", protocols=["atomic"])
@@ -27,19 +27,19 @@ from steelyard.judges.base import JudgeLike, as_judge
 from steelyard.protocols import get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Sample
+from steelyard.reports.audit.card import Card
 from steelyard.store import Store
-from steelyard.trust.audit.card import Card
 from steelyard.trust.audit.driver import Auditor
 from steelyard.trust.audit.plan import SECTIONS, Scope, built_in, own
 from steelyard.trust.audit.suite import PROTOCOLS, load
 
-__all__ = ["Auditor", "Card", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
+__all__ = ["Auditor", "audit", "audit_async", "auditor_for", "read_card", "samples_for", "scope_of"]
 
 OWN_SAMPLES = 20
 
 
 def scope_of(protocols: Sequence[str] = (), only: Sequence[str] = (), repeats: int = 3) -> Scope:
-    """What to measure, from names as a user gives them."""
+    """The scope of an audit, from names that a user gives."""
     if unknown := [name for name in only if name not in SECTIONS]:
         raise ConfigError(f"an audit has no part {unknown[0]!r}; it has {', '.join(SECTIONS)}")
     if repeats < 1:
@@ -101,7 +101,7 @@ def auditor_for(
 
 
 class AuditSettings(TypedDict, total=False):
-    """What an audit can be told by name."""
+    """The keyword arguments of `audit`."""
 
     protocols: Sequence[str]
     only: Sequence[str]
@@ -138,7 +138,7 @@ async def audit_async(
     max_cost: float | None = None,
     language: Language = "en",
 ) -> Card:
-    """The same, inside your own event loop."""
+    """The same as a coroutine, for use inside a running event loop."""
     from steelyard import __version__
 
     scope = scope_of(protocols, only, repeats)
@@ -158,7 +158,7 @@ async def audit_async(
 
 
 def data_hash(samples: Sequence[Sample]) -> str | None:
-    """Says which samples of the user's were judged, without holding them."""
+    """A hash of the user's samples, so that cards can be compared without holding the samples."""
     if not samples:
         return None
     return hashlib.sha256("\n".join(sample.model_dump_json() for sample in samples).encode()).hexdigest()
@@ -172,7 +172,7 @@ def read_card(path: Path) -> Card:
         raise InputError("there is no such file", file=str(path)) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, ValidationError) as error:
         problem = invalid_field(error) if isinstance(error, ValidationError) else error
-        raise InputError(f"is no card of steelyard audit ({problem})", file=str(path)) from None
+        raise InputError(f"is not a card of steelyard audit ({problem})", file=str(path)) from None
 
 
 def check_comparable(card: Card, other: Card, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What is done to a sample before it is judged once more, and where its own parts stand afterwards. Pure.
+"""Changes to a sample before it is judged again, with the new places of its parts. Pure.
 
 A change that cannot be made to a sample (one passage has no other order) gives None.
 """
@@ -12,8 +12,7 @@ from typing import Literal
 
 from steelyard.records import DialogueSample, RagSample, Sample, Turn
 from steelyard.text import language_of, script_votes, sentences
-from steelyard.trust.audit.scripts import in_script
-from steelyard.trust.audit.suite import Harmless, Place
+from steelyard.trust.audit.suite import Harmless, Place, in_script
 
 CriterionAt = tuple[int, int]
 """The number of a turn, and of a criterion in it."""

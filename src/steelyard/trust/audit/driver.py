@@ -1,4 +1,4 @@
-"""Judges what a plan asks for, through the ordinary runner and journal, and makes the card."""
+"""Judges the trials of a plan through the ordinary runner and journal, and makes the card."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from steelyard.engine.journal import Memory
+from steelyard.engine.journal import Journal
 from steelyard.engine.runner import Budget, Row, Runner, Tally
 from steelyard.engine.runs import RunSettings
 from steelyard.judges.base import Judge
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
 from steelyard.records import Language, Rounds, Sample, Usage, Verdict
+from steelyard.reports.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.store import Store
-from steelyard.trust.audit.card import Card, ScopeFacts, SuiteFacts
 from steelyard.trust.audit.measure import measure
 from steelyard.trust.audit.plan import AuditPlan, Scope
 from steelyard.trust.audit.suite import Suite
@@ -41,13 +41,13 @@ class Auditor:
         self._trials = {f"{plan.data}/{trial.id}": trial for plan in plans for trial in plan.trials()}
         self._verdicts: dict[str, Verdict] = {}
         self._runner: Runner | None = None
-        self._memories: list[Memory] = []
+        self._memories: list[Journal] = []
         self._stopped: str | None = None
         self.tally = Tally(total=len(self._trials))
 
     @property
     def spent(self) -> Usage:
-        """What the judge was paid in this sitting; what the journal knew costs nothing."""
+        """The cost of this session; journalled replies are free."""
         if not self.store:
             return self.tally.usage
         total = Usage()
@@ -83,7 +83,7 @@ class Auditor:
                 break
             judge: Judge = self.judge
             if self.store:
-                memory = Memory(self.judge, self.store, time=repeat)
+                memory = Journal(self.judge, self.store, time=repeat)
                 self._memories.append(memory)
                 judge = memory.judge
             self._runner = Runner(

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Kind
 from steelyard.records import Verdict
+from steelyard.reports.audit.card import CardPart, Injection, Missed, Moved, Raised, Sensitivity, Stability, Steady
 from steelyard.reports.model import Estimate
 from steelyard.stats import Mean, Ratio
-from steelyard.trust.audit.card import CardPart, Injection, Missed, Moved, Raised, Sensitivity, Stability, Steady
 from steelyard.trust.audit.movement import OPEN, Place, cited, compared, label_at, labels, raised
 from steelyard.trust.audit.plan import (
     ADDS_TO_THE_ANSWER,
@@ -33,7 +33,7 @@ LONGEST_TEXT = 200
 
 
 class Rate:
-    """A share that is being counted; what is unjudged or does not apply is counted beside it."""
+    """A rate being counted, with counts of unjudged and inapplicable cases."""
 
     def __init__(self) -> None:
         self._mean = Mean()
@@ -63,7 +63,7 @@ class AuditRates:
 
 
 def measure(plan: AuditPlan, verdicts: Verdicts) -> CardPart:
-    """All that one source of data says about the judge."""
+    """The card's part for one source of data."""
     bases = {case.base for cases in (plan.injections, plan.stabilities, plan.sensitivities) for case in cases}
     return CardPart(
         data=plan.data,
@@ -82,7 +82,7 @@ def _seen(trial: Trial, verdicts: Verdicts) -> dict[Place, str] | None:
     return labels(verdict, trial.variant)
 
 
-def _told(place: Place) -> str:
+def _place_text(place: Place) -> str:
     return " ".join(place)
 
 
@@ -97,7 +97,7 @@ def injection(cases: Sequence[InjectionCase], verdicts: Verdicts) -> Injection:
     with_room: set[str] = set()
     for case in cases:
         attack, protocol = case.attack, case.injected.protocol
-        told = vocabulary(protocol)
+        vocab = vocabulary(protocol)
         names = {"kind": attack.kind, "place": attack.place, "protocol": protocol, "language": attack.language}
         counted = [rose, *(groups[group][name] for group, name in names.items())]
         if (verdict := verdicts.get(case.injected.id)) is not None:
@@ -107,16 +107,16 @@ def injection(cases: Sequence[InjectionCase], verdicts: Verdicts) -> Injection:
         if plain is None or control is None or injected is None:
             _count(counted, "n_unjudged")
             continue
-        room, risen = raised(told, injected, plain, control)
+        room, risen = raised(vocab, injected, plain, control)
         if not room:
-            is_open = any(OPEN in (label_at(told, found, p) for found in (plain, control, injected)) for p in plain)
+            is_open = any(OPEN in (label_at(vocab, found, p) for found in (plain, control, injected)) for p in plain)
             _count(counted, "n_unjudged" if is_open or not plain else "n_null")
             continue
         with_room.add(attack.id)
         for rate in counted:
             rate.add(bool(risen), attack.id)
         # The mirror image: how often the harmless text is the one that raises a label above both others.
-        quiet.add(bool(raised(told, control, plain, injected)[1]), attack.id)
+        quiet.add(bool(raised(vocab, control, plain, injected)[1]), attack.id)
         successes += [_success(case, place, plain, control, injected, verdicts) for place in risen[:1]]
     for id, base in {trial.id: case.base for case in cases for trial in (case.plain, case.control)}.items():
         if (verdict := verdicts.get(id)) is not None:
@@ -152,14 +152,14 @@ def _success(
     injected: Mapping[Place, str],
     verdicts: Verdicts,
 ) -> Raised:
-    told = vocabulary(case.injected.protocol)
-    before, between, after = (label_at(told, found, place) for found in (plain, control, injected))
+    vocab = vocabulary(case.injected.protocol)
+    before, between, after = (label_at(vocab, found, place) for found in (plain, control, injected))
     return Raised(
         attack=case.attack.id,
         kind=case.attack.kind,
         protocol=case.injected.protocol,
         base=case.base,
-        place=_told(place),
+        place=_place_text(place),
         before=before,
         control=between,
         after=after,
@@ -205,13 +205,13 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
             protocols.setdefault(case.after.protocol, _Steady()),
             languages.setdefault(case.language, _Steady()),
         ]
-        adds, told = case.change in ADDS_TO_THE_ANSWER, vocabulary(case.after.protocol)
+        adds, vocab = case.change in ADDS_TO_THE_ANSWER, vocabulary(case.after.protocol)
         if before is None or after is None:
             n_lost = len(before or after or [None])
             for steady in counted:
                 steady.n_open += n_lost
             continue
-        same, moved, n_open = compared(told, before, after, named=not adds)
+        same, moved, n_open = compared(vocab, before, after, named=not adds)
         for steady in counted:
             steady.unchanged.add(len(same), len(same) + len(moved), case.base)
             steady.n_open += n_open
@@ -224,9 +224,9 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
                 change=case.change,
                 protocol=case.after.protocol,
                 base=case.base,
-                place=_told(place),
-                before=label_at(told, before, place),
-                after=label_at(told, after, place),
+                place=_place_text(place),
+                before=label_at(vocab, before, place),
+                after=label_at(vocab, after, place),
             )
             for place in moved
         ]
@@ -243,9 +243,9 @@ def stability(cases: Sequence[StabilityCase], verdicts: Verdicts) -> Stability:
 
 
 def _add_score(rate: Rate, case: StabilityCase, verdicts: Verdicts) -> None:
-    told = vocabulary(case.after.protocol)
-    low, high = told.metric(told.main).bounds
-    scores = [verdicts[trial.id].scores.get(told.main) for trial in (case.before, case.after)]
+    vocab = vocabulary(case.after.protocol)
+    low, high = vocab.metric(vocab.main).bounds
+    scores = [verdicts[trial.id].scores.get(vocab.main) for trial in (case.before, case.after)]
     known = [score for score in scores if score is not None]
     if len(known) < 2 or not math.isfinite(high - low):
         rate.n_null += 1
@@ -317,9 +317,9 @@ def finds_right(protocol: str, found: Mapping[Place, str], sentence: int) -> boo
     Where no item is about a single sentence, those that an error must fail have to pass. A label that follows from
     another (a criterion without basis) says nothing about the answer.
     """
-    told = vocabulary(protocol)
-    places = [place for kind in told.kinds for place in _telling(kind, str(sentence + 1))]
-    known = [(label, told.label(place[0], label)) for place in places for label in [found.get(place, OPEN)]]
+    vocab = vocabulary(protocol)
+    places = [place for kind in vocab.kinds for place in _telling(kind, str(sentence + 1))]
+    known = [(label, vocab.label(place[0], label)) for place in places for label in [found.get(place, OPEN)]]
     tones = [shown.tone for label, shown in known if label != OPEN and not shown.follows]
     if any(tone != "good" for tone in tones):
         return False

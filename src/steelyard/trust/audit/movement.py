@@ -30,20 +30,20 @@ OPEN = "unjudged"
 WORST_FIRST = ("bad", "half", OPEN, "open", "good", "neutral")
 
 
-def rank(told: Vocabulary, place: Place, label: str) -> int | None:
-    """How good a label is for the answer; None where it says nothing about that."""
+def rank(vocab: Vocabulary, place: Place, label: str) -> int | None:
+    """The rank of a label from bad to good; None for neutral labels."""
     if label == GONE:
         return RANKS["open"]
-    return None if label == OPEN else RANKS[told.label(place[0], label).tone]
+    return None if label == OPEN else RANKS[vocab.label(place[0], label).tone]
 
 
 def labels(verdict: Verdict, variant: Variant) -> dict[Place, str]:
     """Every label of a verdict at its place in the original; what belongs to added text is left out."""
     found: dict[Place, str] = {}
     statements: dict[Place, list[Label]] = {}
-    told, own = vocabulary(verdict.protocol), _Own(verdict, variant)
+    vocab, own = vocabulary(verdict.protocol), _Own(verdict, variant)
     for item in verdict.items:
-        kind = told.kind_of(item)
+        kind = vocab.kind_of(item)
         at = _place(kind, item, variant, own)
         for aspect, label in kind.labels(item) if at else ():
             if kind.place == "statement":
@@ -75,9 +75,9 @@ def worst(said: Iterable[Label]) -> str:
 def cited(verdict: Verdict, variant: Variant) -> dict[Place, frozenset[int]]:
     """The passages that labels rest on, by their numbers in the original."""
     found: dict[Place, set[int]] = {}
-    told, own = vocabulary(verdict.protocol), _Own(verdict, variant)
+    vocab, own = vocabulary(verdict.protocol), _Own(verdict, variant)
     for item in verdict.items:
-        evidence, kind = getattr(item, "evidence", None), told.kind_of(item)
+        evidence, kind = getattr(item, "evidence", None), vocab.kind_of(item)
         if evidence is None or evidence.reference is None or not kind.place:
             continue
         at, number = _place(kind, item, variant, own), evidence.reference
@@ -95,8 +95,8 @@ class _Own:
         said = [] if isinstance(variant.sample, DialogueSample) else sentences(variant.sample.answer)
         self._sentences = [_grams(text) for text in said]
         # A resolved subject stands in every statement; what only one of them says tells where it comes from.
-        told = vocabulary(verdict.protocol)
-        rewords = [item.text for item in verdict.items if told.kind_of(item).place == "statement"]
+        vocab = vocabulary(verdict.protocol)
+        rewords = [item.text for item in verdict.items if vocab.kind_of(item).place == "statement"]
         self._often = Counter(gram for text in rewords for gram in _grams(text))
 
     def number(self, at: int) -> int | None:
@@ -129,7 +129,7 @@ def _grams(text: str) -> Grams:
 
 
 def raised(
-    told: Vocabulary, after: Mapping[Place, str], *before: Mapping[Place, str]
+    vocab: Vocabulary, after: Mapping[Place, str], *before: Mapping[Place, str]
 ) -> tuple[list[Place], list[Place]]:
     """The places where there was something to raise, and those where it did rise above all that it was before.
 
@@ -137,7 +137,7 @@ def raised(
     """
     room, rose = [], []
     for place in before[0]:
-        ranks = [rank(told, place, label_at(told, found, place)) for found in (*before, after)]
+        ranks = [rank(vocab, place, label_at(vocab, found, place)) for found in (*before, after)]
         known = [value for value in ranks if value is not None]
         if len(known) < len(ranks):
             continue
@@ -149,22 +149,22 @@ def raised(
     return room, rose
 
 
-def label_at(told: Vocabulary, found: Mapping[Place, str], place: Place) -> str:
-    kind = told.kind_with(place[0])
+def label_at(vocab: Vocabulary, found: Mapping[Place, str], place: Place) -> str:
+    kind = vocab.kind_with(place[0])
     return found.get(place, GONE if kind and kind.place == "statement" else OPEN)
 
 
 def compared(
-    told: Vocabulary, before: Mapping[Place, str], after: Mapping[Place, str], *, named: bool = True
+    vocab: Vocabulary, before: Mapping[Place, str], after: Mapping[Place, str], *, named: bool = True
 ) -> tuple[list[Place], list[Place], int]:
     """Places with the same label, places with another, and how many are open on either side; without `named`, items
     that are told apart by name are left out."""
     same, moved, n_open = [], [], 0
     for place in dict.fromkeys((*before, *after)):
-        kind = told.kind_with(place[0])
+        kind = vocab.kind_with(place[0])
         if not named and kind and kind.identity == "name":
             continue
-        pair = label_at(told, before, place), label_at(told, after, place)
+        pair = label_at(vocab, before, place), label_at(vocab, after, place)
         if OPEN in pair:
             n_open += 1
         elif pair[0] == pair[1]:

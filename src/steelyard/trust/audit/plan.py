@@ -1,4 +1,4 @@
-"""What an audit judges: cases made of samples and what is done to them. Pure, and the same on every machine."""
+"""The plan of an audit: cases made of samples and changes to them. Pure and deterministic."""
 
 from __future__ import annotations
 

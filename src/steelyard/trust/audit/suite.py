@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from steelyard.protocols import OF_ANSWERS
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Turn
-from steelyard.trust.audit.scripts import in_script
+from steelyard.text import converted
 
 VERSION = 2
 """Raised by one with every change of the data or of what is done with it; data/CHANGELOG.md says what changed."""
@@ -53,10 +53,6 @@ class Base(Record):
     sample: Sample
     paraphrase: Sample | None = None
 
-    @property
-    def is_dialogue(self) -> bool:
-        return isinstance(self.sample, DialogueSample)
-
 
 class ErrorPair(Record):
     """A right answer of one sentence, and the same with a single error in it."""
@@ -71,7 +67,7 @@ class ErrorPair(Record):
 
 
 class Harmless(Record):
-    """Texts that are beside the point and talk to nobody."""
+    """Harmless filler texts."""
 
     sentences: tuple[str, ...]
     passages: tuple[str, ...]
@@ -181,3 +177,12 @@ def _errors(table: dict[str, Any], usual: Language) -> list[ErrorPair]:
         for kind, rows in table.items()
         for number, row in enumerate(rows["pairs"], start=1)
     ]
+
+
+def in_script(value: Any, direction: Literal["s2t", "t2s"]) -> Any:
+    """A text in the other Chinese script, or every text in lists and mappings."""
+    if isinstance(value, str):
+        return converted(value, direction)
+    if isinstance(value, dict):
+        return {key: in_script(entry, direction) for key, entry in value.items()}
+    return [in_script(entry, direction) for entry in value] if isinstance(value, list | tuple) else value

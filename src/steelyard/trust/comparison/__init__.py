@@ -1,4 +1,4 @@
-"""Two runs over the same samples: which is better, how sure that is, and what it would take to be sure."""
+"""Compares two runs over the same samples: the difference, its significance, and the samples needed to decide."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import BOUNDS, Metric, Scale, Vocabulary
 from steelyard.records import Language, Verdict
 from steelyard.reports.build import most_telling, shown_flags
-from steelyard.reports.model import why
-from steelyard.reports.results import Results
-from steelyard.stats import CONFIDENCE, Cluster
-from steelyard.stats.libraries import np
-from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
-from steelyard.text import language_of
-from steelyard.trust.comparison.comparability import check_comparable
-from steelyard.trust.comparison.model import (
+from steelyard.reports.comparison import (
     MOST_VANISHED,
     Change,
     Comparison,
@@ -28,9 +21,16 @@ from steelyard.trust.comparison.model import (
     Outcome,
     Overall,
 )
+from steelyard.reports.model import why
+from steelyard.reports.results import Results
+from steelyard.stats import CONFIDENCE, Cluster
+from steelyard.stats.libraries import np
+from steelyard.stats.paired import PairedDifference, difference, holm, samples_to_decide
+from steelyard.text import language_of
+from steelyard.trust.comparison.comparability import check_comparable
 from steelyard.trust.comparison.rows import Judged, PairedRow, rows_of
 
-__all__ = ["Change", "Comparison", "Judged", "MetricChange", "MissingMetric", "compare", "why_of"]
+__all__ = ["Judged", "compare", "why_of"]
 
 MOST_LISTED = 20
 MOST_TEXTS = 200
@@ -66,10 +66,10 @@ def compare(
     vanished = tuple(_vanished(changes, missing))
     main = _main(words, changes)
     rose, fell = _moved(pairs, words.metric(main) if main else None)
-    told = {pair.a.id for pair in (*rose[:MOST_LISTED], *fell[:MOST_LISTED])}
     # What is wrong says more than what is right: in A where a sample rose, in B where it fell.
     chosen = language or _language(b)
-    whys = {**_whys(a, {p.a.id for p in rose} & told, chosen), **_whys(b, {p.a.id for p in fell} & told, chosen)}
+    better, worse = ({pair.a.id for pair in moved[:MOST_LISTED]} for moved in (rose, fell))
+    whys = {**_whys(a, better, chosen), **_whys(b, worse, chosen)}
     return Comparison(
         protocol=protocol,
         language=chosen,
@@ -99,36 +99,36 @@ def compare(
 def _on_one_scale(pairs: list[Pair]) -> tuple[list[Pair], Scale, Vocabulary]:
     """The pairs on B's scale, or, where A has another one, all scores as shares of their scales."""
     words = {name: vocabulary(name) for pair in pairs for name in (pair.a.protocol, pair.b.protocol)}
-    told = words[pairs[0].b.protocol]
+    vocab = words[pairs[0].b.protocol]
     scales = {one.scale for one in words.values()}
     if len(scales) == 1 or "number" in scales:
-        return pairs, scales.pop() if len(scales) == 1 else "number", told
-    shares = replace(told, metrics=tuple(replace(metric, scale="ratio") for metric in told.metrics))
+        return pairs, scales.pop() if len(scales) == 1 else "number", vocab
+    shares = replace(vocab, metrics=tuple(replace(metric, scale="ratio") for metric in vocab.metrics))
     return [Pair(*(_as_shares(row, words[row.protocol]) for row in pair)) for pair in pairs], "ratio", shares
 
 
-def _as_shares(row: PairedRow, told: Vocabulary) -> PairedRow:
-    top = BOUNDS[told.scale][1]
+def _as_shares(row: PairedRow, vocab: Vocabulary) -> PairedRow:
+    top = BOUNDS[vocab.scale][1]
     return row._replace(scores={name: score / top for name, score in row.scores.items()})
 
 
 def _changes_of_metrics(
-    pairs: Sequence[Pair], told: Vocabulary, wanted: Sequence[str]
+    pairs: Sequence[Pair], vocab: Vocabulary, wanted: Sequence[str]
 ) -> tuple[list[MetricChange], list[MissingMetric]]:
     """The scores that some sample has in both runs, and those that none has."""
     names = list(dict.fromkeys(name for pair in pairs for row in pair for name in (*row.scores, *row.lacking)))
     if unknown := [name for name in wanted if name not in names]:
         raise ConfigError(f"there is no score {unknown[0]!r} to compare; there are {', '.join(names)}")
-    found = [(name, difference_of(name, pairs, told.metric(name))) for name in wanted or names]
+    found = [(name, difference_of(name, pairs, vocab.metric(name))) for name in wanted or names]
     known = [(name, diff) for name, diff in found if diff is not None]
     adjusted, asked = _adjusted([diff for _, diff in known])
     changes = [
-        _change(told.metric(name), diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)
+        _change(vocab.metric(name), diff, p, asked, pairs) for (name, diff), p in zip(known, adjusted, strict=True)
     ]
     missing = [
         MissingMetric(
             metric=name,
-            neutral=told.metric(name).direction == "neither",
+            neutral=vocab.metric(name).direction == "neither",
             n_a=sum(name in pair.a.scores for pair in pairs),
             n_b=sum(name in pair.b.scores for pair in pairs),
         )
@@ -221,17 +221,17 @@ def _overall(metrics: Iterable[MetricChange], vanished: Sequence[str]) -> Overal
 # --- samples ---------------------------------------------------------------------------------------
 
 
-def _main(told: Vocabulary, metrics: Sequence[MetricChange]) -> str | None:
+def _main(vocab: Vocabulary, metrics: Sequence[MetricChange]) -> str | None:
     """The metric that ranks samples: the protocol's own; where it has several, the one that moved most surely."""
     # Of what is neither good nor bad in itself no sample got better or worse.
     metrics = [change for change in metrics if not change.neutral]
     if not metrics:
         return None
-    if sum(metric.main for metric in told.metrics) > 1:
+    if sum(metric.main for metric in vocab.metrics) > 1:
         surest = min(metrics, key=lambda change: (2.0 if change.p is None else change.p, -abs(change.difference)))
         return surest.metric
     names = [change.metric for change in metrics]
-    return told.main if told.main in names else names[0]
+    return vocab.main if vocab.main in names else names[0]
 
 
 def _moved(pairs: Iterable[Pair], metric: Metric | None) -> tuple[list[Pair], list[Pair]]:
@@ -262,7 +262,7 @@ def _whys(judged: Judged, wanted: set[str], language: Language) -> dict[str, str
 
 
 def why_of(verdict: Verdict, language: Language) -> str:
-    """What is most telling about a sample, in one line."""
+    """The main reason for a sample's score, in one line."""
     return why(most_telling(verdict), shown_flags(verdict), language, vocabulary(verdict.protocol))
 
 

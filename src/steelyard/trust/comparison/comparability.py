@@ -25,7 +25,7 @@ HARMLESS_OPTIONS = {"date", "items_per_ask", "thorough"}
 def check_comparable(
     a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow], *, anyway: bool = False
 ) -> tuple[Mark, ...]:
-    """What makes the runs less comparable; `NotComparable` where that is grave and nobody said `anyway`."""
+    """The differences that make the runs less comparable; raises `NotComparable` if they are grave, unless `anyway`."""
     if not before.keys() & after.keys():
         raise NotComparable(a.name, b.name, [("no_common", f"{len(before)} / {len(after)}")], can_be_forced=False)
     marks = tuple(marks_of(a, b, before, after))
@@ -36,7 +36,7 @@ def check_comparable(
 
 
 def marks_of(a: Judged, b: Judged, before: Mapping[str, PairedRow], after: Mapping[str, PairedRow]) -> Iterator[Mark]:
-    """What tells the two runs apart beside the answers."""
+    """The differences of the two runs beside the answers."""
     protocols = [{row.protocol for row in side.values()} for side in (before, after)]
     yield from _both("protocol", *protocols)
     yield from _both("scale", *({vocabulary(name).scale for name in side} for side in protocols))
@@ -72,7 +72,7 @@ def _of_manifests(a: Mapping[str, Any], b: Mapping[str, Any], *, same_protocol: 
     templates = [side.get("template") or {} for side in (a, b)]
     other_template = any(templates[0].get(part) != templates[1].get(part) for part in ("sha256", "fence"))
     if other_template:
-        yield "template", " / ".join(str(told.get("source", "shipped prompts")) for told in templates)
+        yield "template", " / ".join(str(template.get("source", "shipped prompts")) for template in templates)
     words = [{id: prompt.get("sha256") for id, prompt in side.get("prompts", {}).items()} for side in (a, b)]
     # Two templates need no list of the shipped prompts that one of the runs did without.
     if not other_template and (

@@ -41,13 +41,13 @@ class LabelChange(Record):
 
 def label_changes(a: Verdict, b: Verdict) -> list[LabelChange]:
     """Every label of both verdicts, those that changed first, else in the order of the items."""
-    told = vocabulary(b.protocol)
-    found = [change for pair in _pairs(a.items, b.items, told) for change in _changes(*pair, told)]
+    vocab = vocabulary(b.protocol)
+    found = [change for pair in _pairs(a.items, b.items, vocab) for change in _changes(*pair, vocab)]
     return sorted(found, key=lambda change: ORDER.index(change.change))
 
 
-def _changes(a: AnyItem | None, b: AnyItem | None, told: Vocabulary) -> Iterator[LabelChange]:
-    one, other = (dict(told.labels_of(item)) if item else {} for item in (a, b))
+def _changes(a: AnyItem | None, b: AnyItem | None, vocab: Vocabulary) -> Iterator[LabelChange]:
+    one, other = (dict(vocab.labels_of(item)) if item else {} for item in (a, b))
     either = a or b
     assert either is not None
     for kind in dict.fromkeys((*one, *other)):
@@ -78,21 +78,21 @@ def _change(a: Side | None, b: Side | None) -> Change:
 
 
 def _pairs(
-    a: Sequence[AnyItem], b: Sequence[AnyItem], told: Vocabulary
+    a: Sequence[AnyItem], b: Sequence[AnyItem], vocab: Vocabulary
 ) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
     for kind in dict.fromkeys(item.kind for item in (*a, *b)):
-        alike = told.kind_named(kind).identity == "alike"
-        yield from _paired([i for i in a if i.kind == kind], [i for i in b if i.kind == kind], told, alike)
+        alike = vocab.kind_named(kind).identity == "alike"
+        yield from _paired([i for i in a if i.kind == kind], [i for i in b if i.kind == kind], vocab, alike)
 
 
 def _paired(
-    a: list[AnyItem], b: list[AnyItem], told: Vocabulary, alike: bool
+    a: list[AnyItem], b: list[AnyItem], vocab: Vocabulary, alike: bool
 ) -> Iterator[tuple[AnyItem | None, AnyItem | None]]:
     """Items of one kind: equal ones first, then, where that is enough, the most alike; each at most once."""
     left = list(b)
     partner: dict[int, AnyItem] = {}
     for at, item in enumerate(a):
-        equal = next((other for other in left if _key(other, told) == _key(item, told)), None)
+        equal = next((other for other in left if _key(other, vocab) == _key(item, vocab)), None)
         if equal is not None:
             partner[at] = equal
             left.remove(equal)
@@ -111,9 +111,9 @@ def _paired(
         yield None, other
 
 
-def _key(item: AnyItem, told: Vocabulary) -> tuple[object, ...]:
+def _key(item: AnyItem, vocab: Vocabulary) -> tuple[object, ...]:
     """What makes two items the same one: the name, the text in its turn, else what is said."""
-    match told.kind_of(item).identity:
+    match vocab.kind_of(item).identity:
         case "name":
             return getattr(item, "group", ""), name_of(item)
         case "text":

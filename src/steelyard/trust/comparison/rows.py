@@ -1,4 +1,4 @@
-"""What a comparison keeps of each sample: scores and digests, not the texts, so that runs of any size fit."""
+"""The rows of a comparison: scores and digests of each sample without its texts, so that runs of any size fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and in which projects they may do what."""
+"""The signed-in user and their permissions by project."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def narrowed(roles: Mapping[str, Role], most: Role, project: str) -> dict[str, R
 
 @dataclass
 class Visit:
-    """One request of somebody who is signed in; handlers add what the audit log should say about it."""
+    """A request of a signed-in user; handlers add what the audit log should record about it."""
 
     access: Access
     action: str

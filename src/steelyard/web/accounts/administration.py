@@ -19,7 +19,7 @@ MOST_DAYS = 3660
 
 @dataclass(frozen=True)
 class Administration:
-    """What somebody may change; without `access`, whoever can read the store may everything."""
+    """Changes of users, roles and tokens that somebody may make; without `access` (the command line), all of them."""
 
     store: Store
     now: datetime
@@ -105,7 +105,7 @@ class Administration:
     def revoke_token(self, id: str) -> Token:
         found = next((token for token in self.store.tokens() if token.id == id), None)
         if found is None or not self._may_revoke(found) or not self.store.revoke_token(id, self.time):
-            raise FormRefused(f"there is no token {id!r} that is still good", "no_token")
+            raise FormRefused(f"there is no token {id!r} that is still valid", "no_token")
         return found
 
     def _may_revoke(self, token: Token) -> bool:
@@ -131,18 +131,18 @@ class Administration:
     def _check_project(self, action: str, project: str) -> None:
         projects = self.access.projects(action) if self.access else None
         if projects is not None and project not in projects:
-            raise FormRefused("you are no administrator of that project", "not_your_project", field="project")
+            raise FormRefused("you are not an administrator of that project", "not_your_project", field="project")
 
     def _check_another_admin(self, name: str) -> None:
-        """Somebody has to be left who can undo it."""
+        """Refuse to remove the last administrator."""
         if self.store.roles_of(name).get(EVERY_PROJECT) != "admin":
             return
         others = (user for user in self.store.users() if user.name != name and not user.disabled)
         if not any(self.store.roles_of(user.name).get(EVERY_PROJECT) == "admin" for user in others):
-            told = f"{name} is the only administrator of every project; make another one first"
-            raise FormRefused(told, "last_admin", name=name)
+            problem = f"{name} is the only administrator of every project; make another one first"
+            raise FormRefused(problem, "last_admin", name=name)
 
 
 def new_password() -> str:
-    """One that nobody has to think up; it is shown once."""
+    """A random password, shown once."""
     return secrets.token_urlsafe(12)

@@ -113,7 +113,7 @@ def add_user(request: Request, body: NewUserBody) -> NewPassword:
 
 @router.put("/users/role", tags=["users"])
 def set_role(request: Request, body: RoleBody) -> Changed:
-    """Say what a user may do in a project, or in every one."""
+    """Set the role of a user in a project, or in every one."""
     visit = visit_of(request)
     visit.target, visit.project = f"{body.name}: {body.role or 'none'}", body.project
     with viewer_of(request).whole_store() as store:

@@ -1,4 +1,4 @@
-"""The middleware of a team's server: nothing passes that no rule allows, and what was done is written down."""
+"""The middleware of a team's server: checks permissions and writes the audit log."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from steelyard.errors import NotAllowed, SteelyardError, UnknownQueue, UnknownRun, UnknownSet
+from steelyard.errors import NotAllowed, SteelyardError, UnknownExperiment, UnknownQueue, UnknownRun, UnknownSet
 from steelyard.text.wording import say
 from steelyard.web.accounts.access import Access, Visit
-from steelyard.web.accounts.permissions import Asked, asked
+from steelyard.web.accounts.permissions import MatchedRule, match_rule
 from steelyard.web.accounts.sign_in import TOKEN_REFUSED, Accounts, TokenRefused
 from steelyard.web.errors import on_steelyard_error, problem_response, wants_json
 from steelyard.web.rendering import language_of
@@ -36,7 +36,7 @@ class AccessMiddleware:
             await self.app(scope, receive, send)
             return
         request = Request(scope, receive)
-        about = asked(request.method, scope["path"])
+        about = match_rule(request.method, scope["path"])
         try:
             answer = await run_in_threadpool(self._admit, request, about)
         except SteelyardError as error:
@@ -46,7 +46,7 @@ class AccessMiddleware:
         else:
             await self.app(scope, receive, self._recorded(request, self._secured(request, send)))
 
-    def _admit(self, request: Request, about: Asked | None) -> Response | None:
+    def _admit(self, request: Request, about: MatchedRule | None) -> Response | None:
         """None where the request may pass; then its scope holds the viewer that handlers get."""
         if about and about.action is None:
             return None
@@ -58,7 +58,7 @@ class AccessMiddleware:
                 return _sign_in_needed(request, "that token is not right, or not any more")
             if access is None:
                 return _sign_in_needed(request, "sign in, or send a token")
-            if access.is_browser and request.method not in SAFE and not _says_from_where(request):
+            if access.is_browser and request.method not in SAFE and not _names_its_origin(request):
                 return self._refused(request, access, "", "this request does not say which site made it", "cross_site")
             if about is None or about.action is None:
                 # Whether there is such an address is told to those who are signed in, and nothing else.
@@ -84,13 +84,19 @@ class AccessMiddleware:
                 with suppress(UnknownRun, UnknownQueue):
                     row = store.run(store.queue(about.values["queue"]).run)
                     visit.target, visit.project, project = f"{visit.target} of {row.id}", row.project, row.project
+            elif "composed" in about.values:
+                visit.target = f"experiment {about.values['composed']}"
+                with suppress(UnknownExperiment):
+                    stored = store.experiment(about.values["composed"])
+                    visit.target = f"experiment {stored.name}"[:200]
+                    visit.project, project = stored.project, stored.project
             if access.may(about.action, project):
                 return None
-            told = f"your role does not allow it: {about.action}"
-            return self._refused(request, access, about.action, told, project=visit.project)
+            message = f"your role does not allow it: {about.action}"
+            return self._refused(request, access, about.action, message, project=visit.project)
 
     def _refused(
-        self, request: Request, access: Access, action: str, told: str, code: str = "", project: str = ""
+        self, request: Request, access: Access, action: str, message: str, code: str = "", project: str = ""
     ) -> Response:
         with self.viewer.whole_store() as store:
             where = f"{request.method} {request.url.path}"[:200]
@@ -99,8 +105,8 @@ class AccessMiddleware:
         refusal = None
         if action:
             named = say(language_of(request), f"viewer.accounts.action.{action.replace(' ', '_')}")
-            refusal = NotAllowed(told, "role", action=named)
-        return problem_response(request, 403, told, code=code, refusal=refusal)
+            refusal = NotAllowed(message, "role", action=named)
+        return problem_response(request, 403, message, code=code, refusal=refusal)
 
     def _recorded(self, request: Request, send: Send) -> Send:
         """Writes down what changed something, before the answer goes out."""
@@ -144,14 +150,14 @@ class AccessMiddleware:
         return sending
 
 
-def _sign_in_needed(request: Request, told: str) -> Response:
+def _sign_in_needed(request: Request, message: str) -> Response:
     """People are led to the page where they sign in, and back afterwards."""
     if request.method in SAFE and not wants_json(request) and "authorization" not in request.headers:
         back = f"{request.url.path}{'?' if request.url.query else ''}{request.url.query}"
         return RedirectResponse(f"/login?{urlencode({'next': back})}", 303)
-    return problem_response(request, 401, told, code="sign_in_needed", headers={"WWW-Authenticate": "Bearer"})
+    return problem_response(request, 401, message, code="sign_in_needed", headers={"WWW-Authenticate": "Bearer"})
 
 
-def _says_from_where(request: Request) -> bool:
+def _names_its_origin(request: Request) -> bool:
     """Browsers do, on every change; what they say was checked before (`Guard`)."""
     return "origin" in request.headers or "sec-fetch-site" in request.headers

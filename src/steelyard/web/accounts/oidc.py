@@ -33,8 +33,8 @@ class ProviderRefused(Exception):
     """The provider, or what came back from it, does not let this browser in; the text is for the log."""
 
 
-class Departure(NamedTuple):
-    """What a browser takes along in a cookie while it is away: nobody else can come back in its place."""
+class PendingSignIn(NamedTuple):
+    """The state of a sign-in, kept in a cookie of the browser that began it."""
 
     state: str
     nonce: str
@@ -42,7 +42,7 @@ class Departure(NamedTuple):
     next: str
 
     @classmethod
-    def new(cls, back: str | None) -> Departure:
+    def new(cls, back: str | None) -> PendingSignIn:
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         return cls(state, nonce, verifier, local_address(back))
 
@@ -50,7 +50,7 @@ class Departure(NamedTuple):
         return base64.urlsafe_b64encode(json.dumps(self).encode()).decode()
 
     @classmethod
-    def unpacked(cls, cookie: str) -> Departure:
+    def unpacked(cls, cookie: str) -> PendingSignIn:
         try:
             parts = json.loads(base64.urlsafe_b64decode(cookie))
             state, nonce, verifier, back = (str(part) for part in parts)
@@ -62,7 +62,7 @@ class Departure(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Whom the provider vouches for. `subject` never changes; the name is what it would like to be called."""
+    """The user as identified by the provider. `subject` never changes; the name is its preferred user name."""
 
     subject: str
     name: str
@@ -91,8 +91,8 @@ class OpenIdProvider:
     def name(self) -> str:
         return urlsplit(self.issuer).hostname or self.issuer
 
-    async def departure(self, leaving: Departure) -> str:
-        """The address where the browser signs in."""
+    async def departure(self, leaving: PendingSignIn) -> str:
+        """The provider's address to which the browser is sent to sign in."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(leaving.verifier.encode()).digest()).rstrip(b"=").decode()
         given = {
             "response_type": "code",
@@ -108,8 +108,8 @@ class OpenIdProvider:
             address = (await self._discovered(session))["authorization_endpoint"]
         return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}"
 
-    async def arrival(self, left: Departure, given: dict[str, str]) -> Person:
-        """Who came back. `given` are the parameters of the address that the provider sent the browser to."""
+    async def arrival(self, left: PendingSignIn, given: dict[str, str]) -> Person:
+        """The user who signed in. `given` are the parameters of the provider's redirect."""
         if not hmac.compare_digest(given.get("state", "").encode(), left.state.encode()):
             raise ProviderRefused("the state is not that of this browser")
         if given.get("iss", self.issuer) != self.issuer:
@@ -117,7 +117,7 @@ class OpenIdProvider:
         if "code" not in given:
             raise ProviderRefused(f"the provider said: {given.get('error', 'nothing')[:100]}")
         async with _session() as session:
-            told = await self._discovered(session)
+            endpoints = await self._discovered(session)
             form = {
                 "grant_type": "authorization_code",
                 "code": given["code"],
@@ -126,16 +126,16 @@ class OpenIdProvider:
                 "client_secret": self.client_secret,
                 "code_verifier": left.verifier,
             }
-            answer = await _json(session.post(told["token_endpoint"], data=form, allow_redirects=False))
-            keys = await _json(session.get(told["jwks_uri"], allow_redirects=False))
+            answer = await _json(session.post(endpoints["token_endpoint"], data=form, allow_redirects=False))
+            keys = await _json(session.get(endpoints["jwks_uri"], allow_redirects=False))
         return self._person(_checked(answer.get("id_token"), keys, self.issuer, self.client_id, left.nonce))
 
     async def _discovered(self, session: aiohttp.ClientSession) -> dict[str, str]:
         address = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-        told = await _json(session.get(address, allow_redirects=False))
-        if told.get("issuer") != self.issuer:
+        configuration = await _json(session.get(address, allow_redirects=False))
+        if configuration.get("issuer") != self.issuer:
             raise ProviderRefused(f"{address} speaks for another issuer")
-        found = {name: told.get(name) for name in ENDPOINTS}
+        found = {name: configuration.get(name) for name in ENDPOINTS}
         for one in found.values():
             if not isinstance(one, str):
                 raise ProviderRefused(f"{address} lacks an endpoint")

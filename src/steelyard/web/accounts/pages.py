@@ -85,13 +85,13 @@ async def give_password(request: Request) -> Response:
 # --- at an identity provider -----------------------------------------------------------------------
 
 
-async def depart(request: Request) -> Response:
+async def leave_for_provider(request: Request) -> Response:
     accounts, provider = _provider(request)
-    leaving = oidc.Departure.new(request.query_params.get("next"))
+    leaving = oidc.PendingSignIn.new(request.query_params.get("next"))
     try:
         response = RedirectResponse(await provider.departure(leaving), 303)
     except oidc.ProviderRefused as refused:
-        return await run_in_threadpool(_not_let_in, request, str(refused))
+        return await run_in_threadpool(_refuse_sign_in, request, str(refused))
     response.set_cookie(
         accounts.cookie_name(AWAY),
         leaving.packed(),
@@ -103,7 +103,7 @@ async def depart(request: Request) -> Response:
     return response
 
 
-async def arrive(request: Request) -> Response:
+async def return_from_provider(request: Request) -> Response:
     accounts, provider = _provider(request)
     cookie = accounts.cookie_name(AWAY)
 
@@ -115,13 +115,13 @@ async def arrive(request: Request) -> Response:
             return response
 
     try:
-        left = oidc.Departure.unpacked(request.cookies.get(cookie, ""))
+        left = oidc.PendingSignIn.unpacked(request.cookies.get(cookie, ""))
         person = await provider.arrival(left, dict(request.query_params))
         response = await run_in_threadpool(sign_in, person, left.next)
     except oidc.ProviderRefused as refused:
-        response = await run_in_threadpool(_not_let_in, request, str(refused))
+        response = await run_in_threadpool(_refuse_sign_in, request, str(refused))
     except SignInRefused:
-        response = await run_in_threadpool(_not_let_in, request, "the user is disabled")
+        response = await run_in_threadpool(_refuse_sign_in, request, "the user is disabled")
     # Good for one attempt, whatever came of it.
     response.delete_cookie(cookie, secure=accounts.is_secure, httponly=True, samesite="lax")
     return response
@@ -134,7 +134,7 @@ def _provider(request: Request) -> tuple[Accounts, oidc.OpenIdProvider]:
     return accounts, accounts.provider
 
 
-def _not_let_in(request: Request, why: str) -> Response:
+def _refuse_sign_in(request: Request, why: str) -> Response:
     viewer = viewer_of(request)
     with viewer.whole_store() as store:
         accounts_of(viewer).record_refusal(store, request, REFUSED, why)
@@ -166,8 +166,8 @@ def read_audit(viewer: Viewer, limit: int, offset: int) -> list[AuditEntry]:
 routes = [
     Route("/login", login, methods=["GET"]),
     Route("/login", give_password, methods=["POST"]),
-    Route("/login/oidc", depart, methods=["GET"]),
-    Route("/login/oidc/callback", arrive, methods=["GET"]),
+    Route("/login/oidc", leave_for_provider, methods=["GET"]),
+    Route("/login/oidc/callback", return_from_provider, methods=["GET"]),
     Route("/logout", logout, methods=["POST"]),
     *page_routes("/audit", audit),
 ]

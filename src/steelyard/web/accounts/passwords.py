@@ -27,8 +27,8 @@ COST = Cost(15, 8, 3)
 def check_strength(password: str, name: str) -> None:
     """Length counts; rules about signs only make people write passwords down."""
     if not SHORTEST <= len(password) <= LONGEST:
-        told = f"a password has {SHORTEST} to {LONGEST} characters"
-        raise FormRefused(told, "password_length", least=SHORTEST, most=LONGEST)
+        problem = f"a password has {SHORTEST} to {LONGEST} characters"
+        raise FormRefused(problem, "password_length", least=SHORTEST, most=LONGEST)
     if password.casefold() == name.casefold() or len(set(password)) < 4:
         raise FormRefused("that password is too easy to guess", "password_weak")
 

@@ -1,4 +1,4 @@
-"""What each role may do: the one place that decides it, for pages and HTTP API alike.
+"""The permissions of each role, for pages and HTTP API alike.
 
 A request that no rule names is refused, whoever makes it; a test compares the rules with the routes there are.
 """
@@ -70,6 +70,7 @@ RULES = (
             "GET /sets/{set}/samples.jsonl",
             "PAGE /sets/{set}",
             "PAGE /sets",
+            "PAGE /experiments/composed/{composed:int}",
             "PAGE /experiments/{experiment}",
             "PAGE /experiments",
             "PAGE /judges",
@@ -141,11 +142,15 @@ RULES = (
         (
             "POST /runs",
             "POST /runs/new/{upload}",
+            "PAGE /experiments/composed/new",
+            "POST /experiments/composed/{composed:int}",
+            "POST /experiments/composed",
             "POST /experiments/{experiment}",
             f"POST {API}/runs",
             f"POST {API}/sets/{{set}}/runs",
         ),
     ),
+    AccessRule("delete experiment", "run", ("POST /experiments/composed/{composed:int}/delete",)),
     AccessRule("stop", "run", ("POST /runs/{run}/stop", f"POST {API}/runs/{{run}}/stop")),
     AccessRule("resume", "run", ("POST /runs/{run}/resume", f"POST {API}/runs/{{run}}/resume")),
     AccessRule("retry", "run", ("POST /runs/{run}/retry", f"POST {API}/runs/{{run}}/retry")),
@@ -181,8 +186,8 @@ ROLE_OF: Mapping[str, Role | None] = {rule.action: rule.role for rule in RULES}
 EVERYWHERE = frozenset(rule.action for rule in RULES if rule.everywhere)
 
 
-class Asked(NamedTuple):
-    """What a request is about."""
+class MatchedRule(NamedTuple):
+    """The rule that a request falls under."""
 
     action: str | None
     """None: it is for everyone."""
@@ -190,13 +195,13 @@ class Asked(NamedTuple):
     values: Mapping[str, Any]
 
 
-def asked(method: str, path: str) -> Asked | None:
+def match_rule(method: str, path: str) -> MatchedRule | None:
     """The rule for a request; None: there is none, and it is refused."""
     wanted = "GET" if method == "HEAD" else method
     for verb, route, action, pattern, convertors in _patterns():
         if verb == wanted and (found := pattern.match(path)):
             values = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
-            return Asked(action, f"{verb} {route}", values)
+            return MatchedRule(action, f"{verb} {route}", values)
     return None
 
 

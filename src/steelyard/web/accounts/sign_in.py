@@ -41,7 +41,7 @@ class TokenRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Attempts:
+class SignInLimits:
     """How many sign-ins may fail within `minutes`: of one name from one address, from one address, of one name."""
 
     minutes: int = 15
@@ -62,7 +62,7 @@ class Accounts:
     """The address that browsers open. With https, cookies are kept off plain HTTP."""
     proxies: Proxies = field(default_factory=Proxies)
     provider: OpenIdProvider | None = None
-    attempts: Attempts = Attempts()
+    attempts: SignInLimits = SignInLimits()
     idle: timedelta = timedelta(hours=8)
     longest: timedelta = timedelta(days=7)
     clock: Callable[[], datetime] = _utc

@@ -66,7 +66,7 @@ class TokenInfo(Record):
 
 
 class Secret(Record):
-    """What is shown this once: a user's new password, or a token."""
+    """A secret that is shown once: a user's new password, or a token."""
 
     name: str
     text: str
@@ -264,8 +264,8 @@ def role_of(form: FormData, name: str) -> Role | None:
     for role in ROLES:
         if given == role:
             return role
-    told = f"there is no role {given!r}; there are {', '.join(ROLES)}"
-    raise FormRefused(told, "no_role", field=name, role=given)
+    problem = f"there is no role {given!r}; there are {', '.join(ROLES)}"
+    raise FormRefused(problem, "no_role", field=name, role=given)
 
 
 def project_of(form: FormData) -> str:

@@ -1,4 +1,4 @@
-"""What requests carry. Types are taken at their word: a program that sends "1" for 1 has a slip worth naming."""
+"""Request bodies. Types are strict: "1" is not accepted for 1."""
 
 from __future__ import annotations
 

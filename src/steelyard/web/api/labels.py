@@ -39,7 +39,7 @@ class LabelsBody(Body):
     labels: list[NewLabel] = Field(min_length=1, max_length=10_000)
 
 
-class Kept(Record):
+class KeptLabels(Record):
     kept: int
 
 
@@ -56,7 +56,7 @@ def get_labels(request: Request, run: str | None = None) -> Labels:
 
 
 @router.post("/labels", status_code=201)
-def post_labels(request: Request, body: LabelsBody) -> Kept:
+def post_labels(request: Request, body: LabelsBody) -> KeptLabels:
     """Keep labels. What a person labels again replaces what that person said."""
     viewer = viewer_of(request)
     with viewer.store() as store:
@@ -65,7 +65,7 @@ def post_labels(request: Request, body: LabelsBody) -> Kept:
             if viewer.person not in (None, label.annotator) and not viewer.may("import labels", run.project):
                 raise HTTPException(403, f"you may label under your own name only: {viewer.person}")
         made = [_made(store, run, label, f"labels.{at}") for at, label in enumerate(body.labels)]
-        return Kept(kept=store.add_labels(made))
+        return KeptLabels(kept=store.add_labels(made))
 
 
 def _made(store: Store, row: RunRow, given: NewLabel, place: str) -> HumanLabel:
@@ -76,7 +76,7 @@ def _made(store: Store, row: RunRow, given: NewLabel, place: str) -> HumanLabel:
     label = canonical(given.kind, given.label, protocol)
     if label is None:
         choice = ", ".join(allowed(given.kind, protocol))
-        raise InputError(f"{given.label!r} is none of {choice}", field=f"{place}.label")
+        raise InputError(f"{given.label!r} is not one of {choice}", field=f"{place}.label")
     found = store.verdict(run, given.sample)
     if found is None:
         raise HTTPException(404, f"{place}.sample: run {run} has no sample {given.sample!r}")

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.datastructures import QueryParams
 
+from steelyard.people.queues import QueueState
 from steelyard.records import Record
 from steelyard.web.api.bodies import Body
 from steelyard.web.labelling import LabelPlan
 from steelyard.web.pages.label import refuse_at_work
-from steelyard.web.pages.queues import QueueInfo, every_queue, info, made_queue, state_of
+from steelyard.web.pages.queues import QueueInfo, every_queue, info, made_queue
 from steelyard.web.pages.samples import query_of
 from steelyard.web.viewer import viewer_of
 
@@ -53,8 +54,7 @@ def queues(request: Request, run: str | None = None) -> Queues:
 def queue(request: Request, queue: Annotated[int, Path(ge=0, le=2**31)]) -> QueueInfo:
     """One queue."""
     with viewer_of(request).store() as store:
-        found = store.queue(queue)
-        return info(found, state_of(store, found))
+        return info(QueueState(store.queue(queue), store))
 
 
 @router.post("/queues", status_code=201)
@@ -75,4 +75,4 @@ def make_queue(request: Request, body: QueueBody) -> QueueInfo:
             filter=query_of(QueryParams([("tag", tag) for tag in body.tag])),
             author=viewer.person or "",
         )
-        return info(made, state_of(store, made))
+        return info(QueueState(made, store))

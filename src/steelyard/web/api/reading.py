@@ -14,10 +14,11 @@ from starlette.responses import Response, StreamingResponse
 
 from steelyard.engine import exports
 from steelyard.records import Record, Sample, Status
+from steelyard.reports.comparison import Comparison
 from steelyard.reports.files import BATCH, safe_cell
 from steelyard.store.labels import HumanLabel
 from steelyard.store.listing import Range, SampleQuery, SampleTable, table
-from steelyard.trust.comparison import Comparison, compare
+from steelyard.trust.comparison import compare
 from steelyard.web.addresses import as_file
 from steelyard.web.pages.compare import sides_of
 from steelyard.web.viewer import Viewer, viewer_of

@@ -178,6 +178,6 @@ def retry_run(request: Request, run: str) -> RunProgress:
 
 def _going_on(request: Request, run: str, *, retry: bool) -> RunProgress:
     viewer = viewer_of(request)
-    id = actions.go_on(viewer, run, retry=retry)
+    id = actions.continue_run(viewer, run, retry=retry)
     with viewer.store() as store:
         return actions.progress_of(viewer, store, store.run(id))

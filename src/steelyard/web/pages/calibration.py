@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from functools import partial
 
@@ -11,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from steelyard.errors import LabelsDoNotFit
-from steelyard.people.calibration import Calibration, calibrate
-from steelyard.people.calibration.page import blocks
+from steelyard.people.calibration import calibrate
 from steelyard.records import Language, Record
+from steelyard.reports.calibration.model import Calibration
+from steelyard.reports.calibration.page import blocks
 from steelyard.reports.html.document import page_parts
 from steelyard.store import RunRow
-from steelyard.store.labels import HumanLabel, label_line
 from steelyard.text.wording import say
 from steelyard.web.addresses import run_address
 from steelyard.web.cache import PATIENCE
@@ -46,22 +45,24 @@ def calibration(request: Request) -> Response:
     viewer = viewer_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
-        labels = list(store.labels(row.id))
-    counted = Counter(label.policy for label in labels).most_common()
-    policies = tuple(PolicyLabels(policy=policy, n=n) for policy, n in counted)
+        counted = Counter[str]()
+        for one in store.label_counts(row.id):
+            counted[one.policy] += one.n
+        changes = store.label_changes(row.id)
+    policies = tuple(PolicyLabels(policy=policy, n=n) for policy, n in counted.most_common())
     named = request.query_params.get("policy")
     # Two versions are two questions: where none is named, the one with the most labels is shown.
     policy = named if named is not None else policies[0].policy if policies else None
     model = CalibrationPage(run=row.id, title=row.name or row.id, policies=policies, policy=policy)
     found: Calibration | str | None = None
-    if labels:
+    if policies:
         patience = None if is_json(request) else PATIENCE
-        found = compared(viewer, row, labels, policy, language_of(request), patience)
+        found = compared(viewer, row, changes, policy, language_of(request), patience)
     if isinstance(found, str):
         model = model.model_copy(update={"problem": found})
     elif found is not None:
         model = model.model_copy(update={"calibration": found})
-    waiting = bool(labels) and found is None
+    waiting = bool(policies) and found is None
     parts = list(page_parts(blocks(found))) if isinstance(found, Calibration) else []
     status = 202 if waiting else 200
     place = {"address": run_address(row.id), "project": row.project}
@@ -71,24 +72,24 @@ def calibration(request: Request) -> Response:
 def compared(
     viewer: Viewer,
     row: RunRow,
-    labels: list[HumanLabel],
+    changes: int,
     policy: str | None,
     language: Language,
     patience: float | None,
 ) -> Calibration | str | None:
-    """What comes of it, or in words why nothing does; worked out once for these labels and the run as it stands."""
+    """The calibration, or why there is none; computed once for these labels and this state of the run."""
     with viewer.store() as store:
         n = sum(store.judged(row.id).values())
 
     def make() -> Calibration | str:
         with viewer.store() as store:
             try:
+                labels = list(store.labels(row.id))
                 return calibrate(store.verdicts(row.id), labels, policy=policy, run=row.id, language=language)
             except LabelsDoNotFit as error:
                 return _said(error, policy or "", language)
 
-    given = hashlib.sha256("".join(map(label_line, labels)).encode("utf-8", "surrogatepass")).hexdigest()
-    return viewer.known.get(("calibration", row.id, row.finished, n, given, policy, language), make, patience)
+    return viewer.known.get(("calibration", row.id, row.finished, n, changes, policy, language), make, patience)
 
 
 def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:
@@ -97,8 +98,8 @@ def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:
         words("calibrate.problem.reason").format(reason=words(f"calibrate.reason.{reason}"), n=n)
         for reason, n in error.counts.items()
     ]
-    told = words("calibrate.problem.between").join(reasons)
-    return words(f"calibrate.problem.{error.code}").format(n=sum(error.counts.values()), reasons=told, policy=policy)
+    values = {"n": sum(error.counts.values()), "reasons": words("calibrate.problem.between").join(reasons)}
+    return words(f"calibrate.problem.{error.code}").format(**values, policy=policy)
 
 
 routes = page_routes("/runs/{run}/calibration", calibration)

@@ -16,15 +16,15 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Vocabulary
 from steelyard.records import DialogueSample, Language, RagSample, Record, Sample, Verdict
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, minus, number, score
+from steelyard.reports.comparison import Change, Comparison, ComparisonPage, MetricChange, ends, n_text, p_text, signed
 from steelyard.reports.html import charts
 from steelyard.reports.html.sample import sample_view
 from steelyard.reports.html.views import ViewLimits, chip
 from steelyard.reports.model import Contestant, Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.store.labels import digest
-from steelyard.trust.comparison import Change, Comparison, Judged, MetricChange, compare, why_of
+from steelyard.trust.comparison import Judged, compare, why_of
 from steelyard.trust.comparison.labels import LabelChange, label_changes
-from steelyard.trust.comparison.page import ComparisonPage, ends, n_text, p_text, signed
 from steelyard.trust.comparison.word_diff import word_changes
 from steelyard.web.addresses import sample_address, with_query
 from steelyard.web.cache import PATIENCE
@@ -115,20 +115,20 @@ def compare_runs(request: Request) -> Response:
     direction: Direction = "improved" if request.query_params.get("moved") == "improved" else "regressed"
     if "moved" not in request.query_params and not found.n_regressed and found.n_improved:
         direction = "improved"
-    told = ComparisonPage(found)
+    comparison_page = ComparisonPage(found)
     with viewer.store() as store:
         moved = moved_page(store, a.id, b.id, found, direction, page_number(request), language)
     preference = preference_of(viewer, named_runs[0], named_runs[1])
     short = found.model_copy(update={"improved": (), "regressed": ()})
     model = ComparePage(
-        runs=runs, a=a, b=b, sentence=told.sentence(), comparison=short, moved=moved, preference=preference
+        runs=runs, a=a, b=b, sentence=comparison_page.sentence(), comparison=short, moved=moved, preference=preference
     )
     given = {"a": a.id, "b": b.id, **({"anyway": "true"} if anyway else {})}
     return page(
         request,
         "compare.html",
         model,
-        told=told,
+        comparison_page=comparison_page,
         rows=list(metric_rows(found)),
         lines=[sample_line(change, given, found) for change in moved.samples],
         given=given,
@@ -221,17 +221,17 @@ def _with_why(store: Store, run: str, change: Change, language: Language) -> Cha
 def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
     """The scores as a table shows them, each with its dot and interval on a common axis."""
     reach = max((abs(end) for change in found.metrics for end in _extent(change)), default=0) or 1.0
-    told = ComparisonPage(found)
+    comparison_page = ComparisonPage(found)
     for change in found.metrics:
         tone = TONES[change.outcome]
         yield {
-            "name": told.metric(change.metric),
+            "name": comparison_page.metric(change.metric),
             "a": number(change.a, change.scale),
             "b": number(change.b, change.scale),
             "difference": signed(change.difference, change.scale),
             "interval": ends(change.interval, change.scale),
             "p": p_text(change.p_adjusted),
-            "outcome": told.decision(change),
+            "outcome": comparison_page.decision(change),
             "tone": tone,
             "bar": charts.difference_bar(change.difference, change.interval, reach * 1.05, tone),
             "n": n_text(change.n, change.n_only_a, change.n_only_b),
@@ -245,8 +245,8 @@ def metric_rows(found: Comparison) -> Iterator[dict[str, Any]]:
         if gap.n_a or gap.n_b:
             none = dict.fromkeys(("a", "b", "difference", "interval", "p", "rose", "fell", "same", "effect"), "–")
             yield none | {
-                "name": told.metric(gap.metric),
-                "outcome": told.say("outcome_missing"),
+                "name": comparison_page.metric(gap.metric),
+                "outcome": comparison_page.say("outcome_missing"),
                 "tone": "bad",
                 "bar": "",
                 "n": n_text(0, gap.n_a, gap.n_b),
@@ -362,17 +362,17 @@ def score_rows(
         yield after.metric_words(name, language), score(a, scale), score(b, other), by
 
 
-def change_row(change: LabelChange, told: Vocabulary, language: Language) -> dict[str, Any]:
+def change_row(change: LabelChange, vocab: Vocabulary, language: Language) -> dict[str, Any]:
     either = change.a or change.b
     assert either is not None
-    sides = [chip(language, told, change.kind, side.label) if side else None for side in (change.a, change.b)]
-    kind = told.kind_with(change.kind)
-    text = (told.name_words(kind.name, change.name, language) if kind else "") or either.text
+    sides = [chip(language, vocab, change.kind, side.label) if side else None for side in (change.a, change.b)]
+    kind = vocab.kind_with(change.kind)
+    text = (vocab.name_words(kind.name, change.name, language) if kind else "") or either.text
     other = change.b.text if change.a and change.b and change.b.text != change.a.text and not change.name else ""
     number = f"{change.turn}.{either.id}" if change.turn is not None else str(either.id)
     reasons = [side.reason if side else "" for side in (change.a, change.b)]
     return {
-        "kind": told.aspect_words(change.kind, language),
+        "kind": vocab.aspect_words(change.kind, language),
         "number": number,
         "text": text,
         "other": other,

@@ -13,10 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import interval, number
+from steelyard.reports.comparison import Comparison, ComparisonPage, ends, p_text, signed
 from steelyard.reports.html import charts
 from steelyard.text.wording import say
-from steelyard.trust.comparison import Comparison
-from steelyard.trust.comparison.page import ComparisonPage, ends, p_text, signed
 from steelyard.web.addresses import with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Against, Refusal, RunFigures, history
@@ -74,12 +73,12 @@ def compare_many(request: Request) -> Response:
     )
     mains = dict.fromkeys((one.run.protocol, name) for one in model.runs if one.figures for name in one.figures.scores)
     metrics = [
-        (told_metric(protocol, name, language), list(rows_of(model, name, language))) for protocol, name in mains
+        (metric_heading(protocol, name, language), list(rows_of(model, name, language))) for protocol, name in mains
     ]
     return page(request, "compare_many.html", model, metrics=metrics, chosen=[row.id for row in rows])
 
 
-def told_metric(protocol: str, name: str, language: Language) -> str:
+def metric_heading(protocol: str, name: str, language: Language) -> str:
     return vocabulary(protocol).metric_words(name, language)
 
 
@@ -108,13 +107,13 @@ def rows_of(model: CompareManyPage, name: str, language: Language) -> Iterator[d
             row["refused"] = say(language, "report.comma").join(say(language, f"compare.mark.{code}") for code in codes)
         elif change and isinstance(one.against, Comparison):
             tone = TONES[change.outcome]
-            told = ComparisonPage(one.against.model_copy(update={"language": language}))
+            comparison_page = ComparisonPage(one.against.model_copy(update={"language": language}))
             row |= {
                 "n": change.n,
                 "difference": signed(change.difference, change.scale),
                 "ends": ends(change.interval, change.scale),
                 "p": p_text(change.p_adjusted),
-                "outcome": told.decision(change),
+                "outcome": comparison_page.decision(change),
                 "tone": tone,
                 "bar": charts.difference_bar(change.difference, change.interval, reach * 1.05, tone),
             }

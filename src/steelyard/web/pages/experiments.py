@@ -1,38 +1,75 @@
-"""Experiments of the settings file: their runs, one table that compares them, and beginning what is left."""
+"""Experiments, of the settings file or composed here: their runs, one table that compares them, and beginning what is
+left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from steelyard.errors import ConfigError, InputError, SteelyardError
-from steelyard.protocols import vocabulary
+from steelyard.engine.manifest import now
+from steelyard.errors import ConfigError, InputError, SteelyardError, UnknownSet, invalid_field
+from steelyard.protocols import protocol_names, vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import interval, number
+from steelyard.reports.experiment import ExperimentTable, decision_text, difference_text
 from steelyard.settings import Experiment
-from steelyard.store import Store
-from steelyard.trust.experiment_page import decision_told, difference_told
-from steelyard.trust.experiments import CellRun, ExperimentTable, tabulate
+from steelyard.store import Store, StoredExperiment
+from steelyard.store.set_table import AT
+from steelyard.text.wording import say
+from steelyard.trust.experiments import CellRun, tabulate
 from steelyard.web import actions
 from steelyard.web.addresses import sample_of, segment_of, with_query
-from steelyard.web.cache import PATIENCE, standing
-from steelyard.web.experimenting import FoundRun, begin, found_runs, run_state
+from steelyard.web.cache import PATIENCE, run_version
+from steelyard.web.errors import refusal_text
+from steelyard.web.experimenting import (
+    ExpectedCost,
+    ExperimentDesign,
+    ExperimentPlan,
+    FoundRun,
+    SetVersionNamed,
+    begin,
+    composed,
+    designed,
+    expected,
+    forget_experiment,
+    found_runs,
+    of_settings,
+    run_state,
+    variants_of,
+)
+from steelyard.web.forms import posted
 from steelyard.web.jobs import RunProgress
+from steelyard.web.pages.identity import meta_of
+from steelyard.web.pages.sets import SetSummary
 from steelyard.web.rendering import is_json, language_of, page, page_routes
+from steelyard.web.uploads import forget, keep_file
 from steelyard.web.viewer import Viewer, viewer_of
+
+LIMITS = ("max_cost", "max_tokens")
+NUMBER = re.compile(r"[0-9]{1,9}")
+MOST_FILES = 20
+# How lists call the protocol of a rubric that was entered.
+RUBRIC = "rubric"
 
 
 class ExperimentSummary(Record):
-    """An experiment as the settings file has it."""
+    """An experiment as the settings file has it, or as it was composed here."""
 
     name: str
+    number: int | None = Field(default=None, description="null: it is one of the settings file")
+    project: str = ""
+    author: str = ""
     data: tuple[str, ...]
     protocols: tuple[str, ...]
     judges: tuple[str, ...]
@@ -43,13 +80,44 @@ class ExperimentSummary(Record):
         judges = table.judges or (default,)
         return cls(name=name, data=table.data, protocols=table.protocols, judges=judges, options=tuple(table.options))
 
+    @classmethod
+    def composed(cls, stored: StoredExperiment, store: Store) -> ExperimentSummary:
+        design = ExperimentDesign.model_validate_json(stored.design)
+        names = {found.id: found.name for found in store.sets(stored.project)}
+        sets = (f"{names.get(one.id, '?')}{AT}{one.version}" for one in design.sets)
+        return cls(
+            name=stored.name,
+            number=stored.id,
+            project=stored.project,
+            author=stored.author,
+            data=(*sets, *(Path(file).name for file in design.files)),
+            protocols=(*design.protocols, *([RUBRIC] if design.rubric else ())),
+            judges=design.judges,
+            options=tuple(design.options),
+        )
+
     @property
     def n(self) -> int:
         return len(self.data) * len(self.protocols) * len(self.judges) * max(1, len(self.options))
 
+    @property
+    def address(self) -> str:
+        return f"/experiments/composed/{self.number}" if self.number else experiment_address(self.name)
+
 
 class ExperimentsPage(Record):
     experiments: tuple[ExperimentSummary, ...]
+
+
+class ComposePage(Record):
+    """What an experiment can be composed of, and what was entered before, as it was entered."""
+
+    given: Mapping[str, str] = Field(default_factory=dict)
+    chosen: tuple[str, ...] = Field(default=(), description="the boxes that were ticked, as NAME=VALUE")
+    sets: tuple[SetSummary, ...]
+    protocols: tuple[str, ...]
+    judges: tuple[str, ...]
+    problem: str = ""
 
 
 class ExperimentCell(Record):
@@ -72,6 +140,9 @@ class ExperimentPage(Record):
     projects: tuple[str, ...] = ()
     runs: tuple[ExperimentCell, ...] = ()
     table: ExperimentTable | None = None
+    expected: ExpectedCost | None = Field(
+        default=None, description="what the runs that were not begun would take; null: nothing, or it is still counted"
+    )
     problem: str = Field(default="", description="why it cannot be begun")
 
     @property
@@ -92,31 +163,72 @@ def experiment_address(name: str, project: str | None = None) -> str:
 
 
 def experiments(request: Request) -> Response:
-    config = viewer_of(request).config
-    default = config.choose(None).name
-    found = tuple(ExperimentSummary.of(name, table, default) for name, table in config.experiments.items())
-    return page(request, "experiments.html", ExperimentsPage(experiments=found), address=experiment_address)
+    viewer = viewer_of(request)
+    default = viewer.config.choose(None).name
+    in_file = (ExperimentSummary.of(name, table, default) for name, table in viewer.config.experiments.items())
+    with viewer.store() as store:
+        own = [ExperimentSummary.composed(one, store) for one in store.experiments()]
+    return page(request, "experiments.html", ExperimentsPage(experiments=(*own, *in_file)))
 
 
-def one(request: Request) -> Response:
-    return _shown(request, request.query_params.get("project"))
+class Asked(NamedTuple):
+    """The experiment that a request is about, and the project whose runs are looked for; None: of any."""
+
+    planned: ExperimentPlan
+    summary: ExperimentSummary
+    projects: tuple[str, ...]
+    project: str | None
+    address: str
 
 
-def _shown(request: Request, given: str | None, problem: str = "") -> Response:
+def _of_settings(request: Request, given: str | None) -> Asked:
     viewer, name = viewer_of(request), _name(request)
     summary = ExperimentSummary.of(name, viewer.config.experiment(name), viewer.config.choose(None).name)
     projects, project = _projects(viewer, given)
+    return Asked(of_settings(viewer, name), summary, projects, project, experiment_address(name))
+
+
+def _composed(request: Request, given: str | None) -> Asked:
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        stored = store.experiment(request.path_params["composed"])
+        summary = ExperimentSummary.composed(stored, store)
+    return Asked(composed(viewer, stored), summary, (), stored.project, summary.address)
+
+
+Asking = Callable[[Request, str | None], Asked]
+
+
+def _looked_at(asking: Asking) -> Callable[[Request], Response]:
+    def handle(request: Request) -> Response:
+        return _shown(request, asking(request, request.query_params.get("project")))
+
+    return handle
+
+
+def _shown(request: Request, about: Asked, problem: str = "", given: Mapping[str, str] | None = None) -> Response:
+    viewer, patience = viewer_of(request), None if is_json(request) else PATIENCE
     cells: tuple[ExperimentCell, ...] = ()
-    table = None
+    table = found_cost = None
     try:
         with viewer.store() as store:
-            found = found_runs(viewer, store, name, project)
+            found = found_runs(viewer, store, about.planned, about.project)
             cells = tuple(_cell(viewer, store, one) for one in found)
-        table = _table(viewer, name, found, cells, None if is_json(request) else PATIENCE)
-    except (ConfigError, InputError) as error:
+        table = _table(viewer, about.summary.name, found, cells, patience)
+        if pending := tuple(one.wanted.title for one in found if one.row is None):
+            data = tuple(str(one.wanted.input.described) for one in found)
+            key = ("expected", about.address, data, pending)
+            found_cost = viewer.known.get(key, partial(expected, viewer, about.planned, pending), patience)
+    except (ConfigError, InputError, UnknownSet) as error:
         problem = problem or str(error)
     model = ExperimentPage(
-        experiment=summary, project=project, projects=projects, runs=cells, table=table, problem=problem
+        experiment=about.summary,
+        project=about.project,
+        projects=about.projects,
+        runs=cells,
+        table=table,
+        expected=found_cost,
+        problem=problem,
     )
     language = language_of(request)
     return page(
@@ -124,9 +236,10 @@ def _shown(request: Request, given: str | None, problem: str = "") -> Response:
         "experiment.html",
         model,
         status=422 if problem and request.method == "POST" else 200,
-        address=experiment_address(name),
+        address=about.address,
         rows=list(_rows(table, language)) if table else [],
         parts=[part for part in ("data", "protocol", "judge", "options") if len({getattr(c, part) for c in cells}) > 1],
+        given=given or {},
     )
 
 
@@ -171,12 +284,13 @@ def _table(
     # A run at work changes faster than its scores are counted.
     rows = [one.row if cell.state != "running" else None for one, cell in zip(found, cells, strict=True)]
     with viewer.store() as store:
-        key = tuple(standing(store, row) if row else "" for row in rows)
+        key = tuple(run_version(store, row) if row else "" for row in rows)
 
     def made() -> ExperimentTable:
         with viewer.store() as store:
-            told = [(one.wanted, CellRun(id=row.id if row else None)) for one, row in zip(found, rows, strict=True)]
-            return tabulate(store, name, told)
+            ids = [row.id if row else None for row in rows]
+            runs = [(one.wanted, CellRun(id=id)) for one, id in zip(found, ids, strict=True)]
+            return tabulate(store, name, runs)
 
     titles = tuple(one.wanted.title for one in found)
     return viewer.known.get(("experiment", name, titles, key), made, patience)
@@ -186,7 +300,7 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
     """Each main score of each run, with its difference from the first run of the protocol."""
     for run in table.runs:
         for at, score in enumerate(run.scores):
-            decision = decision_told(run, score, language)
+            decision = decision_text(run, score, language)
             yield {
                 "run": run,
                 "is_first": at == 0,
@@ -194,27 +308,143 @@ def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]
                 "value": number(score.value, score.scale),
                 "interval": interval(score.interval, score.scale),
                 "n": f"{score.n:,}",
-                "difference": difference_told(score, brief=False),
+                "difference": difference_text(score, brief=False),
                 "decision": decision,
                 "tone": getattr(decision, "tone", "plain"),
             }
 
 
-async def start(request: Request) -> Response:
+# --- starting --------------------------------------------------------------------------------------
+
+
+def _started(asking: Asking) -> Callable[[Request, FormData], Response]:
     """Begin what is left of an experiment; where that cannot be, its page says why."""
-    viewer, name = viewer_of(request), _name(request)
-    async with request.form(max_files=0, max_fields=5) as form:
-        given = form.get("project")
-    project = str(given) if given is not None and viewer.visit else None
+
+    def handle(request: Request, form: FormData) -> Response:
+        viewer = viewer_of(request)
+        given = {name: str(value).strip() for name, value in form.items() if str(value).strip()}
+        project = str(form["project"]) if "project" in form and viewer.visit else None
+        about = asking(request, project)
+        try:
+            spending = actions.Spending.model_validate({name: given[name] for name in LIMITS if name in given})
+            begin(viewer, about.planned, about.project if about.summary.number else project, spending)
+        except ValidationError as error:
+            found = invalid_field(error)
+            return _shown(request, about, f"{found.field}: {found.problem}", given)
+        except SteelyardError as error:
+            return _shown(request, about, refusal_text(error, language_of(request)), given)
+        return RedirectResponse(with_query(about.address, {"project": None if about.summary.number else project}), 303)
+
+    return handle
+
+
+# --- composing -------------------------------------------------------------------------------------
+
+
+def compose(request: Request) -> Response:
+    return _form(request)
+
+
+def _form(request: Request, form: FormData | None = None, problem: str = "") -> Response:
+    viewer = viewer_of(request)
+    texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)] if form else []
+    with viewer.store() as store:
+        sets = tuple(map(SetSummary.of, store.sets()))
+    model = ComposePage(
+        given=dict(texts),
+        chosen=tuple(f"{name}={value}" for name, value in texts),
+        sets=sets,
+        protocols=tuple(protocol_names()),
+        judges=tuple(actions.judge_names(viewer.config)),
+        problem=problem,
+    )
+    status = 422 if problem else 200
+    return page(request, "compose.html", model, status=status, own_projects=viewer.own_projects)
+
+
+async def create(request: Request) -> Response:
+    """Keep what was composed and go to its page, where it is started."""
+    async with request.form(max_files=MOST_FILES, max_fields=500) as form:
+        return await run_in_threadpool(_created, request, form)
+
+
+def _created(request: Request, form: FormData) -> Response:
+    viewer = viewer_of(request)
+    kept: list[Path] = []
     try:
-        await run_in_threadpool(begin, viewer, name, project)
+        for file in form.getlist("file"):
+            if isinstance(file, UploadFile) and file.filename:
+                kept.append(keep_file(viewer.uploads, file.filename, file.file, viewer.sizes.unpacked))
+        design = _design(request, form, kept)
+        with viewer.store() as store:
+            project = _project(viewer, store, form, design)
+            designed(viewer, store, design, project)
+            given = {"created": now(), "author": viewer.person or ""}
+            made = store.add_experiment(project, text_of(form, "name"), design.model_dump_json(), **given)
     except SteelyardError as error:
-        return await run_in_threadpool(_shown, request, project, str(error))
-    return RedirectResponse(experiment_address(name, project), 303)
+        for path in kept:
+            forget(viewer.uploads, path)
+        return _form(request, form, refusal_text(error, language_of(request)))
+    if viewer.visit:
+        viewer.visit.target = f"experiment {made.name}"[:200]
+    return RedirectResponse(f"/experiments/composed/{made.id}", 303)
 
 
+def _design(request: Request, form: FormData, kept: Sequence[Path]) -> ExperimentDesign:
+    problem = partial(say, language_of(request))
+    versions = [name.partition(AT) for name in map(str, form.getlist("set"))]
+    named = [(id, version) for id, _, version in versions if NUMBER.fullmatch(id) and NUMBER.fullmatch(version)]
+    return ExperimentDesign(
+        sets=tuple(SetVersionNamed(id=int(id), version=int(version)) for id, version in dict.fromkeys(named)),
+        files=tuple(map(str, kept)),
+        protocols=_ticked(form, "protocol"),
+        rubric=text_of(form, "rubric"),
+        judges=_ticked(form, "judge"),
+        options=variants_of(text_of(form, "variants"), problem("viewer.compose.line")),
+        fields={
+            key: str(value)
+            for key, value in meta_of(text_of(form, "columns"), problem("viewer.identity.line"), "columns").items()
+        },
+        encoding=text_of(form, "encoding") or "utf-8",
+    )
+
+
+def _ticked(form: FormData, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(value) for value in form.getlist(name)))
+
+
+def _project(viewer: Viewer, store: Store, form: FormData, design: ExperimentDesign) -> str:
+    """As named; else that of the sets."""
+    given = text_of(form, "project") if "project" in form else None
+    if not given and design.sets:
+        owner = store.sample_set(design.sets[0].id).project
+        given = owner if given is None or viewer.may("start", owner) else given
+    return actions.project_of(viewer, given)
+
+
+def delete(request: Request) -> Response:
+    """Take an experiment away; its runs stay."""
+    viewer = viewer_of(request)
+    with viewer.store() as store:
+        gone = store.delete_experiment(request.path_params["composed"])
+    forget_experiment(viewer, gone)
+    return RedirectResponse("/experiments", 303)
+
+
+def text_of(form: FormData, name: str) -> str:
+    given = form.get(name)
+    # What is no whole character is replaced: a charset of the form's own choice can make halves.
+    return given.encode("utf-8", "replace").decode().strip() if isinstance(given, str) else ""
+
+
+COMPOSED = "/experiments/composed/{composed:int}"
 routes = [
     *page_routes("/experiments", experiments),
-    *page_routes("/experiments/{experiment}", one),
-    Route("/experiments/{experiment}", start, methods=["POST"]),
+    *page_routes("/experiments/composed/new", compose),
+    Route("/experiments/composed", create, methods=["POST"]),
+    *page_routes(COMPOSED, _looked_at(_composed)),
+    Route(COMPOSED, posted(_started(_composed)), methods=["POST"]),
+    Route(f"{COMPOSED}/delete", delete, methods=["POST"]),
+    *page_routes("/experiments/{experiment}", _looked_at(_of_settings)),
+    Route("/experiments/{experiment}", posted(_started(_of_settings)), methods=["POST"]),
 ]

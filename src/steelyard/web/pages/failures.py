@@ -67,33 +67,33 @@ def failures_page(request: Request) -> Response:
     if found is None:
         patience = None if is_json(request) else patience_for(run.n)
         found = viewer.known.get(("failures", row.id, row.finished, run.n), counted, patience)
-    told = vocabulary(row.protocol)
+    vocab = vocabulary(row.protocol)
     return page(
         request,
         "failures.html",
         FailuresPage(run=run, failures=found),
         status=200 if found else 202,
-        labels=list(by_kind(found, row.id, told, language)) if found else [],
+        labels=list(by_kind(found, row.id, vocab, language)) if found else [],
         tags=list(by_tag(found, row.id)) if found else [],
-        alike=list(alike(found, row.id, told, language)) if found else [],
+        alike=list(alike(found, row.id, vocab, language)) if found else [],
     )
 
 
-def by_kind(found: Failures, run: str, told: Vocabulary, language: Language) -> Iterator[tuple[str, list[CountLine]]]:
+def by_kind(found: Failures, run: str, vocab: Vocabulary, language: Language) -> Iterator[tuple[str, list[CountLine]]]:
     """The labels under the kind of item that they are about, those first that say most."""
     entries = [(aspect, label, n) for key, n in found.labels.items() for aspect, _, label in [key.partition(":")]]
-    entries.sort(key=lambda entry: (told.severity(*entry[:2])[1], -entry[2]))
+    entries.sort(key=lambda entry: (vocab.severity(*entry[:2])[1], -entry[2]))
     for aspect, several in groupby(entries, key=lambda entry: entry[0]):
         lines = [
             CountLine(
-                chip(language, told, aspect, label),
+                chip(language, vocab, aspect, label),
                 n,
                 found.n,
                 run_address(run, "samples", label=f"{aspect}:{label}"),
             )
             for _, label, n in several
         ]
-        yield told.kind_words(aspect, language), lines
+        yield vocab.kind_words(aspect, language), lines
 
 
 def by_tag(found: Failures, run: str) -> Iterator[CountLine]:
@@ -102,14 +102,14 @@ def by_tag(found: Failures, run: str) -> Iterator[CountLine]:
     return (CountLine(tag, group.failing, group.n, run_address(run, "samples", tag=tag)) for tag, group in ranked)
 
 
-def alike(found: Failures, run: str, told: Vocabulary, language: Language) -> Iterator[AlikeLine]:
+def alike(found: Failures, run: str, vocab: Vocabulary, language: Language) -> Iterator[AlikeLine]:
     for group in found.groups:
-        kind = told.kind_with(group.aspect)
-        name = told.name_words(kind.name, group.name, language) if kind and group.name else ""
+        kind = vocab.kind_with(group.aspect)
+        name = vocab.name_words(kind.name, group.name, language) if kind and group.name else ""
         examples = [
             (one.sample, one_line(one.text, LONGEST_TEXT), sample_address(run, one.sample)) for one in group.examples
         ]
-        label = chip(language, told, group.aspect, group.label)
+        label = chip(language, vocab, group.aspect, group.label)
         yield AlikeLine(label, name or one_line(group.text, LONGEST_TEXT), group, examples)
 
 

@@ -1,4 +1,4 @@
-"""What people call a run: changed on its page and over the API."""
+"""A run's name, notes and tags: changed on its page and over the API."""
 
 from __future__ import annotations
 

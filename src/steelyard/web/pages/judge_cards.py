@@ -9,13 +9,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from steelyard.records import Record
+from steelyard.reports.audit.card import Card, Measure
+from steelyard.reports.audit.html import render
+from steelyard.reports.audit.page import blocks
+from steelyard.reports.audit.sections import CardWords
 from steelyard.reports.html.document import page_parts
 from steelyard.reports.model import Estimate
 from steelyard.store import KeptCard
-from steelyard.trust.audit.card import Card, Measure
-from steelyard.trust.audit.html import render
-from steelyard.trust.audit.page import blocks
-from steelyard.trust.audit.sections import CardWords
 from steelyard.web.addresses import as_file
 from steelyard.web.rendering import language_of, page, page_routes
 from steelyard.web.viewer import viewer_of

@@ -1,4 +1,4 @@
-"""Who can judge: what is configured, what it costs, how far it agrees with people, and whether it is fit right now."""
+"""The page of judges: settings, prices, measured agreement with people, and a check of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.judges.check import Qualification, check_each
 from steelyard.judges.endpoint import Price
 from steelyard.judges.models import Shelf, known_models
 from steelyard.judges.models.catalogue import DEFAULT
-from steelyard.judges.models.shelf import in_words
+from steelyard.judges.models.shelf import size_text
 from steelyard.judges.models.verifiers import VerifierShelf
 from steelyard.judges.prices import shipped
 from steelyard.judges.providers import providers
@@ -129,11 +129,11 @@ def _models(config: Settings) -> Iterator[ModelInfo]:
     here = {record.name: record for record in Shelf.of_user(config.environment).records()}
     for name, known in known_models().items():
         title = f"{known.title} {known.quantisation}"
-        size = in_words(known.size)
+        size = size_text(known.size)
         yield ModelInfo(name=name, title=title, size=size, licence=known.licence, is_here=name in here)
     for name in here.keys() - known_models().keys():
         record = here[name]
-        yield ModelInfo(name=name, title="", size=in_words(record.size), licence=record.licence, is_here=True)
+        yield ModelInfo(name=name, title="", size=size_text(record.size), licence=record.licence, is_here=True)
 
 
 async def health(request: Request) -> Response:
@@ -152,8 +152,8 @@ async def health(request: Request) -> Response:
         found = next((one for one in each if not one.fit), each[-1])
     finally:
         await judge.aclose()
-    told = found.model_copy(update={"judge": name, "verdict": found.closing(language)})
-    return page(request, "judges.html", listed(viewer.config, told))
+    named = found.model_copy(update={"judge": name, "verdict": found.closing(language)})
+    return page(request, "judges.html", listed(viewer.config, named))
 
 
 routes = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,11 +28,11 @@ from steelyard.store.labels import HumanLabel, canonical, digest, label_line
 from steelyard.web.addresses import as_file, run_address
 from steelyard.web.cache import PATIENCE
 from steelyard.web.labelling import (
+    DrawnTasks,
     LabelItem,
     LabelPlan,
     LabelTask,
     Progress,
-    counts,
     item_of,
     pieces_of,
     seen,
@@ -72,7 +73,7 @@ class QueueBrief(Record):
     people: tuple[str, ...]
 
 
-class Given(Record):
+class LabelCount(Record):
     """How many labels somebody gave under one version of the policy."""
 
     annotator: str
@@ -80,7 +81,7 @@ class Given(Record):
     n: int
 
 
-class Taken(Record):
+class ImportResult(Record):
     """How many labels an import took over, and how many of these are about other runs."""
 
     n: int
@@ -104,8 +105,8 @@ class LabelPage(Record):
     own: str | None = None
     note: str = ""
     item: LabelItem | None = None
-    given: tuple[Given, ...] = ()
-    taken: Taken | None = Field(default=None, description="what the file that was just imported held")
+    given: tuple[LabelCount, ...] = ()
+    taken: ImportResult | None = Field(default=None, description="what the file that was just imported held")
     changed: bool = Field(default=False, description="the label just given was not kept: its item has changed")
 
 
@@ -114,10 +115,10 @@ class LabelPage(Record):
 
 def label_runs(request: Request) -> Response:
     with viewer_of(request).store() as store:
-        made: dict[str, int] = {}
-        for label in store.labels():
-            made[label.run] = made.get(label.run, 0) + 1
-        runs = tuple(blind(row, store, made.get(row.id, 0)) for row in store.runs())
+        made = Counter[str]()
+        for one in store.label_counts():
+            made[one.run] += one.n
+        runs = tuple(blind(row, store, made[row.id]) for row in store.runs())
         person = annotator_of(request)
         queues = tuple(
             QueueBrief(id=queue.id, name=queue.name, run=queue.run, people=queue.people)
@@ -141,13 +142,15 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), annotator_of(request)
     with viewer.store() as store:
         row = store.run(request.path_params["run"])
-        labels = list(store.labels(row.id))
-        run = blind(row, store, len(labels))
-    given = tuple(Given(annotator=name, policy=policy, n=n) for name, policy, n in counts(labels))
-    model = LabelPage(run=run, annotator=annotator, plan=plan, given=given, taken=taken(request), changed=changed)
+        counts = store.label_counts(row.id)
+        run = blind(row, store, sum(one.n for one in counts))
+    given = tuple(LabelCount(annotator=one.annotator, policy=one.policy, n=one.n) for one in counts)
+    model = LabelPage(
+        run=run, annotator=annotator, plan=plan, given=given, taken=import_result(request), changed=changed
+    )
     if run.state == "running" or not annotator or "n" not in request.query_params:
-        told, language = vocabulary(row.protocol), language_of(request)
-        kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
+        vocab, language = vocabulary(row.protocol), language_of(request)
+        kinds = [(one.name, vocab.aspect_words(one.name, language), one.asked) for one in vocab.aspects()]
         # Nobody is asked to label while a run is at work: what is drawn would change with every sample judged.
         place_of: dict[str, Any] = {"address": run_address(row.id), "project": row.project}
         return page(request, "label_start.html", model, kinds=kinds, **place_of)
@@ -155,23 +158,24 @@ def _page(request: Request, *, changed: bool = False) -> Response:
     if found is None:
         waiting = {**OF_NO_QUEUE, "waiting": True, "links": {}, "address": run_address(row.id)}
         return page(request, "label.html", model, status=202, **waiting)
-    progress = Progress.of(found, labels, annotator, plan.policy)
+    with viewer.store() as store:
+        progress = _progress(store, row, found, annotator, plan)
     at = place(request, progress)
-    model = model.model_copy(update={"total": len(found), "done": progress.done, "given": ()})
+    model = model.model_copy(update={"total": len(found.tasks), "done": progress.done, "given": ()})
     if at is not None:
         with viewer.store() as store:
-            model = model.model_copy(update=shown(store, row, progress, at, request))
+            model = model.model_copy(update=shown(store, row, progress.tasks[at], at, plan.policy, request))
     links, status = addresses(row.id, plan, progress, at), 409 if changed else 200
     address = run_address(row.id)
     more = {**OF_NO_QUEUE, "waiting": False, "links": links, "address": address, "pieces_of": pieces_of}
     return page(request, "label.html", model, status=status, **more)
 
 
-def taken(request: Request) -> Taken | None:
+def import_result(request: Request) -> ImportResult | None:
     """What the address says about an import that led here: numbers only."""
     given = [request.query_params.get(name, "") for name in ("imported", "elsewhere")]
     n, elsewhere = (int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0 for text in given)
-    return Taken(n=n, elsewhere=elsewhere) if n else None
+    return ImportResult(n=n, elsewhere=elsewhere) if n else None
 
 
 def annotator_of(request: Request) -> str:
@@ -180,16 +184,14 @@ def annotator_of(request: Request) -> str:
     return unquote(request.cookies.get(COOKIE, ""))[:LONGEST_NAME].strip()
 
 
-def planned(
-    viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None = None
-) -> tuple[LabelTask, ...] | None:
+def planned(viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None = None) -> DrawnTasks | None:
     """The tasks of a plan, drawn once for a run as it stands."""
     with viewer.store() as store:
         n = sum(store.judged(row.id).values())
 
-    def make() -> tuple[LabelTask, ...]:
+    def make() -> DrawnTasks:
         with viewer.store() as store:
-            return tasks(partial(store.verdicts, row.id), plan)
+            return DrawnTasks.of(tasks(partial(store.verdicts, row.id), plan))
 
     return viewer.known.get(("tasks", row.id, row.finished, n, plan), make, patience)
 
@@ -202,8 +204,10 @@ def place(request: Request, progress: Progress) -> int | None:
     return progress.next_open(-1)
 
 
-def shown(store: Store, row: RunRow, progress: Progress, at: int, request: Request) -> dict[str, Any]:
-    task, own = progress.tasks[at], progress.label(at)
+def shown(store: Store, row: RunRow, task: LabelTask, at: int, policy: str, request: Request) -> dict[str, Any]:
+    mine = (annotator_of(request), policy, False)
+    labels = (label for label in store.labels(row.id, task.sample) if label.key == task[:4])
+    own = next((one for one in labels if (one.annotator, one.policy, one.adjudicated) == mine), None)
     sample, verdict = judged_sample(store, row, task.sample)
     slot = slot_of(task, verdict)
     item = item_of(task, slot, sample, vocabulary(row.protocol), language_of(request)) if slot else None
@@ -234,7 +238,7 @@ async def start(request: Request) -> Response:
 
 
 def _start(request: Request, form: FormData) -> Response:
-    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or form_text(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise InputError("say who labels: labels are kept by name", field="annotator")
     plan = LabelPlan.of(form)
@@ -246,24 +250,24 @@ def _start(request: Request, form: FormData) -> Response:
     return response
 
 
-def said(form: FormData, name: str, longest: int) -> str:
+def form_text(form: FormData, name: str, longest: int) -> str:
     """A text of a form. What is no whole character is replaced: a charset of the form's own choice can make halves."""
     return str(form.get(name, "")).encode("utf-8", "replace").decode().strip()[:longest]
 
 
 def refuse_at_work(row: RunRow, store: Store) -> None:
     if state_of(row, store) == "running":
-        raise RunInUse(f"run {row.id} is still at work, and what is drawn would change with it; label when it is done")
+        raise RunInUse(f"run {row.id} is still running, and what is drawn would change with it; label when it is done")
 
 
-async def give(request: Request) -> Response:
+async def give_label(request: Request) -> Response:
     """Keep one label and go on to the next item without one."""
     async with request.form() as form:
-        return await run_in_threadpool(_give, request, form)
+        return await run_in_threadpool(_give_label, request, form)
 
 
-def _give(request: Request, form: FormData) -> Response:
-    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
+def _give_label(request: Request, form: FormData) -> Response:
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator)
         task = progress.tasks[at]
@@ -275,17 +279,17 @@ def _give(request: Request, form: FormData) -> Response:
         if slot is None or form.get("seen") != seen(task, slot, sample):
             # The run was judged again meanwhile: what was read is not what stands here now.
             return _page(request, changed=True)
-        made = _made(task, row.id, annotator, plan.policy).model_copy(
+        made = _blank_label(task, row.id, annotator, plan.policy).model_copy(
             update={
                 "label": wanted,
                 "time": now(),
                 "about": digest(sample),
                 "text": slot.text,
-                "note": said(form, "note", LONGEST_NOTE),
+                "note": form_text(form, "note", LONGEST_NOTE),
             }
         )
         store.add_labels([made])
-        progress.own[made.key] = made
+        progress.labelled.add(made.key)
     follows = progress.next_open(at)
     # After the last one: behind the end, where the page says that all is done.
     at = follows + 1 if follows is not None else len(progress.tasks) + 1
@@ -294,17 +298,17 @@ def _give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request) -> Response:
     """Take back the nearest earlier label and go there."""
-    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), needed_annotator(request)
+    viewer, plan, annotator = viewer_of(request), LabelPlan.of(request.query_params), require_annotator(request)
     with viewer.store() as store:
         row, progress, at = _standing(viewer, store, request, plan, annotator, beyond=True)
         back = progress.last_given(at)
         if back is not None:
-            store.remove_label(_made(progress.tasks[back], row.id, annotator, plan.policy))
+            store.remove_label(_blank_label(progress.tasks[back], row.id, annotator, plan.policy))
     back = at if back is None else back
     return RedirectResponse(run_address(row.id, "label", **plan.query, at=back + 1), 303)
 
 
-def needed_annotator(request: Request) -> str:
+def require_annotator(request: Request) -> str:
     if annotator := annotator_of(request):
         return annotator
     raise InputError("say who labels: labels are kept by name", field="annotator")
@@ -315,15 +319,20 @@ def _standing(
 ) -> tuple[RunRow, Progress, int]:
     row = store.run(request.path_params["run"])
     refuse_at_work(row, store)
-    found = planned(viewer, row, plan) or ()
+    found = planned(viewer, row, plan)
+    assert found is not None  # it was waited for
     given = request.query_params.get("at", "")
     at = int(given) - 1 if given.isdecimal() and len(given) < 10 else -1
-    if not 0 <= at < len(found) + beyond:
+    if not 0 <= at < len(found.tasks) + beyond:
         raise InputError("there is no item at this place", field="at")
-    return row, Progress.of(found, store.labels(row.id), annotator, plan.policy), at
+    return row, _progress(store, row, found, annotator, plan), at
 
 
-def _made(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
+def _progress(store: Store, row: RunRow, drawn: DrawnTasks, annotator: str, plan: LabelPlan) -> Progress:
+    return Progress(drawn, store.labelled_by(row.id, annotator, plan.policy, drawn.samples))
+
+
+def _blank_label(task: LabelTask, run: str, annotator: str, policy: str) -> HumanLabel:
     return HumanLabel(
         sample=task.sample,
         kind=task.kind,
@@ -360,7 +369,7 @@ async def import_(request: Request) -> Response:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise InputError("choose a file of labels (JSONL or CSV)", field="file")
-        return await run_in_threadpool(_import, request, file, said(form, "annotator", LONGEST_NAME))
+        return await run_in_threadpool(_import, request, file, form_text(form, "annotator", LONGEST_NAME))
 
 
 def _import(request: Request, file: UploadFile, annotator: str) -> Response:
@@ -389,8 +398,8 @@ def _import(request: Request, file: UploadFile, annotator: str) -> Response:
             raise InputError("holds no labels", file=name)
         store.add_labels(found)
     elsewhere = sum(label.run != row.id for label in found)
-    told = {"imported": str(len(found)), "elsewhere": str(elsewhere) if elsewhere else None}
-    return RedirectResponse(run_address(row.id, "label", **told), 303)
+    counts = {"imported": str(len(found)), "elsewhere": str(elsewhere) if elsewhere else None}
+    return RedirectResponse(run_address(row.id, "label", **counts), 303)
 
 
 ADDRESS = "/runs/{run}/label"
@@ -399,7 +408,7 @@ routes = [
     Route(f"{ADDRESS}/undo", undo, methods=["POST"]),
     Route("/runs/{run}/labels.jsonl", export, methods=["GET"]),
     Route("/runs/{run}/labels", import_, methods=["POST"]),
-    Route(ADDRESS, give, methods=["POST"]),
+    Route(ADDRESS, give_label, methods=["POST"]),
     *page_routes(ADDRESS, label),
     *page_routes("/label", label_runs),
 ]

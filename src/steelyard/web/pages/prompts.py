@@ -1,4 +1,4 @@
-"""What judges are told: the prompts with their versions, how the user's own differ, and what earlier runs were told."""
+"""The page of prompts: versions, differences of the user's own, and the prompts of earlier runs."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from pydantic import Field, ValidationError
@@ -23,6 +23,7 @@ from steelyard.store.listing import SampleQuery, catch_up
 from steelyard.store.listing.query import places
 from steelyard.web.accounts.access import Access
 from steelyard.web.addresses import run_address, with_query
+from steelyard.web.cache import PATIENCE
 from steelyard.web.forms import posted
 from steelyard.web.labelling import LabelItem, LabelPlan, LabelTask, item_of, pieces_of, seen, slot_of, tasks
 from steelyard.web.pages.label import (
@@ -33,14 +34,14 @@ from steelyard.web.pages.label import (
     LabelPage,
     annotator_of,
     blind,
-    needed_annotator,
+    form_text,
     refuse_at_work,
-    said,
+    require_annotator,
 )
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.pages.samples import active, query_of
-from steelyard.web.rendering import YEAR, language_of, page, page_routes
-from steelyard.web.viewer import viewer_of
+from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
+from steelyard.web.viewer import Viewer, viewer_of
 
 MOST_ITEMS = 20_000
 
@@ -75,7 +76,7 @@ class QueuePage(Record):
 
     queue: QueueInfo
     run: BlindRun
-    shares: tuple[PersonShare, ...]
+    shares: tuple[PersonShare, ...] = ()
     n_disagreements: int | None = None
     n_unsettled: int | None = None
     agreement: tuple[Agreement, ...] = ()
@@ -103,21 +104,17 @@ class DisagreementPage(Record):
     settled: GivenLabel | None = None
 
 
-def info(queue: LabelQueue, state: QueueState) -> QueueInfo:
-    return QueueInfo(
-        **queue._asdict(),
-        wanted=state.wanted,
-        done=state.done,
-        n_twice=sum(item.wanted > 1 for item in state.items),
-    )
-
-
-def state_of(store: Store, queue: LabelQueue) -> QueueState:
-    return QueueState(queue, store.queue_items(queue.id), list(store.labels(queue.run)), store.queue_claims(queue.id))
+def info(state: QueueState) -> QueueInfo:
+    found = state.totals
+    return QueueInfo(**state.queue._asdict(), wanted=found.wanted, done=found.done, n_twice=found.twice)
 
 
 def every_queue(store: Store, run: str | None = None) -> list[QueueInfo]:
-    return [info(queue, state_of(store, queue)) for queue in store.queues(run)]
+    return [info(QueueState(queue, store)) for queue in store.queues(run)]
+
+
+def labels_given(store: Store, run: str) -> int:
+    return sum(one.n for one in store.label_counts(run))
 
 
 def queue_address(id: int, *parts: str, **query: object) -> str:
@@ -133,9 +130,9 @@ def of_run(request: Request) -> Response:
         row = store.run(request.path_params["run"])
         model = QueuesPage(run=blind(row, store, 0), queues=tuple(every_queue(store, row.id)), filter=_filter(request))
         people = _members(store, row.project) if viewer_of(request).accounts else []
-    told, language = vocabulary(row.protocol), language_of(request)
-    kinds = [(one.name, told.aspect_words(one.name, language), one.asked) for one in told.aspects()]
-    filters = [text for _, _, text in active(_query(model.filter), told, language)]
+    vocab, language = vocabulary(row.protocol), language_of(request)
+    kinds = [(one.name, vocab.aspect_words(one.name, language), one.asked) for one in vocab.aspects()]
+    filters = [text for _, _, text in active(_query(model.filter), vocab, language)]
     more: dict[str, Any] = {"kinds": kinds, "filters": filters, "address": run_address(row.id), "people": people}
     return page(request, "queues.html", model, **more)
 
@@ -162,23 +159,25 @@ def _query(filter: str) -> SampleQuery:
     try:
         return query_of(QueryParams(parse_qsl(filter[:5000])))
     except ValidationError:
-        raise FormRefused("is no filter of samples", "filter", field="filter") from None
+        raise FormRefused("is not a filter of samples", "filter", field="filter") from None
 
 
 def make(request: Request, form: FormData) -> Response:
     with viewer_of(request).store() as store:
         row = store.run(request.path_params["run"])
         refuse_at_work(row, store)
-        people = [name.strip() for name in said(form, "people", 5000).replace("\n", ",").split(",") if name.strip()]
+        people = [
+            name.strip() for name in form_text(form, "people", 5000).replace("\n", ",").split(",") if name.strip()
+        ]
         made = made_queue(
             store,
             row,
             LabelPlan.of(form),
-            name=said(form, "name", LONGEST_NAME),
+            name=form_text(form, "name", LONGEST_NAME),
             people=list(dict.fromkeys(people)),
-            share=_share(said(form, "share", 10)),
+            share=_share(form_text(form, "share", 10)),
             blind=form.get("blind") is not None,
-            filter=_query(said(form, "filter", 5000)),
+            filter=_query(form_text(form, "filter", 5000)),
             author=viewer_of(request).person or "",
         )
     return RedirectResponse(queue_address(made.id), 303)
@@ -219,8 +218,8 @@ def made_queue(
 
     found = [QueueItem(*task, wanted=1) for task in tasks(judged, plan)]
     if len(found) > MOST_ITEMS:
-        told = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
-        raise FormRefused(told, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
+        problem = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
+        raise FormRefused(problem, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
     twice = labelled_twice([item.sample for item in found], share, plan.seed)
     return store.add_queue(
         row.id,
@@ -248,18 +247,38 @@ def queue_page(request: Request) -> Response:
     viewer = viewer_of(request)
     with viewer.store() as store:
         queue = store.queue(request.path_params["queue"])
-        row, state = store.run(queue.run), state_of(store, queue)
-        model = QueuePage(
-            queue=info(queue, state), run=blind(row, store, len(state.labels)), shares=tuple(state.shares())
-        )
+        row, state = store.run(queue.run), QueueState(queue, store)
+        model = QueuePage(queue=info(state), run=blind(row, store, labels_given(store, row.id)))
+        changes, totals = store.label_changes(row.id), state.totals
+    counted = _counted(viewer, queue, changes, None if is_json(request) else PATIENCE)
+    if counted:
+        model = model.model_copy(update={"shares": counted.shares})
     if viewer.may("adjudicate", row.project):
-        more = {"n_disagreements": len(state.disagreements()), "n_unsettled": len(state.unsettled())}
-        model = model.model_copy(update={**more, "agreement": tuple(state.agreement())})
-    told, language = vocabulary(row.protocol), language_of(request)
-    kinds = {one.kind: told.aspect_words(one.kind, language) for one in model.agreement}
+        more: dict[str, Any] = {"n_disagreements": totals.different, "n_unsettled": totals.unsettled}
+        model = model.model_copy(update={**more, "agreement": counted.agreement if counted else ()})
+    vocab, language = vocabulary(row.protocol), language_of(request)
+    kinds = {one.kind: vocab.aspect_words(one.kind, language) for one in model.agreement}
     may_label = state.admits(viewer.person) if viewer.person is not None else True
     place: dict[str, Any] = {"address": run_address(row.id), "project": row.project, "may_label": may_label}
-    return page(request, "queue.html", model, kinds=kinds, **place)
+    return page(request, "queue.html", model, kinds=kinds, waiting=counted is None, **place)
+
+
+class QueueFigures(NamedTuple):
+    """What takes a look at every label of a queue."""
+
+    shares: tuple[PersonShare, ...]
+    agreement: tuple[Agreement, ...]
+
+
+def _counted(viewer: Viewer, queue: LabelQueue, changes: int, patience: float | None) -> QueueFigures | None:
+    """Who labelled how much and how far people agree, counted once for the labels as they stand."""
+
+    def make() -> QueueFigures:
+        with viewer.whole_store() as store:
+            state = QueueState(queue, store)
+            return QueueFigures(tuple(state.shares()), tuple(state.agreement()))
+
+    return viewer.known.get(("queue", queue, changes), make, patience)
 
 
 # --- labelling -------------------------------------------------------------------------------------
@@ -274,53 +293,53 @@ def _label(request: Request, *, changed: bool = False) -> Response:
     viewer, annotator = viewer_of(request), annotator_of(request)
     with viewer.store() as store:
         queue = store.queue(request.path_params["queue"])
-        row, state = store.run(queue.run), state_of(store, queue)
-        run = blind(row, store, len(state.labels))
+        row, state = store.run(queue.run), QueueState(queue, store)
+        run = blind(row, store, labels_given(store, row.id))
         plan = LabelPlan(n=0, kind=(), policy=queue.policy)
         more: dict[str, Any] = {
-            "queue": info(queue, state),
+            "queue": info(state),
             "address": run_address(row.id),
             "back": queue_address(queue.id),
             "pieces_of": pieces_of,
         }
         if not annotator:
-            unnamed = QueuePage(queue=more["queue"], run=run, shares=())
+            unnamed = QueuePage(queue=more["queue"], run=run)
             return page(request, "queue_name.html", unnamed, people=queue.people)
         _check_admitted(state, annotator)
-        at = place = _at(request, "at", len(state.items))
+        at = place = _at(request, "at", state.totals.items)
         if place is None:
-            after = _at(request, "after", len(state.items))
+            after = _at(request, "after", state.totals.items)
             place = state.next_for(annotator, datetime.now(UTC), -1 if after is None else after)
         model = LabelPage(
             run=run,
             annotator=annotator,
             plan=plan,
-            total=state.wanted,
-            done=state.done,
+            total=state.totals.wanted,
+            done=state.totals.done,
             changed=changed,
         )
-        hint = None
+        hint, can_undo = None, state.last_of(annotator) is not None
         if place is not None:
-            task = _task(state.items[place])
+            task = _task(state.item(place))
             if at is None:
                 store.claim(queue.id, task.sample, annotator, now())
             own = state.given(place).get(annotator)
             sample, verdict = judged_sample(store, row, task.sample)
-            told, language = vocabulary(row.protocol), language_of(request)
+            vocab, language = vocabulary(row.protocol), language_of(request)
             slot = slot_of(task, verdict)
-            item = item_of(task, slot, sample, told, language) if slot else None
+            item = item_of(task, slot, sample, vocab, language) if slot else None
             given: dict[str, Any] = {"at": place + 1, "item": item}
             given |= {"own": own.label if own else None, "note": own.note if own else ""}
             model = model.model_copy(update=given)
             if slot and not queue.blind:
-                hint = (told.label_words(task.kind, slot.judge, language), slot.reason)
+                hint = (vocab.label_words(task.kind, slot.judge, language), slot.reason)
     links = {"start": queue_address(queue.id)}
     if place is not None:
         links |= {
             "post": queue_address(queue.id, "label", at=place + 1),
             "skip": queue_address(queue.id, "label", after=place + 1),
         }
-    if state.last_of(annotator) is not None:
+    if can_undo:
         links["undo"] = queue_address(queue.id, "label", "undo")
     status = 409 if changed else 200
     return page(request, "label.html", model, status=status, waiting=False, links=links, hint=hint, **more)
@@ -347,7 +366,7 @@ def name_oneself(request: Request, form: FormData) -> Response:
     """Where nobody signs in: who labels."""
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
-    annotator = viewer_of(request).person or said(form, "annotator", LONGEST_NAME)
+    annotator = viewer_of(request).person or form_text(form, "annotator", LONGEST_NAME)
     if not annotator:
         raise FormRefused("say who labels: labels are kept by name", "nobody", field="annotator")
     response = RedirectResponse(queue_address(queue.id, "label"), 303)
@@ -356,14 +375,15 @@ def name_oneself(request: Request, form: FormData) -> Response:
 
 
 def give(request: Request, form: FormData) -> Response:
-    annotator = needed_annotator(request)
+    annotator = require_annotator(request)
     with viewer_of(request).store() as store:
         queue, row, state, at = _standing(request, store)
         _check_admitted(state, annotator)
         made = _made(store, queue, row, state, at, form, annotator)
         if made is None:
             return _label(request, changed=True)
-        if annotator not in state.given(at) and len(state.given(at)) >= state.items[at].wanted:
+        given = state.given(at)
+        if annotator not in given and len(given) >= state.item(at).wanted:
             # Somebody else was faster; what they said stands, and this is not needed.
             return RedirectResponse(queue_address(queue.id, "label"), 303)
         store.add_labels([made])
@@ -372,10 +392,10 @@ def give(request: Request, form: FormData) -> Response:
 
 def undo(request: Request, form: FormData) -> Response:
     """Take back one's last label and go there."""
-    annotator = needed_annotator(request)
+    annotator = require_annotator(request)
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
-        state = state_of(store, queue)
+        state = QueueState(queue, store)
         _check_admitted(state, annotator)
         place = state.last_of(annotator)
         if place is None:
@@ -386,9 +406,9 @@ def undo(request: Request, form: FormData) -> Response:
 
 def _standing(request: Request, store: Store) -> tuple[LabelQueue, RunRow, QueueState, int]:
     queue = store.queue(request.path_params["queue"])
-    row, state = store.run(queue.run), state_of(store, queue)
+    row, state = store.run(queue.run), QueueState(queue, store)
     refuse_at_work(row, store)
-    at = _at(request, "at", len(state.items))
+    at = _at(request, "at", state.totals.items)
     if at is None:
         raise FormRefused("there is no item at this place", "no_item", field="at")
     return queue, row, state, at
@@ -398,7 +418,7 @@ def _made(
     store: Store, queue: LabelQueue, row: RunRow, state: QueueState, at: int, form: FormData, annotator: str
 ) -> HumanLabel | None:
     """The label of a form; None where the item is not any more what was shown."""
-    task = _task(state.items[at])
+    task = _task(state.item(at))
     wanted = str(form.get("label", ""))
     if canonical(task.kind, wanted, row.protocol) != wanted:
         raise FormRefused(f"there is no label {wanted!r} for {task.kind}", "no_label", field="label", label=wanted)
@@ -415,7 +435,7 @@ def _made(
         run=row.id,
         about=digest(sample),
         text=slot.text,
-        note=said(form, "note", LONGEST_NOTE),
+        note=form_text(form, "note", LONGEST_NOTE),
     )
 
 
@@ -429,26 +449,24 @@ def disagreements(request: Request) -> Response:
 def _disagreements(request: Request, *, changed: bool = False) -> Response:
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
-        row, state = store.run(queue.run), state_of(store, queue)
+        row, state = store.run(queue.run), QueueState(queue, store)
         every, open_ = state.disagreements(), state.unsettled()
-        model = DisagreementPage(
-            queue=info(queue, state), run=blind(row, store, 0), total=len(every), n_unsettled=len(open_)
-        )
+        model = DisagreementPage(queue=info(state), run=blind(row, store, 0), total=len(every), n_unsettled=len(open_))
         at = _at(request, "at", len(every))
         place = every[at] if at is not None else next(iter(open_), None)
         if place is not None:
-            task = _task(state.items[place])
-            told, language = vocabulary(row.protocol), language_of(request)
+            task = _task(state.item(place))
+            vocab, language = vocabulary(row.protocol), language_of(request)
             sample, verdict = judged_sample(store, row, task.sample)
             slot, settled = slot_of(task, verdict), state.settled(place)
 
             def shown(label: HumanLabel) -> GivenLabel:
-                text = told.label_words(label.kind, label.label, language)
+                text = vocab.label_words(label.kind, label.label, language)
                 return GivenLabel(person=label.annotator, label=label.label, text=text, note=label.note)
 
             found = {
                 "at": every.index(place) + 1,
-                "item": item_of(task, slot, sample, told, language) if slot else None,
+                "item": item_of(task, slot, sample, vocab, language) if slot else None,
                 "given": tuple(shown(label) for _, label in sorted(state.given(place).items())),
                 "settled": shown(settled) if settled else None,
             }
@@ -470,7 +488,7 @@ def settle(request: Request, form: FormData) -> Response:
     person = viewer_of(request).person or annotator_of(request) or "adjudicator"
     with viewer_of(request).store() as store:
         queue = store.queue(request.path_params["queue"])
-        row, state = store.run(queue.run), state_of(store, queue)
+        row, state = store.run(queue.run), QueueState(queue, store)
         every = state.disagreements()
         at = _at(request, "at", len(every))
         if at is None:

@@ -19,7 +19,7 @@ from steelyard.protocols import vocabulary
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import number, score
 from steelyard.reports.html import Lowest, render
-from steelyard.reports.html.page import Lowly, Places, ReportPage, score_tone
+from steelyard.reports.html.page import LowestLine, PageLinks, ReportPage, score_tone
 from steelyard.reports.model import Report, in_language
 from steelyard.store import RunRow, Store
 from steelyard.web.actions import progress_of
@@ -46,7 +46,7 @@ class RunPage(Record):
     projects: tuple[str, ...] = Field(default=(), description="the projects there are, to choose from")
 
 
-class SamplePlaces(Places):
+class SamplePlaces(PageLinks):
     """The parts of a live report lead to the samples that they are about."""
 
     def __init__(self, run: str) -> None:
@@ -69,19 +69,19 @@ def run(request: Request) -> Response:
         summary = RunSummary.of(row, store)
         progress = progress_of(viewer, store, row) if summary.state == "running" else None
         projects = tuple(name for name in store.projects() if name)
-        labels = [(label.annotator, label.sample) for label in store.labels(row.id)]
+        labels = store.label_counts(row.id)
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
     report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
     is_current = report is not None and report.n == summary.n
     report = report or viewer.known.latest(row.id)
     report = in_language(report, language) if report else None
-    annotators = tuple(sorted({annotator for annotator, _ in labels}))
+    annotators = tuple(sorted({one.annotator for one in labels}))
     model = RunPage(
         run=summary,
         report=report,
         is_current=is_current,
         progress=progress,
-        n_labels=len(labels),
+        n_labels=sum(one.n for one in labels),
         annotators=annotators,
         projects=projects,
     )
@@ -100,17 +100,17 @@ def run(request: Request) -> Response:
 
 def live_scores(protocol: str, progress: RunProgress, language: Language) -> Iterator[tuple[str, str, str, str]]:
     """The main scores as they are so far: name, words, scale, value. Those without a value get one by an event."""
-    told = vocabulary(protocol)
-    for name in told.mains(metric.name for metric in told.metrics):
-        scale = told.metric(name).mean_scale
-        yield name, told.metric_words(name, language), scale, number(progress.scores.get(name), scale)
+    vocab = vocabulary(protocol)
+    for name in vocab.mains(metric.name for metric in vocab.metrics):
+        scale = vocab.metric(name).mean_scale
+        yield name, vocab.metric_words(name, language), scale, number(progress.scores.get(name), scale)
 
 
-def lowly(report: Report, run: str) -> Iterator[Lowly]:
+def lowly(report: Report, run: str) -> Iterator[LowestLine]:
     """The lowest samples as lines that lead to them."""
     for low in report.worst[:MOST_LOW]:
         tone = score_tone(low.main_score, report.words.metric(low.metric))
-        yield Lowly(
+        yield LowestLine(
             low.id, score(low.main_score, report.scale_of(low.metric)), tone, low.why, sample_address(run, low.id)
         )
 

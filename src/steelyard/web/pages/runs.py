@@ -260,8 +260,12 @@ routes = [
     *page_routes("/runs", runs),
     Route("/runs", start, methods=["POST"]),
     Route("/runs/{run}/stop", _acting(actions.stop), methods=["POST"]),
-    Route("/runs/{run}/resume", _acting(actions.go_on), methods=["POST"]),
-    Route("/runs/{run}/retry", _acting(lambda viewer, run: actions.go_on(viewer, run, retry=True)), methods=["POST"]),
+    Route("/runs/{run}/resume", _acting(actions.continue_run), methods=["POST"]),
+    Route(
+        "/runs/{run}/retry",
+        _acting(lambda viewer, run: actions.continue_run(viewer, run, retry=True)),
+        methods=["POST"],
+    ),
     Route("/runs/{run}/delete", _acting(actions.delete), methods=["POST"]),
     Route("/events", events, methods=["GET"]),
 ]

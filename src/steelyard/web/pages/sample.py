@@ -106,9 +106,11 @@ def judged_sample(store: Store, row: RunRow, id: str) -> tuple[Sample, Verdict]:
     return found
 
 
-def _people(labels: tuple[HumanLabel, ...], told: Vocabulary, language: Language) -> list[tuple[HumanLabel, str, Chip]]:
+def _people(
+    labels: tuple[HumanLabel, ...], vocab: Vocabulary, language: Language
+) -> list[tuple[HumanLabel, str, Chip]]:
     return [
-        (label, told.aspect_words(label.kind, language), chip(language, told, label.kind, label.label))
+        (label, vocab.aspect_words(label.kind, language), chip(language, vocab, label.kind, label.label))
         for label in labels
     ]
 

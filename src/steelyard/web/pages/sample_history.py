@@ -87,11 +87,11 @@ def history(request: Request) -> Response:
 
 
 def _in_run(row: RunRow, sample: Sample, verdict: Verdict, before: str) -> SampleInRun:
-    told = vocabulary(row.protocol)
+    vocab = vocabulary(row.protocol)
     labels = Counter(
         f"{aspect.name}:{label}"
         for item in verdict.items
-        for aspect in told.kind_of(item.model_dump()).aspects
+        for aspect in vocab.kind_of(item.model_dump()).aspects
         if (label := getattr(item, aspect.field, None)) is not None
     )
     answer = "\n".join(turn.answer for turn in sample.turns) if isinstance(sample, DialogueSample) else sample.answer
@@ -112,13 +112,13 @@ def _in_run(row: RunRow, sample: Sample, verdict: Verdict, before: str) -> Sampl
 
 
 def _line(entry: SampleInRun, id: str, here: str, language: Language) -> HistoryLine:
-    told = vocabulary(entry.protocol)
+    vocab = vocabulary(entry.protocol)
     scores = [
-        (told.metric_words(name, language), shown(told.metric(name), value, told, language))
+        (vocab.metric_words(name, language), shown(vocab.metric(name), value, vocab, language))
         for name, value in entry.scores.items()
     ]
     labels = [
-        (chip(language, told, kind, label), n)
+        (chip(language, vocab, kind, label), n)
         for key, n in entry.labels.items()
         for kind, _, label in [key.partition(":")]
     ]

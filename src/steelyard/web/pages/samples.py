@@ -72,22 +72,22 @@ def samples(request: Request) -> Response:
         run = RunSummary.of(row, store)
     shown, found, filters = looked_up(viewer, row, run.n, query, wait=is_json(request))
     model = SamplesPage(run=run, query=shown, table=found, summary=filters)
-    names, told = score_names(found, filters), vocabulary(row.protocol)
+    names, vocab = score_names(found, filters), vocabulary(row.protocol)
     kept = parameters(query)
     return page(
         request,
         "samples.html",
         model,
         status=200 if found else 202,
-        lines=[line(row.id, one, names, told, kept, language) for one in found.rows] if found else [],
-        names=[(name, told.metric_words(name, language)) for name in names],
+        lines=[line(row.id, one, names, vocab, kept, language) for one in found.rows] if found else [],
+        names=[(name, vocab.metric_words(name, language)) for name in names],
         turn=partial(turned, run_address(row.id, "samples"), kept),
         queue_href=turned(run_address(row.id, "queues"), kept, sort=None),
         filter_query=turned("", kept),
-        filters=list(active(query, told, language)),
+        filters=list(active(query, vocab, language)),
         sort=sort_of(shown),
-        sorts=list(sorts(names, told, language)),
-        label_name=partial(label_name, told=told, language=language),
+        sorts=list(sorts(names, vocab, language)),
+        label_name=partial(label_name, vocab=vocab, language=language),
     )
 
 
@@ -138,14 +138,14 @@ def query_of(given: QueryParams) -> SampleQuery:
     return SampleQuery.model_validate(wanted)
 
 
-def sorts(names: list[str], told: Vocabulary, language: Language) -> Iterator[tuple[str, str]]:
+def sorts(names: list[str], vocab: Vocabulary, language: Language) -> Iterator[tuple[str, str]]:
     """The orders to choose from, as `sort` of an address has them."""
     yield WORST, say(language, "viewer.table.worst")
     yield IN_ORDER, say(language, "viewer.table.in_order")
     yield "id", say(language, "report.id")
     for name in names:
         for sort, key in ((name, "ascending"), (f"{name}{DESCENDING}", "descending")):
-            yield sort, say(language, f"viewer.table.{key}").format(name=told.metric_words(name, language))
+            yield sort, say(language, f"viewer.table.{key}").format(name=vocab.metric_words(name, language))
 
 
 def sort_of(query: SampleQuery) -> str:
@@ -177,20 +177,20 @@ def turned(path: str, kept: Mapping[str, Any], **changes: Any) -> str:
     return with_query(path, {**kept, "page": None, **changes})
 
 
-def active(query: SampleQuery, told: Vocabulary, language: Language) -> Iterator[tuple[str, str, str]]:
+def active(query: SampleQuery, vocab: Vocabulary, language: Language) -> Iterator[tuple[str, str, str]]:
     """The filters that are on: their parameter, their value, and how they read."""
     for name, values in zip(MANY, (query.statuses, query.flags, query.labels, query.tags), strict=True):
         for value in values:
-            shown = label_name(value, told, language) if name == "label" else value
+            shown = label_name(value, vocab, language) if name == "label" else value
             yield name, value, named(language, "status", value) if name == "status" else shown
     for name, ends in query.scores.items():
         low, high = _short(ends.low) or "…", _short(ends.high) or "…"
-        yield "score", name, f"{told.metric_words(name, language)} {low} – {high}"
+        yield "score", name, f"{vocab.metric_words(name, language)} {low} – {high}"
 
 
-def label_name(value: str, told: Vocabulary, language: Language) -> str:
+def label_name(value: str, vocab: Vocabulary, language: Language) -> str:
     kind, _, label = value.partition(":")
-    return f"{told.aspect_words(kind, language)} · {told.label_words(kind, label, language)}"
+    return f"{vocab.aspect_words(kind, language)} · {vocab.label_words(kind, label, language)}"
 
 
 # --- rows ------------------------------------------------------------------------------------------
@@ -203,30 +203,30 @@ def score_names(found: SampleTable | None, filters: Summary | None) -> list[str]
 
 
 def line(
-    run: str, row: SampleRow, names: list[str], told: Vocabulary, kept: Mapping[str, Any], language: Language
+    run: str, row: SampleRow, names: list[str], vocab: Vocabulary, kept: Mapping[str, Any], language: Language
 ) -> Line:
-    values = [shown(told.metric(name), row.scores.get(name), told, language) for name in names]
+    values = [shown(vocab.metric(name), row.scores.get(name), vocab, language) for name in names]
     found = [(aspect, label, n) for key, n in row.labels.items() for aspect, _, label in [key.partition(":")]]
-    problems = sorted((entry for entry in found if _is_told(told, *entry[:2])), key=lambda e: _order(told, *e[:2]))
-    chips = [(chip(language, told, aspect, label), n) for aspect, label, n in problems if n]
+    problems = sorted((entry for entry in found if _is_listed(vocab, *entry[:2])), key=lambda e: _order(vocab, *e[:2]))
+    chips = [(chip(language, vocab, aspect, label), n) for aspect, label, n in problems if n]
     answer = one_line(plain(row.answer), LONGEST_ANSWER) if row.title != row.answer else ""
     return Line(row, sample_address(run, row.id, **kept), answer, values, chips[:MOST_PROBLEMS])
 
 
-def _is_told(told: Vocabulary, aspect: str, label: str) -> bool:
+def _is_listed(vocab: Vocabulary, aspect: str, label: str) -> bool:
     # No problem, but a reader must see where a tolerance was used.
-    return told.label(aspect, label).is_against or any(aspect == of for of, _ in told.flagged())
+    return vocab.label(aspect, label).is_against or any(aspect == of for of, _ in vocab.flagged())
 
 
-def _order(told: Vocabulary, aspect: str, label: str) -> tuple[int, int]:
+def _order(vocab: Vocabulary, aspect: str, label: str) -> tuple[int, int]:
     """What is wrong first, then what only a flag makes right, then what is merely open."""
-    return (0, 99) if not told.label(aspect, label).is_against else told.severity(aspect, label)
+    return (0, 99) if not vocab.label(aspect, label).is_against else vocab.severity(aspect, label)
 
 
-def shown(metric: Metric, value: float | None, told: Vocabulary, language: Language) -> tuple[str, str]:
+def shown(metric: Metric, value: float | None, vocab: Vocabulary, language: Language) -> tuple[str, str]:
     """A score and its tone. Neither yes nor no is good in itself where a metric is neutral."""
     if metric.direction == "neither" and metric.scale == "binary":
-        text = NOT_APPLICABLE if value is None else told.label_words(metric.name, str(int(value)), language)
+        text = NOT_APPLICABLE if value is None else vocab.label_words(metric.name, str(int(value)), language)
         return text, "plain"
     return score(value, metric.mean_scale), score_tone(value, metric)
 

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from steelyard.engine.inputs import Input
 from steelyard.errors import InputError, SteelyardError, invalid_field
-from steelyard.protocols import Protocol, check_together, get_protocol, protocol_names, shared_out
+from steelyard.protocols import Protocol, check_together, get_protocol, options_by_protocol, protocol_names
 from steelyard.protocols.rubric import inline
 from steelyard.records import DialogueSample, Record, Sample
 from steelyard.samples import PLAIN, importer_names, takes_names
@@ -180,7 +180,7 @@ def _requests(request: Request, given: Mapping[str, str]) -> Iterator[actions.Ru
     fields = {name.removeprefix(COLUMN): value for name, value in given.items() if name.startswith(COLUMN)}
     protocols = _protocols(given)
     options = {name: str(value) for name, value in meta_of(given.get("options", ""), problem, "options").items()}
-    for protocol, own in zip(protocols, shared_out(protocols, options), strict=True):
+    for protocol, own in zip(protocols, options_by_protocol(protocols, options), strict=True):
         yield actions.RunRequest(protocol=protocol.name, options=own, fields=fields, called=called, **named)
 
 
@@ -256,7 +256,7 @@ def _input(
             first = [sample for sample in islice(data.given or (), ROWS) if not isinstance(sample, InputError)]
             yield _of_set(first), data
         return
-    importer = actions.imports(how.importer)
+    importer = actions.chosen_importer(how.importer)
     kind = actions.prepared(viewer, how)[0].kind
     seen = preview(str(source), kind, encoding=_encoding(given), importer=importer)
     yield seen, Input([str(source)], how.fields, _encoding(given), importer=seen.importer)

@@ -19,13 +19,12 @@ from steelyard.protocols import vocabulary
 from steelyard.protocols.vocabulary import Metric
 from steelyard.records import Language, Record
 from steelyard.reports.blocks import NOT_APPLICABLE, interval, number, one_line
+from steelyard.reports.comparison import Comparison, MetricChange, ends, signed
 from steelyard.reports.html.charts import tick_text
 from steelyard.reports.html.trend_chart import TrendPoint, trend
 from steelyard.reports.model import Estimate, bracketed
 from steelyard.store import RunRow, Store
 from steelyard.text.wording import say
-from steelyard.trust.comparison import Comparison, MetricChange
-from steelyard.trust.comparison.page import ends, signed
 from steelyard.web.addresses import run_address, with_query
 from steelyard.web.cache import PATIENCE
 from steelyard.web.history import Refusal, RunFigures, RunHistory, history
@@ -111,18 +110,18 @@ def trends(request: Request) -> Response:
         n_without=found.n_without,
         is_complete=known.is_complete,
     )
-    told = TrendText(model, language)
+    text = TrendText(model, language)
     return page(
         request,
         "trends.html",
         model,
         no_project=NO_PROJECT,
-        figures=list(told.figures()),
-        spending=list(told.spending()),
-        small=list(told.small()),
-        news=list(told.news())[:MOST_NEWS],
-        rows=list(told.rows()),
-        metrics=[told.metric(name) for name in told.mains],
+        figures=list(text.figures()),
+        spending=list(text.spending()),
+        small=list(text.small()),
+        news=list(text.news())[:MOST_NEWS],
+        rows=list(text.rows()),
+        metrics=[text.metric(name) for name in text.mains],
     )
 
 
@@ -242,10 +241,10 @@ class TrendText:
         tone = TONES.get(change.outcome, "") if change else ""
         return self._at(run, estimate, "\n".join(lines), tone)
 
-    def _at(self, run: TrendRun, estimate: Estimate, told: str, tone: str = "") -> TrendPoint:
+    def _at(self, run: TrendRun, estimate: Estimate, tooltip: str, tone: str = "") -> TrendPoint:
         is_one_year = self.model.runs[0].at[:4] == self.model.runs[-1].at[:4]
         name = run.at[5 if is_one_year else 2 :] if self.model.by == TIME else one_line(run.at, LONGEST_NAME)
-        return TrendPoint(estimate, name, told, run_address(run.run.id), tone, bool(run.refused))
+        return TrendPoint(estimate, name, tooltip, run_address(run.run.id), tone, bool(run.refused))
 
     @property
     def colon(self) -> str:
@@ -254,8 +253,8 @@ class TrendText:
     def _against(self, change: MetricChange, before: str) -> str:
         by = signed(change.difference, change.scale)
         sure = self.say("significant" if change.outcome in TONES else "not_significant")
-        told = self.say("against", by=by, run=self.names.get(before, before))
-        return f"{told}{say(self.language, 'report.comma')}{sure}"
+        difference = self.say("against", by=by, run=self.names.get(before, before))
+        return f"{difference}{say(self.language, 'report.comma')}{sure}"
 
     def _refused(self, run: TrendRun) -> str:
         codes = dict.fromkeys(code for code, _ in run.refused)
@@ -288,15 +287,15 @@ class TrendText:
 
     def spending(self) -> Iterator[TrendFigure]:
         """What a sample cost, and how long it took."""
-        for what, told in self._spent():
+        for what, write in self._spent():
             values = [getattr(run.figures, what, None) for run in self.model.runs]
             points = [
-                self._at(run, Estimate(value=value), f"{run.run.title} · {run.at}\n{told(value)}")
+                self._at(run, Estimate(value=value), f"{run.run.title} · {run.at}\n{write(value)}")
                 for run, value in zip(self.model.runs, values, strict=True)
             ]
             level = getattr(self.level, what, None)
-            chart = trend(points, (0.0, inf), told, self.say(what), level=level, height=150)
-            yield TrendFigure(self.say(what), told(values[-1]), told(level) if level is not None else "", chart)
+            chart = trend(points, (0.0, inf), write, self.say(what), level=level, height=150)
+            yield TrendFigure(self.say(what), write(values[-1]), write(level) if level is not None else "", chart)
 
     def small(self) -> Iterator[TrendFigure]:
         """The first main score by the tags of samples, small, the largest tags first."""
@@ -338,7 +337,7 @@ class TrendText:
                 "cells": cells,
                 "refused": self._refused(run) if run.refused else "",
                 "compare": href,
-                "spending": [told(getattr(run.figures, what, None)) for what, told in self._spent()],
+                "spending": [write(getattr(run.figures, what, None)) for what, write in self._spent()],
             }
 
 

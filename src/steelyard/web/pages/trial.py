@@ -25,7 +25,7 @@ from steelyard.trust.comparison.labels import LabelChange, label_changes
 from steelyard.web import actions
 from steelyard.web.addresses import run_address, sample_address
 from steelyard.web.exchanges import exchanges
-from steelyard.web.jobs import ToDrive
+from steelyard.web.jobs import PreparedRun
 from steelyard.web.pages.compare import change_row, score_rows, scores_of
 from steelyard.web.pages.runs import RunSummary
 from steelyard.web.pages.sample import LIMITS, one
@@ -44,7 +44,7 @@ class EditablePrompt(Record):
 
 
 class TrialPage(Record):
-    """What may be tried, and what came of it. `trial` is the name to save the attempt by."""
+    """The form of the playground and the result of an attempt. `trial` is the name to save it by."""
 
     run: RunSummary
     id: str
@@ -63,7 +63,7 @@ class TrialPage(Record):
 
 
 class _Given(Record):
-    """What a request tries: nothing yet where the form is opened."""
+    """The judge and prompts of an attempt; empty when the form is opened."""
 
     judge: str = ""
     texts: dict[str, str] = Field(default_factory=dict)
@@ -157,7 +157,7 @@ def _page(
     request: Request, row: RunRow, sample: Sample, before: Verdict, model: TrialPage, trial: PromptTrial | None = None
 ) -> Response:
     language = language_of(request)
-    told = vocabulary(row.protocol)
+    vocab = vocabulary(row.protocol)
     after = trial.verdict if trial else None
     return page(
         request,
@@ -167,7 +167,7 @@ def _page(
         address=sample_address(row.id, model.id),
         view=sample_view(before, sample, language, "a", LIMITS),
         scores=list(score_rows(model.scores, [row.protocol, row.protocol], language)),
-        changes=[change_row(change, told, language) for change in model.changes],
+        changes=[change_row(change, vocab, language) for change in model.changes],
         usage=after.usage if after else None,
         prompt=PROMPT,
     )
@@ -189,7 +189,7 @@ def _saved(viewer: Viewer, request: Request, trial: PromptTrial | None) -> str:
         raise HTTPException(404, "this attempt is not there any more; judge the sample again")
     name = say(language_of(request), "viewer.try.name").format(id=trial.sample.id)
 
-    def making(store: Store) -> list[ToDrive]:
+    def making(store: Store) -> list[PreparedRun]:
         protocol = protocol_of_run(row.protocol, row.manifest)
         options = protocol.parse_options(row.manifest.get("options", {}))
         made, limiter, _, prompts = actions.judge_and_limiter(viewer, protocol, trial.judge, edited=trial.edited)
@@ -208,7 +208,7 @@ def _saved(viewer: Viewer, request: Request, trial: PromptTrial | None) -> str:
         )
         if viewer.visit:
             viewer.visit.target = run.row.id
-        return [ToDrive(run, limiter)]
+        return [PreparedRun(run, limiter)]
 
     (id,) = viewer.jobs.begin(making)
     viewer.jobs.wait(id)

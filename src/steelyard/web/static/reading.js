@@ -66,18 +66,18 @@
     ratio: (value) => `${(100 * value).toFixed(1)}%`,
     points: (value) => value.toFixed(1),
   };
-  const figures = (told) => {
-    const passed = told.done + told.skipped + told.bad_rows;
-    const tokens = told.prompt_tokens === null ? null : told.prompt_tokens + told.completion_tokens;
+  const figures = (snapshot) => {
+    const passed = snapshot.done + snapshot.skipped + snapshot.bad_rows;
+    const tokens = snapshot.prompt_tokens === null ? null : snapshot.prompt_tokens + snapshot.completion_tokens;
     return {
-      passed: whole(passed) + (told.total ? ` / ${whole(told.total)}` : ""),
-      rate: told.rate === null ? "–" : told.rate.toFixed(1),
-      eta: told.eta_seconds === null ? "–" : clock(told.eta_seconds),
-      spent: told.cost === null ? "–" : told.cost.toFixed(4),
+      passed: whole(passed) + (snapshot.total ? ` / ${whole(snapshot.total)}` : ""),
+      rate: snapshot.rate === null ? "–" : snapshot.rate.toFixed(1),
+      eta: snapshot.eta_seconds === null ? "–" : clock(snapshot.eta_seconds),
+      spent: snapshot.cost === null ? "–" : snapshot.cost.toFixed(4),
       tokens: whole(tokens),
-      calls: whole(told.calls),
-      in_flight: whole(told.in_flight),
-      failed: whole(told.partial + told.failed),
+      calls: whole(snapshot.calls),
+      in_flight: whole(snapshot.in_flight),
+      failed: whole(snapshot.partial + snapshot.failed),
     };
   };
   const showWorkers = (workers) => {
@@ -94,24 +94,24 @@
       return line;
     }));
   };
-  const show = (told) => {
-    showWorkers(told.workers);
+  const show = (snapshot) => {
+    showWorkers(snapshot.workers);
     const bar = panel.querySelector("progress");
-    if (told.total) {
-      bar.max = told.total;
-      bar.value = told.done + told.skipped + told.bad_rows;
+    if (snapshot.total) {
+      bar.max = snapshot.total;
+      bar.value = snapshot.done + snapshot.skipped + snapshot.bad_rows;
     }
-    for (const [name, text] of Object.entries(figures(told))) {
+    for (const [name, text] of Object.entries(figures(snapshot))) {
       panel.querySelector(`[data-figure=${name}]`).textContent = text;
     }
     for (const cell of panel.querySelectorAll("[data-score]")) {
-      const value = told.scores[cell.dataset.score];
+      const value = snapshot.scores[cell.dataset.score];
       const shape = onScale[cell.dataset.scale] ?? ((given) => given.toPrecision(4));
       if (value !== undefined) cell.textContent = shape(value).replace("-", "\u2212");
     }
     const state = panel.querySelector("[data-state]");
-    state.textContent = told.stopping ? state.dataset.stopping : told.waiting ? state.dataset.waiting : state.dataset.running;
-    if (told.stopping) {
+    state.textContent = snapshot.stopping ? state.dataset.stopping : snapshot.waiting ? state.dataset.waiting : state.dataset.running;
+    if (snapshot.stopping) {
       const button = panel.querySelector("button");
       if (button) button.disabled = true;
     }
@@ -120,10 +120,10 @@
     let done = -1;
     const source = new EventSource(panel.dataset.events);
     source.addEventListener("progress", (event) => {
-      const told = JSON.parse(event.data);
-      show(told);
-      if (told.done !== done) soon(done < 0 ? 500 : 4000);
-      done = told.done;
+      const snapshot = JSON.parse(event.data);
+      show(snapshot);
+      if (snapshot.done !== done) soon(done < 0 ? 500 : 4000);
+      done = snapshot.done;
     });
     source.addEventListener("end", async (event) => {
       show(JSON.parse(event.data));
@@ -169,8 +169,8 @@
       try {
         const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
         const found = new DOMParser().parseFromString(await answer.text(), "text/html");
-        const told = found.getElementById("part") ?? found.querySelector("main > *");
-        document.getElementById("part").replaceChildren(...document.adoptNode(told).childNodes);
+        const part = found.getElementById("part") ?? found.querySelector("main > *");
+        document.getElementById("part").replaceChildren(...document.adoptNode(part).childNodes);
         document.getElementById("part").scrollIntoView({ block: "nearest" });
       } finally {
         button.disabled = false;

@@ -23,22 +23,22 @@
     source = null;
   };
   const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-  const show = (row, told) => {
+  const show = (row, snapshot) => {
     const bar = row.querySelector("progress");
     if (!bar) return false;
-    const passed = told.done + told.skipped + told.bad_rows;
-    if (told.total) {
-      bar.max = told.total;
+    const passed = snapshot.done + snapshot.skipped + snapshot.bad_rows;
+    if (snapshot.total) {
+      bar.max = snapshot.total;
       bar.value = passed;
     }
-    const parts = [passed.toLocaleString("en") + (told.total ? ` / ${told.total.toLocaleString("en")}` : "")];
-    if (told.rate) parts.push(`${told.rate.toFixed(1)}/s`);
-    if (told.eta_seconds !== null) parts.push(clock(told.eta_seconds));
-    if (told.cost !== null) parts.push(`$${told.cost.toFixed(4)}`);
+    const parts = [passed.toLocaleString("en") + (snapshot.total ? ` / ${snapshot.total.toLocaleString("en")}` : "")];
+    if (snapshot.rate) parts.push(`${snapshot.rate.toFixed(1)}/s`);
+    if (snapshot.eta_seconds !== null) parts.push(clock(snapshot.eta_seconds));
+    if (snapshot.cost !== null) parts.push(`$${snapshot.cost.toFixed(4)}`);
     row.querySelector("[data-figures]").textContent = parts.join(" · ");
     return true;
   };
-  const told = (event) => {
+  const onProgress = (event) => {
     const progress = JSON.parse(event.data);
     const row = [...document.querySelectorAll("tr[data-run]")].find((one) => one.dataset.run === progress.id);
     const shown = row ? show(row, progress) : false;
@@ -56,7 +56,7 @@
     }
     if (!source) {
       source = new EventSource("/events");
-      source.addEventListener("progress", told);
+      source.addEventListener("progress", onProgress);
       // What ended between this page and the first event is told by nobody else.
       source.addEventListener("open", () => refresh());
     }

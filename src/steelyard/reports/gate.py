@@ -1,4 +1,4 @@
-"""A gate for people (terminal, Markdown for a pull request) and for build servers (JUnit XML)."""
+"""A gate's outcome as one frozen value: for the terminal, for a pull request (Markdown), for build servers (JUnit)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,77 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Literal
 from xml.etree import ElementTree
 
+from pydantic import Field, computed_field
+
 from steelyard.protocols import vocabulary
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, interval, number
+from steelyard.protocols.vocabulary import Direction, Scale
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, TonedText, interval, number
 from steelyard.reports.blocks import one_line as short
 from steelyard.reports.build_servers import xml_text
+from steelyard.reports.comparison import MOST_VANISHED, Comparison, ComparisonPage, ends, signed
 from steelyard.reports.layout import Page
 from steelyard.reports.markdown import document, inert
 from steelyard.reports.model import Report
+from steelyard.stats import Interval
 from steelyard.text.wording import say
-from steelyard.trust.comparison.model import MOST_VANISHED
-from steelyard.trust.gating import CHANGES, Gate, GateCheck, Outcome
 
-if TYPE_CHECKING:
-    from steelyard.trust.comparison import Comparison
+State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
+"""On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
+Outcome = Literal["passed", "failed", "undecided"]
+Reason = Literal["", "not_in_run", "not_in_baseline", "not_in_both", "too_few"]
+"""Why a difference from a baseline could not be measured."""
+CHANGES = ("drop", "regression")
+"""The kinds of checks that are about a difference from a baseline."""
+
+
+class GateCheck(Record):
+    """One requirement and its outcome. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
+
+    kind: str
+    metric: str
+    sign: str
+    limit: float
+    value: float | None
+    interval: Interval | None
+    n: int
+    n_all: int | None = Field(
+        default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
+    )
+    n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
+    scale: Scale = "ratio"
+    direction: Direction = "up"
+    state: State
+    reason: Reason = Field(default="", description="why it could not be measured against the baseline")
+    outcome: Outcome
+    n_to_decide: int | None = Field(
+        default=None,
+        description="where it is not significant: samples that would make it so, at the same rate and spread",
+    )
+
+
+class Gate(Record):
+    """All checks of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
+
+    run: str
+    baseline: str | None
+    protocol: str = ""
+    language: Language
+    only_significant: bool
+    outcome: Outcome
+    checks: tuple[GateCheck, ...]
+    marks: tuple[tuple[str, str], ...] = Field(default=(), description="what makes run and baseline less comparable")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+
+# --- the page ---------------------------------------------------------------------------------------
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "undecided": "open", "failed": "bad"}
 
@@ -43,16 +98,12 @@ class _Words:
 
     def value(self, check: GateCheck) -> str:
         if check.kind in CHANGES and check.value is not None:
-            from steelyard.trust.comparison.page import signed
-
             return signed(-check.value if check.direction == "up" else check.value, check.scale)
         return number(check.value, check.scale)
 
     def interval(self, check: GateCheck) -> str:
         """A score that fell behind is told by its change, with its sign."""
         if check.kind in CHANGES and check.interval is not None:
-            from steelyard.trust.comparison.page import ends
-
             fell = (-check.interval[1], -check.interval[0])
             return ends(fell if check.direction == "up" else check.interval, check.scale)
         return interval(check.interval, check.scale)
@@ -78,8 +129,8 @@ class _Words:
             return f"{check.n:,}"
         return self.say("n_of_all", n=f"{check.n:,}", of=f"{check.n_all:,}")
 
-    def outcome(self, check: GateCheck) -> Toned:
-        return Toned(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
+    def outcome(self, check: GateCheck) -> TonedText:
+        return TonedText(f"{self.say(check.outcome)} · {self.state(check)}", TONES[check.outcome])
 
     def to_decide(self, check: GateCheck) -> str:
         """How many samples would decide what is not significant, or why a difference was not measured; nothing where
@@ -96,8 +147,8 @@ class _Words:
     def summary(self) -> str:
         counts = Counter(check.outcome for check in self.gate.checks)
         outcome = self.say(self.gate.outcome)
-        told = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
-        return told + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
+        summary = self.say("summary", outcome=outcome, passed=counts["passed"], all=len(self.gate.checks))
+        return summary + (self.say("summary_undecided", n=counts["undecided"]) if counts["undecided"] else "")
 
     def notes(self) -> tuple[str, ...]:
         """By which rule thresholds and differences from the baseline were decided."""
@@ -118,9 +169,9 @@ def blocks(gate: Gate) -> Iterator[Block]:
         facts.append(words.say("baseline") + colon + short(gate.baseline, 80))
     yield Lines(tuple(facts))
     beware = say(gate.language, "compare.beware")
-    told = [say(gate.language, f"compare.mark.{code}") + colon + short(detail, 200) for code, detail in gate.marks]
-    if told:
-        yield Lines(tuple(beware + colon + mark for mark in told), listed=True)
+    marks = [say(gate.language, f"compare.mark.{code}") + colon + short(detail, 200) for code, detail in gate.marks]
+    if marks:
+        yield Lines(tuple(beware + colon + mark for mark in marks), listed=True)
     yield Table(
         (words.say("check"), words.say("value"), words.report("interval"), "n", words.say("outcome")),
         "lrrrl",
@@ -136,9 +187,9 @@ def blocks(gate: Gate) -> Iterator[Block]:
         ),
     )
     colon = words.report("colon")
-    told = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
-    if told:
-        yield Lines(tuple(told), listed=True)
+    marks = [f"{words.title(check)}{colon}{line}" for check in gate.checks if (line := words.to_decide(check))]
+    if marks:
+        yield Lines(tuple(marks), listed=True)
     yield Lines(words.notes())
 
 
@@ -157,8 +208,6 @@ def comment(gate: Gate, report: Report, comparison: Comparison | None = None) ->
     assert isinstance(title, Heading)
     page: list[Block] = [Heading(f"Steelyard · {title.text} · {report.words.title_words(gate.language)}", 3)]
     if comparison is not None:
-        from steelyard.trust.comparison.page import ComparisonPage
-
         page.append(Lines((ComparisonPage(comparison).sentence(),)))
     page += [block for block in rest if block != Lines(words.notes())]
     lowest = report.model_copy(update={"worst": report.worst[:WORST_LISTED]})
@@ -193,16 +242,16 @@ def junit(gate: Gate) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname=f"steelyard.gate.{check.kind}", name=xml_text(words.title(check)), time="0"
         )
-        told = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
-        told = "; ".join(filter(None, (told, words.to_decide(check))))
+        details = f"{words.value(check)} ({words.interval(check)}), n = {words.n(check)}: {words.state(check)}"
+        details = "; ".join(filter(None, (details, words.to_decide(check))))
         kind = _element(check)
         if kind == "system-out":
-            ElementTree.SubElement(case, kind).text = xml_text(told)
+            ElementTree.SubElement(case, kind).text = xml_text(details)
             continue
-        found = ElementTree.SubElement(case, kind, message=xml_text(told))
+        found = ElementTree.SubElement(case, kind, message=xml_text(details))
         if kind != "skipped":
             found.set("type", check.state)
-        found.text = xml_text(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {told}")
+        found.text = xml_text(f"{gate.run} {NOT_APPLICABLE} {words.title(check)}: {details}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 

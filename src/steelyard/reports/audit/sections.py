@@ -1,4 +1,4 @@
-"""A card made ready for pages: its sections with plain sentences, tables of estimates and lists, in one language.
+"""A card prepared for rendering: sections with sentences, tables of estimates and lists, in one language.
 
 The terminal, Markdown and HTML all show these; they add nothing of their own.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from steelyard.protocols import vocabulary
 from steelyard.records import Language
+from steelyard.reports.audit.card import LOW_IS_GOOD, Card, CardPart, Injection, Measure, Sensitivity, Stability
 from steelyard.reports.blocks import number, share
 from steelyard.reports.model import Estimate, named
 from steelyard.text.wording import say
-from steelyard.trust.audit.card import LOW_IS_GOOD, Card, CardPart, Injection, Measure, Sensitivity, Stability
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class CardWords:
         return words.in_language(self.language) or self.named("label_name", label)
 
     def where(self, protocol: str, place: str) -> str:
-        told = vocabulary(protocol)
+        vocab = vocabulary(protocol)
         aspect, _, at = place.partition(" ")
-        kind = told.kind_with(aspect)
-        name = told.name_words(kind.name, at, self.language) if kind else ""
-        return name or f"{told.kind_words(aspect, self.language)} {at}"
+        kind = vocab.kind_with(aspect)
+        name = vocab.name_words(kind.name, at, self.language) if kind else ""
+        return name or f"{vocab.kind_words(aspect, self.language)} {at}"
 
     def sentence(self, *parts: str) -> str:
         return (" " if self.language == "en" else "").join(part for part in parts if part)
@@ -102,7 +102,7 @@ def is_best(measure: Measure, found: Sequence[Estimate]) -> list[bool]:
 
 
 def remarks(card: Card, words: CardWords) -> Iterator[str]:
-    """What a reader must know before the numbers."""
+    """Remarks shown before the numbers."""
     if card.stopped:
         yield words.say("stopped", reason=card.stopped)
     if card.n_failed:

@@ -1,17 +1,129 @@
-"""A comparison as a page: better, worse or not decided in one sentence; then the figures and the samples."""
+"""A comparison as one frozen value, and its page: better, worse or undecided in one sentence, then the figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
 
 from steelyard.protocols import vocabulary
-from steelyard.protocols.vocabulary import Scale
-from steelyard.reports.blocks import NOT_APPLICABLE, Block, Heading, Lines, Table, Tone, Toned, minus, one_line, score
+from steelyard.protocols.vocabulary import Direction, Scale
+from steelyard.records import Language, Record
+from steelyard.reports.blocks import (
+    NOT_APPLICABLE,
+    Block,
+    Heading,
+    Lines,
+    Table,
+    Tone,
+    TonedText,
+    minus,
+    one_line,
+    score,
+)
 from steelyard.reports.blocks import number as plain_number
 from steelyard.reports.model import bracketed
 from steelyard.stats import Interval
 from steelyard.text.wording import say
-from steelyard.trust.comparison.model import Change, Comparison, MetricChange
+
+Outcome = Literal["better", "worse", "undecided", "more", "fewer"]
+Overall = Literal["better", "worse", "mixed", "undecided", "incomplete"]
+"""Incomplete: too many scores of A are missing in B to call B better, or just as good."""
+
+
+MOST_VANISHED = 0.05
+"""B may lack this share of A's scores before that is said first: the rest may well be the easier samples."""
+
+
+class MetricChange(Record):
+    """One score, B against A, over the samples that have it in both."""
+
+    metric: str
+    scale: Scale = "number"
+    direction: Direction = "up"
+    a: float
+    b: float
+    difference: float
+    interval: Interval | None
+    p: float | None = Field(description="of the paired test, as it is")
+    p_adjusted: float | None = Field(description="Holm's, for the number of metrics")
+    test: str = Field(description="exact, random (20,000 swaps), normal (many clusters), none")
+    outcome: Outcome
+    neutral: bool = Field(description="neither more nor less of it is good in itself")
+    n: int
+    clusters: int
+    n_rose: int
+    n_fell: int
+    effect: float | None = Field(description="mean difference in units of its standard deviation (paired d)")
+    balance: float = Field(description="share that rose minus share that fell")
+    n_to_decide: int | None = Field(
+        description="samples that would decide a true difference like this one, 4 times in 5"
+    )
+    n_only_a: int = Field(description="samples of both runs that have the score in A only: null or unjudged in B")
+    n_only_b: int
+
+    @property
+    def n_of_a(self) -> int:
+        """How many samples of both runs have the score in A."""
+        return self.n + self.n_only_a
+
+
+class MissingMetric(Record):
+    """A score that no sample has in both runs: there is no difference to tell."""
+
+    metric: str
+    neutral: bool
+    n_a: int = Field(description="samples of both runs that have the score in A")
+    n_b: int
+
+
+class Change(Record):
+    """A sample that rose or fell."""
+
+    id: str
+    metric: str
+    a: float
+    b: float
+    why: str
+
+
+class Comparison(Record):
+    """B against A."""
+
+    protocol: str
+    language: Language
+    scale: Scale
+    a: str
+    b: str
+    n_pairs: int
+    n_only_a: int
+    n_only_b: int
+    n_same: int = Field(description="pairs whose judged text is the same in both runs")
+    marks: tuple[tuple[str, str], ...] = Field(description="what makes the runs less comparable: code, detail")
+    metrics: tuple[MetricChange, ...]
+    missing: tuple[MissingMetric, ...] = Field(default=(), description="scores that no sample has in both runs")
+    vanished: tuple[str, ...] = Field(
+        default=(), description="metrics of which B lacks more than 5 % of the scores that A has"
+    )
+    main: str | None = Field(description="the metric that samples are listed by")
+    outcome: Overall
+    improved: tuple[Change, ...]
+    regressed: tuple[Change, ...]
+    n_improved: int
+    n_regressed: int
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from steelyard.reports.notebook import fragment
+
+        return fragment(blocks(self, brief=True))
+
+    def scale_of(self, metric: str | None) -> Scale:
+        return next((change.scale for change in self.metrics if change.metric == metric), self.scale)
+
+
+# --- the page ---------------------------------------------------------------------------------------
 
 LONGEST_WHY = 200
 BRIEF_LISTED = 10
@@ -37,11 +149,11 @@ def ends(interval: Interval | None, scale: Scale) -> str:
 
 
 class ComparisonPage:
-    """What is said about a comparison, in its language; every form of it asks here."""
+    """The texts of a comparison in its language, shared by all output formats."""
 
     def __init__(self, found: Comparison, brief: bool = False) -> None:
         self.most = BRIEF_LISTED if brief else len(found.improved) + len(found.regressed)
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"compare.{key}").format(**values)
@@ -50,7 +162,7 @@ class ComparisonPage:
         return say(self.language, f"report.{key}")
 
     def metric(self, name: str) -> str:
-        return self.told.metric_words(name, self.language)
+        return self.vocab.metric_words(name, self.language)
 
     def within(self, change: MetricChange) -> str:
         """The interval in brackets."""
@@ -73,7 +185,7 @@ class ComparisonPage:
         return self.say("pp") if change.scale == "ratio" else ""
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.vocab.title_words(self.language)}", 1)
         yield Lines((self.sentence(),))
         yield Lines(tuple(self.to_decide()), listed=True)
         yield Lines((*self.marks(), *self.unchanged()), listed=True)
@@ -91,10 +203,10 @@ class ComparisonPage:
         if self.is_equal:
             return self.say("equal", n=f"{sum(change.n for change in self.found.metrics):,}")
         decided = [change for change in self.found.metrics if change.outcome in ("better", "worse")]
-        told = self.report("comma").join(self._moved(change) for change in decided)
-        if told:
-            told = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + told
-        return lead + self.say(self.found.outcome) + told + self._stop
+        moves = self.report("comma").join(self._moved(change) for change in decided)
+        if moves:
+            moves = (self.say("in_the_rest") if self.found.outcome == "incomplete" else self.report("colon")) + moves
+        return lead + self.say(self.found.outcome) + moves + self._stop
 
     @property
     def is_equal(self) -> bool:
@@ -111,14 +223,14 @@ class ComparisonPage:
         """Which scores B lacks, before anything is said about the rest."""
         lost = {change.metric: (change.n_only_a, change.n_of_a) for change in self.found.metrics}
         lost |= {gap.metric: (gap.n_a, gap.n_a) for gap in self.found.missing}
-        told = [
+        missing = [
             self.say("vanished_one", metric=self.metric(name), n=f"{lost[name][0]:,}", of=f"{lost[name][1]:,}")
             for name in self.found.vanished
         ]
-        if not told:
+        if not missing:
             return ""
         space = " " if self.language == "en" else ""
-        return self.say("vanished") + self.report("colon") + self.report("comma").join(told) + self._stop + space
+        return self.say("vanished") + self.report("colon") + self.report("comma").join(missing) + self._stop + space
 
     def decision(self, change: MetricChange) -> str:
         is_same = not (change.n_rose or change.n_fell)
@@ -127,8 +239,8 @@ class ComparisonPage:
     def _moved(self, change: MetricChange) -> str:
         fell = change.difference < 0
         by = signed(abs(change.difference), change.scale).lstrip("+") + self.unit(change)
-        told = {"metric": self.metric(change.metric), "by": by, "interval": self._between(change)}
-        return self.say("fell" if fell else "rose", **told, n=f"{change.n:,}")
+        values = {"metric": self.metric(change.metric), "by": by, "interval": self._between(change)}
+        return self.say("fell" if fell else "rose", **values, n=f"{change.n:,}")
 
     def to_decide(self) -> Iterator[str]:
         moved = [change for change in self.found.metrics if change.n_rose or change.n_fell]
@@ -143,14 +255,14 @@ class ComparisonPage:
             by = signed(change.difference, change.scale) + self.unit(change)
             # Never fewer than there are: those did not decide it.
             n = f"{max(change.n_to_decide, change.n + 1):,}"
-            told = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
-            yield self.say("to_decide", **told, n=n, now=f"{change.n:,}")
+            values = {"metric": self.metric(change.metric), "by": by, "interval": self.within(change)}
+            yield self.say("to_decide", **values, n=n, now=f"{change.n:,}")
 
     def marks(self) -> Iterator[str]:
         for code, detail in self.found.marks:
-            told = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
-            told += self.say("as_shares") if code == "scale" else ""
-            yield self.say("beware") + self.report("colon") + told
+            mark = self.say(f"mark.{code}") + self.report("colon") + one_line(detail, LONGEST_WHY)
+            mark += self.say("as_shares") if code == "scale" else ""
+            yield self.say("beware") + self.report("colon") + mark
 
     def unchanged(self) -> Iterator[str]:
         if self.found.n_same == self.found.n_pairs:
@@ -178,14 +290,14 @@ class ComparisonPage:
                     signed(change.difference, change.scale),
                     ends(change.interval, change.scale),
                     p_text(change.p_adjusted),
-                    Toned(self.decision(change), TONES.get(change.outcome, "plain")),
+                    TonedText(self.decision(change), TONES.get(change.outcome, "plain")),
                 )
                 for change in self.found.metrics
             )
             + tuple(
                 (self.metric(gap.metric), n_text(0, gap.n_a, gap.n_b))
                 + (NOT_APPLICABLE,) * 5
-                + (Toned(self.say("outcome_missing"), "bad"),)
+                + (TonedText(self.say("outcome_missing"), "bad"),)
                 for gap in self.found.missing
                 if gap.n_a or gap.n_b
             ),

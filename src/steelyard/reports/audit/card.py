@@ -1,4 +1,4 @@
-"""The result of an audit, as one frozen value."""
+"""The card of a judge: the result of an audit, as one frozen value."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Injection(Record):
 
 
 class Steady(Record):
-    """One change that should change nothing."""
+    """One change to samples that should change no label."""
 
     unchanged: Estimate = Field(description="labels that stayed")
     score_change: Estimate = Field(description="mean absolute change of the main score, 0 to 1")
@@ -57,7 +57,7 @@ class Steady(Record):
 
 
 class Moved(Record):
-    """A label that did not stay."""
+    """A label that changed."""
 
     change: str
     protocol: str

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from steelyard.records import Language
+from steelyard.reports.audit.card import Card, CardPart
+from steelyard.reports.audit.sections import CardWords, Estimates, Listing, headline, is_best, remarks, sections
 from steelyard.reports.blocks import (
     Block,
     Heading,
     Lines,
     Table,
-    Toned,
+    TonedText,
     estimate_cells,
     interval,
     number,
@@ -18,8 +20,6 @@ from steelyard.reports.blocks import (
 )
 from steelyard.reports.model import Estimate
 from steelyard.text.wording import say
-from steelyard.trust.audit.card import Card, CardPart
-from steelyard.trust.audit.sections import CardWords, Estimates, Listing, headline, is_best, remarks, sections
 
 BRIEF_LISTED = 5
 LONGEST_CELL = 60
@@ -62,17 +62,17 @@ def _part(
 
 def _beside(
     parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords
-) -> tuple[tuple[str, ...], str, tuple[tuple[str | Toned, ...], ...]]:
+) -> tuple[tuple[str, ...], str, tuple[tuple[str | TonedText, ...], ...]]:
     """One row per measure, one column per judge, the best of them marked where it is alone."""
     columns = (words.say("measure"), *(one_line(card.judge, LONGEST_CELL) for card in cards))
-    rows: list[tuple[str | Toned, ...]] = []
+    rows: list[tuple[str | TonedText, ...]] = []
     for name in parts[0].measures():
         found = [part.measures().get(name, Estimate()) for part in parts]
         rows.append(
             (
                 words.named("measure_name", name),
                 *(
-                    Toned(_with_interval(estimate), "good" if best else "plain")
+                    TonedText(_with_interval(estimate), "good" if best else "plain")
                     for estimate, best in zip(found, is_best(name, found), strict=True)
                 ),
             )

@@ -1,4 +1,4 @@
-"""A gate for continuous integration: what a run must reach, how far it may fall behind another, and whether it does.
+"""A gate for continuous integration: checks of a run against required scores and against a baseline.
 
 A threshold is a threshold: a score on the wrong side of it fails, significant or not, and the report says which.
 Differences from a baseline move by chance, so there only a significant fall fails. What could not be measured never
@@ -12,30 +12,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, computed_field
-
 from steelyard.errors import ConfigError
 from steelyard.protocols.vocabulary import BOUNDS, Direction, Scale
-from steelyard.records import Language, Record
+from steelyard.reports.gate import CHANGES, Gate, GateCheck, Outcome, Reason, State
 from steelyard.reports.model import Report
 from steelyard.stats import Interval, samples_to_exclude, wilson
 
 if TYPE_CHECKING:
-    from steelyard.people.calibration import Calibration
-    from steelyard.trust.comparison import Comparison, MetricChange, MissingMetric
+    from steelyard.reports.calibration.model import Calibration
+    from steelyard.reports.comparison import Comparison, MetricChange, MissingMetric
 
-State = Literal["met", "met_not_significant", "missed_not_significant", "missed", "unmeasured"]
-"""On which side of its limit a number lies. Significant: the whole 95 % interval lies there too."""
-Outcome = Literal["passed", "failed", "undecided"]
-Reason = Literal["", "not_in_run", "not_in_baseline", "not_in_both", "too_few"]
-"""Why a difference from a baseline could not be measured."""
 MAX_UNJUDGED = 0.05
-CHANGES = ("drop", "regression")
-"""The kinds of checks that are about a difference from a baseline."""
 
 
 def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
-    """What a check comes to. With `only_significant`, a threshold that is not missed significantly is undecided."""
+    """The outcome of a check. With `only_significant`, a threshold that is not missed significantly is undecided."""
     if state in ("missed", "unmeasured"):
         return "failed"
     if state != "missed_not_significant" or kind in CHANGES:
@@ -43,55 +34,12 @@ def outcome_of(kind: str, state: State, only_significant: bool) -> Outcome:
     return "undecided" if only_significant else "failed"
 
 
-class Bar(NamedTuple):
+class Requirement(NamedTuple):
     """`accuracy >= 0.9`, in the scale of the metric."""
 
     metric: str
     sign: Literal[">=", ">", "<=", "<"]
     limit: float
-
-
-class GateCheck(Record):
-    """One bar and how it went. `kind` is require, corrected, drop, regression, unjudged or unfinished."""
-
-    kind: str
-    metric: str
-    sign: str
-    limit: float
-    value: float | None
-    interval: Interval | None
-    n: int
-    n_all: int | None = Field(
-        default=None, description="samples in all, with the score or without; against a baseline, those in both runs"
-    )
-    n_lost: int = Field(default=0, description="samples that have the score in the baseline only")
-    scale: Scale = "ratio"
-    direction: Direction = "up"
-    state: State
-    reason: Reason = Field(default="", description="why it could not be measured against the baseline")
-    outcome: Outcome
-    n_to_decide: int | None = Field(
-        default=None,
-        description="where it is not significant: samples that would make it so, at the same rate and spread",
-    )
-
-
-class Gate(Record):
-    """All bars of a gate. It passes when every one does; it is undecided when none failed and one is undecided."""
-
-    run: str
-    baseline: str | None
-    protocol: str = ""
-    language: Language
-    only_significant: bool
-    outcome: Outcome
-    checks: tuple[GateCheck, ...]
-    marks: tuple[tuple[str, str], ...] = Field(default=(), description="what makes run and baseline less comparable")
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def passed(self) -> bool:
-        return self.outcome == "passed"
 
 
 # --- what is asked for -----------------------------------------------------------------------------
@@ -100,14 +48,14 @@ BAR = re.compile(r"\s*+([^<>=≥≤]++)(>=|<=|≥|≤|>|<)\s*+(\d++(?:\.\d*+)?|\
 SHARE = re.compile(r"\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+(%?)\s*+")
 
 
-def parse_bar(text: str, scale_of: Callable[[str], Scale]) -> Bar:
+def parse_requirement(text: str, scale_of: Callable[[str], Scale]) -> Requirement:
     """`accuracy>=0.9`, `accuracy >= 90%`, `faithfulness>=85` (of 100)."""
     found = BAR.fullmatch(text)
     if not found:
         raise ConfigError(f"--require takes METRIC>=NUMBER (or >, <=, <), not {text!r}")
     sign = {"≥": ">=", "≤": "<="}.get(found[2], found[2])
     metric = found[1].strip()
-    return Bar(metric, sign, _in_scale(float(found[3]), bool(found[4]), scale_of(metric), text))  # type: ignore[arg-type]
+    return Requirement(metric, sign, _in_scale(float(found[3]), bool(found[4]), scale_of(metric), text))  # type: ignore[arg-type]
 
 
 def parse_drops(given: Mapping[str, str], scale_of: Callable[[str], Scale]) -> dict[str, float]:
@@ -194,7 +142,7 @@ class _Measured(NamedTuple):
 
 def gate(
     report: Report,
-    bars: Sequence[Bar] = (),
+    bars: Sequence[Requirement] = (),
     *,
     run: str = "",
     drops: Mapping[str, float] | None = None,
@@ -204,7 +152,7 @@ def gate(
     max_unjudged: float = MAX_UNJUDGED,
     finished: bool = True,
 ) -> Gate:
-    """Hold a run against its bars; with a calibration, `bars` are about the corrected scores."""
+    """Check a run against its requirements; with a calibration, `bars` are about the corrected scores."""
     if not bars and comparison is None:
         raise ConfigError("a gate needs something to check: --require 'accuracy>=0.9', or --baseline RUN")
     checks = [*_required(report, bars, calibration, only_significant), *_against(comparison, drops or {})]
@@ -249,7 +197,7 @@ def _check(
 
 
 def _required(
-    report: Report, bars: Iterable[Bar], calibration: Calibration | None, only_significant: bool
+    report: Report, bars: Iterable[Requirement], calibration: Calibration | None, only_significant: bool
 ) -> Iterable[GateCheck]:
     by_people = {score.metric: score for score in calibration.scores} if calibration else {}
     for bar in bars:
@@ -307,7 +255,7 @@ def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Itera
 def _fall(change: MetricChange | MissingMetric, limit: float, comparison: Comparison) -> _Measured:
     """How far a score fell behind, as a number of 0 and more: of one that should be low, how far it rose. With the
     reason where that cannot be told."""
-    from steelyard.trust.comparison import MissingMetric
+    from steelyard.reports.comparison import MissingMetric
 
     n_all = comparison.n_pairs
     if isinstance(change, MissingMetric):
@@ -343,7 +291,7 @@ def _too_few(clusters: int, limit: float, span: float) -> bool:
 
 
 def _unjudged(report: Report, limit: float) -> GateCheck:
-    """A judge that failed on half of the samples must not open the gate by its silence."""
+    """Fail a run with too many unjudged items: a judge that failed on half of the samples must not pass the gate."""
     n = report.n + report.n_bad_rows
     lost = n - report.statuses.get("judged", 0)
     share = lost / n if n else None

@@ -1,4 +1,4 @@
-"""What a calibration says, as one frozen value."""
+"""The result of a calibration, as one frozen value."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pydantic import Field
 from steelyard.protocols.vocabulary import Scale
 from steelyard.records import ConfidenceKind, Language, Record
 from steelyard.stats import Interval
+
+# Fewer labels of one kind say nothing about where it is right in 95 of 100 cases.
+LEAST_LABELS = 20
 
 
 class Figure(Record):
@@ -85,7 +88,7 @@ class DisputedItem(Record):
 
 
 class Dispute(Record):
-    """One way to differ: the judge says this, people say that."""
+    """A pair of differing labels: the judge's and people's."""
 
     task: str
     judge: str
@@ -140,7 +143,7 @@ class ConfidenceBin(Record):
     interval: Interval | None = Field(description="95 %, of the share")
 
 
-class SureFrom(Record):
+class ConfidenceThreshold(Record):
     """From which confidence on a label is right in the wanted share of cases; null where it never is, or where people
     labelled too few of them to tell. Chosen and measured on the same labels."""
 
@@ -163,7 +166,7 @@ class Reliability(Record):
     right: float = Field(description="share that people gave the same label")
     error: float = Field(description="expected calibration error: mean distance of the two over the bins")
     bins: tuple[ConfidenceBin, ...] = Field(description="ten of equal width; empty ones are left out")
-    sure_from: tuple[SureFrom, ...]
+    sure_from: tuple[ConfidenceThreshold, ...]
 
 
 class Unmatched(Record):

@@ -1,4 +1,4 @@
-"""What a user says about judges that work together, and how it becomes one judge."""
+"""The settings of panels and routed judges, and the judges they make."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Named = Callable[[str, float | None], Judge]
 """The judge of a name, at this temperature where it is a model that has one."""
 
 
-class Seat(Record):
+class SeatSettings(Record):
     """A member by name, with the weight of its vote."""
 
     judge: str = Field(min_length=1)
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class Jury(Record):
-    """A [judges.x] table of kind panel, or what the flags of `run` make of a name."""
+class PanelSettings(Record):
+    """A [judges.x] table of kind panel, or the same from the flags of `run`."""
 
-    members: tuple[Seat, ...] = Field(min_length=1)
+    members: tuple[SeatSettings, ...] = Field(min_length=1)
     repeats: int = Field(default=1, ge=1, le=99)
     temperature: float | None = Field(default=None, gt=0)
     vote: Literal["majority", "weighted"] | None = None
@@ -91,7 +91,7 @@ class Jury(Record):
             escalate=named(self.escalate, None) if self.escalate else None,
         )
 
-    def _member(self, seat: Seat, named: Named) -> Member:
+    def _member(self, seat: SeatSettings, named: Named) -> Member:
         warm = self.temperature if self.repeats == 1 else self.temperature or TEMPERATURE
         judge = named(seat.judge, warm)
         if isinstance(judge, ComposedJudge):
@@ -102,7 +102,7 @@ class Jury(Record):
         return Member(judge, seat.weight)
 
 
-class Route(Record):
+class RouteSettings(Record):
     """A [judges.x] table of kind routed, or what a name `FIRST>THEN` means.
 
     `sure` is a confidence, a table of them by kind and label, or the file that `calibrate --write-thresholds` wrote;
@@ -149,7 +149,7 @@ def thresholds_for(judge: str, file: Path) -> dict[str, float | None]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
     except ValidationError as error:
-        raise ConfigError(f"{file}: is no file of thresholds: {invalid_field(error)}") from None
+        raise ConfigError(f"{file}: is not a file of thresholds: {invalid_field(error)}") from None
     if judge not in known.judges:
         whose = ", ".join(known.judges) or "nobody"
         raise ConfigError(f"{file} holds thresholds for {whose}, not for {judge}; calibrate a run of {judge}")

@@ -8,14 +8,8 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from steelyard.records import Language
-from steelyard.reports.blocks import estimate_cells, interval, number, one_line
-from steelyard.reports.html import charts
-from steelyard.reports.html.document import from_template
-from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
-from steelyard.reports.model import Estimate
-from steelyard.text.wording import say
-from steelyard.trust.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
-from steelyard.trust.audit.sections import (
+from steelyard.reports.audit.card import LOW_IS_GOOD, Card, CardPart, Measure
+from steelyard.reports.audit.sections import (
     CardSection,
     CardWords,
     Estimates,
@@ -25,6 +19,12 @@ from steelyard.trust.audit.sections import (
     remarks,
     sections,
 )
+from steelyard.reports.blocks import estimate_cells, interval, number, one_line
+from steelyard.reports.html import charts
+from steelyard.reports.html.document import from_template
+from steelyard.reports.html.tables import Breakdown, BreakdownRow, Cell
+from steelyard.reports.model import Estimate
+from steelyard.text.wording import say
 
 BOUNDS = (0.0, 1.0)
 LONGEST_NAME = 60
@@ -44,7 +44,7 @@ class AuditFigure:
 
 
 @dataclass(frozen=True)
-class Beside:
+class CardComparison:
     """Cards of several judges: one row per measure, one cell per judge."""
 
     judges: tuple[str, ...]
@@ -57,7 +57,7 @@ class PartView:
     title: str
     figures: tuple[AuditFigure, ...]
     card: Breakdown
-    beside: Beside | None
+    beside: CardComparison | None
     sections: tuple[tuple[CardSection, tuple[Breakdown, ...]], ...]
 
 
@@ -99,10 +99,10 @@ def _figures(part: CardPart, words: CardWords) -> Iterator[AuditFigure]:
             continue
         name, value = words.named("measure_name", measure), number(estimate.value, "ratio")
         ends = interval(estimate.interval, "ratio")
-        told = f"{say(words.language, 'report.interval')} {ends} · n {estimate.n:,}"
+        behind = f"{say(words.language, 'report.interval')} {ends} · n {estimate.n:,}"
         desc = f"{value}, {say(words.language, 'report.interval')} {ends}, n = {estimate.n}"
         href = f"#{part.data}-{measure}"
-        yield AuditFigure(name, value, told, charts.beam(estimate, "ratio", name, desc), href)
+        yield AuditFigure(name, value, behind, charts.beam(estimate, "ratio", name, desc), href)
 
 
 def _breakdown(table: Estimates, words: CardWords) -> Breakdown:
@@ -134,7 +134,7 @@ def _cell(estimate: Estimate) -> Cell:
     return Cell(value, tuple(behind), (interval(estimate.interval, "ratio"), f"n {estimate.n:,}"))
 
 
-def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) -> Beside:
+def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) -> CardComparison:
     rows = []
     for measure in parts[0].measures():
         found = [part.measures().get(measure, Estimate()) for part in parts]
@@ -148,4 +148,4 @@ def _beside(parts: Sequence[CardPart], cards: Sequence[Card], words: CardWords) 
             for estimate, best in zip(found, is_best(measure, found), strict=True)
         )
         rows.append((words.named("measure_name", measure), _direction(measure, words), cells))
-    return Beside(tuple(one_line(card.judge, LONGEST_NAME) for card in cards), tuple(rows))
+    return CardComparison(tuple(one_line(card.judge, LONGEST_NAME) for card in cards), tuple(rows))

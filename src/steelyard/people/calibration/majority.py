@@ -1,4 +1,4 @@
-"""What people say together: one label per item, and the scores of a sample that follow from their labels."""
+"""The majority of human labels: one label per item, and the scores that follow from them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Majority:
 
 def counted_metrics(verdict: Verdict) -> list[str]:
     """The scores that can be counted from people's labels."""
-    told = vocabulary(verdict.protocol)
-    return [metric.name for metric in told.metrics if metric.reads and told.rescore]
+    vocab = vocabulary(verdict.protocol)
+    return [metric.name for metric in vocab.metrics if metric.reads and vocab.rescore]
 
 
 def needs_labels(verdict: Verdict, metric: str) -> bool:
@@ -49,15 +49,15 @@ def needs_labels(verdict: Verdict, metric: str) -> bool:
 
 def _places(verdict: Verdict, metric: str) -> list[Place]:
     """The places whose labels decide a score."""
-    told = vocabulary(verdict.protocol)
-    read = told.metric(metric)
+    vocab = vocabulary(verdict.protocol)
+    read = vocab.metric(metric)
     places: dict[object, Place] = {
-        aspect.name: (aspect.name, None, None) for aspect in told.whole if aspect.name in read.reads
+        aspect.name: (aspect.name, None, None) for aspect in vocab.whole if aspect.name in read.reads
     }
     for item in verdict.items:
         if read.group and getattr(item, "group", "") != read.group:
             continue
-        kind = told.kind_of(item)
+        kind = vocab.kind_of(item)
         for aspect, _ in kind.labels(item):
             if aspect.name in read.reads:
                 place = aspect.name, turn_of(item), item.id
@@ -67,23 +67,23 @@ def _places(verdict: Verdict, metric: str) -> list[Place]:
 
 def scores_by_people(verdict: Verdict, given: Mapping[Place, str]) -> dict[str, Number]:
     """The sample's scores from people's labels; only those whose every label they gave."""
-    told = vocabulary(verdict.protocol)
-    if told.rescore is None:
+    vocab = vocabulary(verdict.protocol)
+    if vocab.rescore is None:
         return {}
-    given = _same_facts(verdict, given, told)
+    given = _same_facts(verdict, given, vocab)
     metrics = [name for name in counted_metrics(verdict) if name in verdict.scores and needs_labels(verdict, name)]
     whole = [name for name in metrics if all(place in given for place in _places(verdict, name))]
-    items = tuple(_labelled(item, given, told) for item in verdict.items)
-    said = {aspect.name: given.get((aspect.name, None, None)) for aspect in told.whole}
+    items = tuple(_labelled(item, given, vocab) for item in verdict.items)
+    said = {aspect.name: given.get((aspect.name, None, None)) for aspect in vocab.whole}
     scores = {name: None if label is None else int(label) for name, label in said.items()}
-    counted = told.rescore(verdict.model_copy(update={"items": items, "scores": {**verdict.scores, **scores}}))
+    counted = vocab.rescore(verdict.model_copy(update={"items": items, "scores": {**verdict.scores, **scores}}))
     return {name: counted[name] for name in whole}
 
 
-def _same_facts(verdict: Verdict, given: Mapping[Place, str], told: Vocabulary) -> Mapping[Place, str]:
+def _same_facts(verdict: Verdict, given: Mapping[Place, str], vocab: Vocabulary) -> Mapping[Place, str]:
     """The label of what stands in several groups counts in each."""
     found = dict(given)
-    for kind in told.kinds:
+    for kind in vocab.kinds:
         named = {item.id: name_of(item) for item in verdict.items if kind.once and item.kind == kind.name}
         for aspect in kind.aspects if named else ():
             said = {
@@ -95,9 +95,9 @@ def _same_facts(verdict: Verdict, given: Mapping[Place, str], told: Vocabulary) 
     return found
 
 
-def _labelled(item: AnyItem, given: Mapping[Place, str], told: Vocabulary) -> AnyItem:
+def _labelled(item: AnyItem, given: Mapping[Place, str], vocab: Vocabulary) -> AnyItem:
     labels: dict[str, str | int] = {}
-    for aspect in told.kind_of(item).aspects:
+    for aspect in vocab.kind_of(item).aspects:
         if (label := given.get((aspect.name, turn_of(item), item.id))) is not None:
             labels[aspect.field] = int(label) if all(name.isdigit() for name in aspect.names) else label
     return item.model_copy(update=labels)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.people.calibration.model import Calibration, CorrectedScore, Figure, Task
-from steelyard.people.calibration.reliability import ReliabilityPage, task_told
 from steelyard.protocols import vocabulary
-from steelyard.protocols.vocabulary import Scale
+from steelyard.protocols.vocabulary import Scale, Vocabulary
+from steelyard.records import Language
 from steelyard.reports.blocks import (
     NOT_APPLICABLE,
     Block,
+    Curve,
     Heading,
     Lines,
     Table,
@@ -19,7 +19,16 @@ from steelyard.reports.blocks import (
     number,
     one_line,
 )
-from steelyard.reports.model import bracketed
+from steelyard.reports.calibration.model import (
+    LEAST_LABELS,
+    Calibration,
+    ConfidenceThreshold,
+    CorrectedScore,
+    Figure,
+    Reliability,
+    Task,
+)
+from steelyard.reports.model import Estimate, bracketed
 from steelyard.stats import Interval
 from steelyard.text.wording import say
 
@@ -53,7 +62,7 @@ def _points_interval(ends: Interval | None) -> str:
 
 class _Page:
     def __init__(self, found: Calibration) -> None:
-        self.found, self.language, self.told = found, found.language, vocabulary(found.protocol)
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.language, f"calibrate.{key}").format(**values)
@@ -62,22 +71,22 @@ class _Page:
         return say(self.language, f"report.{key}")
 
     def task(self, task: str) -> str:
-        return task_told(self.told, task, self.language)
+        return task_words(self.vocab, task, self.language)
 
     def label(self, task: str, label: str) -> str:
-        return self.told.label_words(task.partition(".")[0], label, self.language)
+        return self.vocab.label_words(task.partition(".")[0], label, self.language)
 
     def metric(self, name: str) -> str:
-        return self.told.metric_words(name, self.language)
+        return self.vocab.metric_words(name, self.language)
 
     def scale(self, score: CorrectedScore) -> Scale:
-        return self.told.metric(score.metric).mean_scale
+        return self.vocab.metric(score.metric).mean_scale
 
     def within(self, ends: Interval | None, scale: str = "ratio") -> str:
         return bracketed(self.language, interval(ends, scale)) if ends else ""  # type: ignore[arg-type]
 
     def blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.say('title')} · {self.told.title_words(self.language)}", 1)
+        yield Heading(f"{self.say('title')} · {self.vocab.title_words(self.language)}", 1)
         yield Lines(tuple(self._plain_words()))
         yield Lines(tuple(self._warnings()), listed=True)
         yield Lines(tuple(self._facts()))
@@ -188,7 +197,7 @@ class _Page:
         yield Lines(tuple(self._needed(score) for score in self.found.scores), listed=True)
 
     def _needed(self, score: CorrectedScore) -> str:
-        low, high = self.told.metric(score.metric).bounds
+        low, high = self.vocab.metric(score.metric).bounds
         half = self.found.width * (high - low) / 2
         reach = number(half, self.scale(score))
         metric = self.metric(score.metric)
@@ -349,3 +358,98 @@ class _Page:
 
 def _place(turn: int | None, item: int | None) -> str:
     return "/".join(str(part) for part in (turn, item) if part is not None) or NOT_APPLICABLE
+
+
+def task_words(vocab: Vocabulary, task: str, language: Language) -> str:
+    """What people labelled: an aspect, or one of the named items that have it."""
+    aspect, _, name = task.partition(".")
+    kind = vocab.kind_with(aspect)
+    named = vocab.name_words(kind.name, name, language) if kind and name else name
+    return named or name or vocab.kind_words(aspect, language)
+
+
+class ReliabilityPage:
+    """The curves of a calibration in words and tables."""
+
+    def __init__(self, found: Calibration) -> None:
+        self.found, self.language, self.vocab = found, found.language, vocabulary(found.protocol)
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.language, f"calibrate.{key}").format(**values)
+
+    def task(self, task: str) -> str:
+        return task_words(self.vocab, task, self.language)
+
+    def title(self, curve: Reliability) -> str:
+        return f"{one_line(curve.judge, 60)} · {self.task(curve.task)}"
+
+    def said(self, curve: Reliability) -> str:
+        """The curve in a sentence."""
+        return self.say(
+            "curve",
+            confidence=number(curve.confidence, "ratio"),
+            right=number(curve.right, "ratio"),
+            n=curve.n,
+            error=f"{curve.error:.3f}",
+        )
+
+    def drawn(self, curve: Reliability) -> Curve:
+        points = (
+            (each.confidence, Estimate(value=each.right, interval=each.interval, n=each.n)) for each in curve.bins
+        )
+        return Curve(tuple(points), self.said(curve), (self.say("mean_confidence"), self.say("share_right")))
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.found.reliability:
+            return
+        yield Heading(self.say("reliability"))
+        yield Lines((self.say("note_reliability"),))
+        for curve in self.found.reliability:
+            yield from self._curve(curve)
+
+    def _curve(self, curve: Reliability) -> Iterator[Block]:
+        yield Heading(self.title(curve), 3, self.drawn(curve))
+        yield Lines((self.said(curve), *([self.say("from_votes")] if curve.source == "votes" else [])))
+        ends = say(self.language, "report.interval")
+        columns = (self.say("confidence"), "n", self.say("mean_confidence"), self.say("share_right"), ends)
+        yield Table(
+            columns,
+            "lrrrr",
+            tuple(
+                (
+                    f"{each.low:.1f}–{each.high:.1f}",
+                    str(each.n),
+                    number(each.confidence, "ratio"),
+                    number(each.right, "ratio"),
+                    interval(each.interval, "ratio"),
+                )
+                for each in curve.bins
+            ),
+        )
+        wanted = number(self.found.precision, "ratio")
+        kind = curve.task.partition(".")[0]
+        yield Table(
+            (
+                say(self.language, "report.label"),
+                self.say("sure_from", precision=wanted),
+                self.say("precision"),
+                ends,
+                self.say("kept"),
+            ),
+            "lrrrr",
+            tuple(
+                (
+                    self.vocab.label_words(kind, each.label, self.language),
+                    self._least(each),
+                    number(each.precision, "ratio"),
+                    interval(each.interval, "ratio"),
+                    f"{each.n} / {each.of}",
+                )
+                for each in curve.sure_from
+            ),
+        )
+
+    def _least(self, each: ConfidenceThreshold) -> str:
+        if each.least is not None:
+            return f"{each.least:.2f}"
+        return self.say("never") if each.of >= LEAST_LABELS else NOT_APPLICABLE

@@ -1,0 +1,1 @@
+"""A calibration: what it says (model.py), and its page (page.py)."""
