@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 MOST_BYTES = 32 * 2**20
@@ -41,27 +41,27 @@ class BrokenBody(ValueError):
     """What was sent is not what its headers say."""
 
 
-async def read_body(chunks: AsyncIterator[bytes], encoding: str, most: int = MOST_BYTES) -> AnswerBody:
-    """Read and unpack an answer up to a limit; the rest is left where it is."""
+def unpacked(body: AnswerBody, encoding: str, most: int = MOST_BYTES) -> AnswerBody:
+    """The bytes of an answer that was sent packed, up to a limit."""
     unpacker = None
-    content = bytearray()
-    members = 0
-    async for chunk in chunks:
-        while chunk:
-            if encoding and (unpacker is None or unpacker.eof):
-                if unpacker and not (encoding in GZIP_NAMES and chunk.startswith(GZIP_MAGIC)):
-                    break  # padding after the end
-                unpacker, members = _unpacker(encoding, chunk), members + 1
-                if members > MOST_MEMBERS:
-                    raise BrokenBody(f"the {encoding} body has more than {MOST_MEMBERS} members")
-            try:
-                content += unpacker.decompress(chunk, most + 1 - len(content)) if unpacker else chunk
-            except zlib.error as error:
-                raise BrokenBody(f"the body is not {encoding}: {error}") from None
-            if len(content) > most:
-                return AnswerBody(bytes(content[:most]), is_whole=False)
-            chunk = unpacker.unused_data if unpacker else b""
+    content, rest, members = bytearray(), body.content, 0
+    while rest:
+        if unpacker is None or unpacker.eof:
+            if unpacker and not (encoding in GZIP_NAMES and rest.startswith(GZIP_MAGIC)):
+                break  # padding after the end
+            unpacker, members = _unpacker(encoding, rest), members + 1
+            if members > MOST_MEMBERS:
+                raise BrokenBody(f"the {encoding} body has more than {MOST_MEMBERS} members")
+        try:
+            content += unpacker.decompress(rest, most + 1 - len(content))
+        except zlib.error as error:
+            raise BrokenBody(f"the body is not {encoding}: {error}") from None
+        if len(content) > most:
+            return AnswerBody(bytes(content[:most]), is_whole=False)
+        rest = unpacker.unused_data
     if unpacker and not unpacker.eof:
+        if not body.is_whole:
+            return AnswerBody(bytes(content), is_whole=False)
         raise BrokenBody(f"the {encoding} body breaks off")
     return AnswerBody(bytes(content))
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import random
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-import aiohttp
 from pydantic import SecretStr
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from tenacity.wait import wait_random_exponential
 from yarl import URL
 
 from steelyard.errors import JudgeError
-from steelyard.judges.answers import distrust, in_words, retry_after, room_in
+from steelyard.judges.answers import retry_after, room_in
+from steelyard.judges.connections import Connections, Unconnected, Untrusted, cause_of
 from steelyard.judges.endpoint import Endpoint, is_header_text
 from steelyard.judges.limiter import Limiter
 from steelyard.judges.masking import Mask, shown_url
@@ -33,9 +32,9 @@ from steelyard.judges.payload import (
     is_shallow,
     one_line,
     parse_json,
-    read_body,
     readable,
     reported_error,
+    unpacked,
 )
 from steelyard.judges.providers import BEARER, Meaning
 from steelyard.judges.refusals import meaning_of
@@ -43,8 +42,6 @@ from steelyard.judges.sigv4 import Signer
 
 CONNECT_TIMEOUT = 15.0
 LONGEST_PAUSE = 60.0
-# aiohttp warns about raw bytes beyond this size and sends a stream of them piecewise instead.
-ONE_WRITE = 2**20
 # Server errors that another try cannot mend: the method or the protocol version is not implemented.
 PERMANENT_5XX = frozenset({501, 505})
 OVERLOAD = frozenset({429, 503, 529})
@@ -114,7 +111,7 @@ class Wire:
         self._mask = Mask(endpoint.secrets(), secret, endpoint.certain_secrets() | signing)
         # Sooner than the whole call: no connection is told apart from no answer.
         self._connect = min(CONNECT_TIMEOUT, endpoint.timeout / 2)
-        self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_connected = False
         # Calls that anything was said to; those with a usable answer; tries in a row that ended in silence.
@@ -148,9 +145,9 @@ class Wire:
         return cast(dict[str, Any], cleaned(payload, self._mask.reply))
 
     async def aclose(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._connections is not None:
+            await self._connections.aclose()
+            self._connections = None
 
     async def _retry(self, body: bytes, first: Failed) -> tuple[Outcome, int]:
         made = iter([first])
@@ -209,39 +206,36 @@ class Wire:
         return self._url.authority
 
     async def _attempt(self, body: bytes) -> Outcome:
-        data = body if len(body) <= ONE_WRITE else io.BytesIO(body)
-        host = self._host
+        await self._limiter.enter(len(body))
         try:
-            async with self._limiter.call(len(body)):
-                session = await self._current_session()
-                signed = self._signer.headers(self._url, body) if self._signer else None
-                async with session.post(
-                    self._url, data=data, headers=signed, allow_redirects=False, proxy=self._endpoint.proxy
-                ) as response:
-                    self._note_answer()
-                    encoding = response.headers.get("Content-Encoding", "").strip().lower()
-                    content = await read_body(response.content.iter_any(), "" if encoding == "identity" else encoding)
-                    if not content.is_whole:
-                        response.close()  # or the rest would be read before the connection is used again
-        except aiohttp.ConnectionTimeoutError:
-            return Failed("unreachable", f"no connection to {host} within {self._connect:g} s", has_connected=False)
+            signed = self._signer.headers(self._url, body) if self._signer else None
+            connections = self._current_connections()
+            response = await connections.post(
+                connections.request(body, signed), self._endpoint.timeout, self._note_answer
+            )
+            encoding = response.headers.get("content-encoding", "").strip().lower()
+            content = AnswerBody(response.content, response.is_whole)
+            if encoding and encoding != "identity":
+                content = unpacked(content, encoding)
+        except Unconnected as error:
+            return Failed("unreachable", self._told(error), has_connected=False)
         except TimeoutError:
             self._has_connected = True
-            return Failed("timeout", f"no complete answer from {host} within {self._endpoint.timeout:g} s")
-        except aiohttp.ClientConnectorCertificateError as error:
+            return Failed("timeout", f"no complete answer from {self._host} within {self._endpoint.timeout:g} s")
+        except Untrusted as error:
             raise JudgeError(
-                f"{self._endpoint.name}: the certificate of {host} is not trusted ({self._hidden(distrust(error))}); "
+                f"{self._endpoint.name}: the certificate of {self._host} is not trusted ({self._hidden(str(error))}); "
                 "check base_url, or point SSL_CERT_FILE to your own authority"
             ) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
-            return Failed("unreachable", self._told(error), has_connected=False)
-        except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, ValueError) as error:
+        except ValueError as error:
             # Somebody is there, but this is not HTTP, or not what its headers say.
             self._note_answer()
             return Failed("server_error", self._told(error))
-        except (aiohttp.ClientError, OSError) as error:
+        except OSError as error:
             self._has_connected = True
             return Failed("unreachable", self._told(error))
+        finally:
+            self._limiter.leave()
         outcome = self._outcome(response.status, response.headers, content)
         if isinstance(outcome, Answered):
             self._successes += 1
@@ -259,22 +253,12 @@ class Wire:
         self._answers += 1
         self._unanswered = 0
 
-    async def _current_session(self) -> aiohttp.ClientSession:
+    def _current_connections(self) -> Connections:
         loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop or self._session.closed:
-            stale, self._loop = self._session, loop
-            self._session = aiohttp.ClientSession(
-                # The limiter counts; a second limit here would only hide calls from it.
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
-                # Unpacked by `read_body`, which knows when to stop.
-                auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout, sock_connect=self._connect),
-            )
-            if stale is not None:
-                await stale.close()
-        return self._session
+        if self._connections is None or self._loop is not loop:
+            self._loop = loop
+            self._connections = Connections(self._url, self._headers, self._endpoint.proxy, self._connect, MOST_BYTES)
+        return self._connections
 
     def _outcome(self, status: int, headers: Mapping[str, str], body: AnswerBody) -> Outcome:
         payload = self._payload(body)
@@ -289,8 +273,8 @@ class Wire:
                 return Answered(payload)
             status = error_code(payload)
         if 300 <= status < 400:
-            return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('Location', 'elsewhere'))}"))
-        error = reported_error(payload, headers.get("x-amzn-ErrorType", ""))
+            return Declined(status, self._hidden(f"redirects to {shown_url(headers.get('location', 'elsewhere'))}"))
+        error = reported_error(payload, headers.get("x-amzn-errortype", ""))
         message = self._hidden(error.message or readable(body.content))
         meaning = meaning_of(status, message, error.codes, self._endpoint.row)
         if meaning == "busy" or (_is_transient(status) and meaning is None):
@@ -312,7 +296,11 @@ class Wire:
         return payload if is_clean else self.cleaned(payload)
 
     def _told(self, error: Exception) -> str:
-        return self._hidden(str(error) if isinstance(error, BrokenBody) else f"{self._host}: {in_words(error)}")
+        if isinstance(error, BrokenBody):
+            return self._hidden(str(error))
+        broken = isinstance(error, OSError) and error.errno
+        said = f"the connection broke ({cause_of(error)})" if broken else str(error)
+        return self._hidden(f"{self._host}: {said}")
 
     def _hidden(self, text: str) -> str:
         """The text for people to read; servers like to quote the key they refuse."""
