@@ -213,7 +213,7 @@ class Worker:
                 await self._beat(beats)
                 beating = asyncio.create_task(self._beat_on(beats))
                 # Without heartbeats its samples go to others, and nobody tells it what it may still spend.
-                beating.add_done_callback(lambda _: self.leave("its heartbeat ended"))
+                beating.add_done_callback(lambda beat: beat.cancelled() or self.leave("its heartbeat ended"))
                 try:
                     await self._room.wait()
                     return await self._judge(on_verdict)
