@@ -10,7 +10,7 @@ from collections.abc import Callable
 from command import judge_facts
 from endpoint import Loopback, Request, Say
 from steelyard.records import Usage
-from steelyard.store.postgres import PostgresStore
+from steelyard.store import Store
 
 # What the endpoint takes for each call.
 CALL_TOKENS = 120
@@ -37,7 +37,7 @@ def asked(server: Loopback) -> Counter[tuple[str, str]]:
     return found
 
 
-def check_promises(store: PostgresStore, server: Loopback, run: str, count: int, in_flight_at_kills: int) -> None:
+def check_promises(store: Store, server: Loopback, run: str, count: int, in_flight_at_kills: int) -> None:
     """Nothing lost or doubled; nothing whose reply was kept is asked again; what was in flight at a kill at most once
     more; one bill."""
     row = store.run(run)

@@ -239,8 +239,8 @@ def test_labels_of_older_stores_are_rescued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None] | None
 ) -> None:
     """Those of a store from before disagreements were settled: none of them settles one."""
-    path, before = tmp_path / "store.db", sqlite_schema.MIGRATIONS[:10]
-    assert "adjudicated" not in "".join(before)
+    path, steps = tmp_path / "store.db", sqlite_schema.MIGRATIONS
+    before = steps[: next(n for n, step in enumerate(steps) if "adjudicated" in step)]
     with closing(sqlite3.connect(path, isolation_level=None)) as db, monkeypatch.context() as older:
         older.setattr(sqlite_schema, "MIGRATIONS", before)
         sqlite_schema.migrate(db)

@@ -78,6 +78,7 @@ def test_a_blank_store_gets_the_newest_schema(sqlite_store: SqliteStore) -> None
         == {"runs", "identities", "samples", "bad_rows", "replies", "used", "unusable", "labels", "wordings"}
         | {"sample_sets", "set_versions", "set_samples"}
         | {"queues", "queue_items", "queue_claims", "queue_counts", "label_changes", "judge_cards", "experiments"}
+        | {"quotas", "queued", "leases", "workers", "claims"}
         | {"users", "memberships", "tokens", "sessions", "audit"}
         | LISTING
     )

@@ -91,11 +91,11 @@ MetaOption = Annotated[
     list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Further metadata, e.g. commit=1a2b3c.")
 ]
 DetachOption = Annotated[
-    bool, typer.Option("--detach", help="Only put the samples into the store (PostgreSQL), for `steelyard worker`.")
+    bool, typer.Option("--detach", help="Only put the samples into the store, for `steelyard worker`.")
 ]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help="Judge with this many workers here, or Ray actors (PostgreSQL)."),
+    typer.Option("--processes", min=1, help="Judge with so many processes on this machine, or Ray actors."),
 ]
 EngineOption = Annotated[
     Engine | None, typer.Option("--engine", help="Where workers run: as actors of a Ray cluster (PostgreSQL).")

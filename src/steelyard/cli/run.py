@@ -151,7 +151,7 @@ def run(
     Example:  steelyard run answers.jsonl -p atomic -j openai:gpt-4o-mini -o results.jsonl
     """
     from steelyard.cli.session import Session
-    from steelyard.cli.worker import for_workers, judge_with_processes, judge_with_ray, queue
+    from steelyard.cli.worker import judge_with_processes, judge_with_ray, queue
     from steelyard.engine import runs
     from steelyard.engine.inputs import Input
     from steelyard.engine.sets import StoredSet
@@ -214,13 +214,13 @@ def run(
         # Workers have keys of their own.
         runs.check_ready(made)
     identity = named(settings, name=name, notes=notes, tags=tag, meta=meta, project=project)
-    by_workers = "--detach" if detach else "--engine ray" if engine else "--processes" if processes else None
+    by_workers = bool(detach or engine or processes)
     location = settings.store_location(flags.store)
     with Store.open(location) as opened, ExitStack() as held:
         if set:
             data = Input([], given=StoredSet.named(opened, set, identity.project or None))
-        if by_workers:
-            for_workers(opened, by_workers)
+        if engine and not opened.is_remote:
+            raise ConfigError("--engine ray needs a store that its nodes can reach: --store postgresql://…")
         if engine:
             # Before any run is made, too.
             from steelyard.integrations.ray import WorkOrder, connected
@@ -244,14 +244,13 @@ def run(
         queue(session, opened, started, silence)
         if detach:
             return
-        shared = for_workers(opened, by_workers)
         for begun in started:
             if engine:
                 own_prompts = settings.prompts.with_files(prompts or [])
                 order = WorkOrder.of(settings, own_prompts, str(location), begun.row.id)
-                judge_with_ray(shared, cluster, order, processes, flags.progress)
+                judge_with_ray(opened, cluster, order, processes, flags.progress)
             else:
-                judge_with_processes(shared, location, begun.row.id, processes or 1, flags.config, prompts or [])
+                judge_with_processes(opened, location, begun.row.id, processes or 1, flags.config, prompts or [])
         session.report(*started)
 
 

@@ -124,15 +124,14 @@ def watch(
     """
     from rich.live import Live
 
-    from steelyard.cli.worker import followed, for_workers, watched
+    from steelyard.cli.worker import followed, watched
     from steelyard.settings import Settings
     from steelyard.store import Store
 
     with Store.open(Settings.load(config).store_location(store), create=False) as opened:
-        shared = for_workers(opened, "runs watch")
-        run = shared.run(name).id
+        run = opened.run(name).id
         with Live(console=console(), auto_refresh=False, transient=not once) as live:
-            for shown in followed(shared, run):
+            for shown in followed(opened, run):
                 if as_json:
                     print(json.dumps(shown, ensure_ascii=False), flush=True)
                 else:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from steelyard.prompts import Prompts
     from steelyard.settings import Settings
     from steelyard.store import Store, StoreLocation
-    from steelyard.store.postgres import PostgresStore
 
 WAIT_SECONDS = 5.0
 # So many of its own workers that ended badly one after the other are enough to give up.
@@ -52,7 +51,7 @@ def worker(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Join a run of a PostgreSQL store and judge samples of it, until none is left.
+    """Join a run that was made for workers and judge samples of it, until none is left.
 
     Example:  steelyard worker --store postgresql://steelyard@db.example.com/evals
     """
@@ -62,11 +61,10 @@ def worker(
     settings = Settings.load(config)
     known = settings.prompts.with_files(prompts or [])
     with Store.open(settings.store_location(store), create=False) as opened:
-        shared = for_workers(opened, "worker")
         while True:
-            names = [shared.run(run).id] if run else shared.waiting_runs()
+            names = [opened.run(run).id] if run else opened.waiting_runs()
             for name in names:
-                if not _join(settings, known, shared, name, store, progress):
+                if not _join(settings, known, opened, name, store, progress):
                     return
             if not wait:
                 if not names:
@@ -75,17 +73,7 @@ def worker(
             time.sleep(WAIT_SECONDS)
 
 
-def for_workers(store: Store, what: str) -> PostgresStore:
-    """Open the store, which must be PostgreSQL."""
-    if not store.is_remote:
-        raise ConfigError(f"{what} needs a store in PostgreSQL: --store postgresql://…")
-    from steelyard.store.postgres import PostgresStore
-
-    assert isinstance(store, PostgresStore)
-    return store
-
-
-def followed(store: PostgresStore, run: str) -> Iterator[dict[str, Any]]:
+def followed(store: Store, run: str) -> Iterator[dict[str, Any]]:
     """The progress of a run, once a second, until it has ended."""
     from steelyard.engine.workers import run_shown
 
@@ -112,7 +100,7 @@ def watched(shown: dict[str, Any]) -> Table:
 
 
 def _join(
-    settings: Settings, prompts: Prompts, store: PostgresStore, name: str, location: str | None, style: ProgressStyle
+    settings: Settings, prompts: Prompts, store: Store, name: str, location: str | None, style: ProgressStyle
 ) -> bool:
     """Work on one run; whether to go on with another one."""
     from steelyard.cli.session import interruptible
@@ -141,7 +129,7 @@ def queue(session: Session, store: Store, started: Sequence[Run], silence: float
     """Queue the samples of new runs for workers."""
     from steelyard.store.work_table import Quota
 
-    shared, limits, budget = for_workers(store, "a run for workers"), session.limits, session.budget
+    limits, budget = session.limits, session.budget
     quota = Quota(
         concurrency=limits.concurrency,
         requests_per_minute=limits.requests_per_minute,
@@ -152,12 +140,12 @@ def queue(session: Session, store: Store, started: Sequence[Run], silence: float
         silence=silence,
     )
     for run in started:
-        rows = shared.queue_run(run.row.id, run.data.rows(run.protocol), quota).rows
+        rows = store.queue_run(run.row.id, run.data.rows(run.protocol), quota).rows
         print(f"run {run.row.id}: {rows} rows wait for workers (steelyard worker --run {run.row.id})", file=sys.stderr)
 
 
 def judge_with_processes(
-    store: PostgresStore,
+    store: Store,
     location: StoreLocation,
     run: str,
     processes: int,
@@ -199,7 +187,7 @@ def judge_with_processes(
 
 
 def judge_with_ray(
-    store: PostgresStore, cluster: RayCluster, order: WorkOrder, actors: int | None, style: ProgressStyle
+    store: Store, cluster: RayCluster, order: WorkOrder, actors: int | None, style: ProgressStyle
 ) -> None:
     """Judge with Ray actors and follow the run in the store. Ctrl-C stops gracefully; a second one at once."""
     from rich.live import Live

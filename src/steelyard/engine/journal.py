@@ -66,11 +66,13 @@ class JournalledJudge(Judge):
         self.spent = Usage()
         self.unwritten = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
-        self._found = Grouped(desk.find, in_thread=store.is_remote)
-        self._kept = Grouped(self._keep_all, in_thread=store.is_remote)
+        # A server takes its time, and so does a file that other processes write to.
+        self._waits = store.is_remote or desk.is_shared
+        self._found = Grouped(desk.find, in_thread=self._waits)
+        self._kept = Grouped(self._keep_all, in_thread=self._waits, others=lambda: len(self._in_flight))
         self._desk = desk
-        self._dropped = Grouped(desk.drop, in_thread=store.is_remote) if desk.is_shared else None
-        self._used = Grouped(self._use, in_thread=store.is_remote)
+        self._dropped = Grouped(desk.drop, in_thread=self._waits) if desk.is_shared else None
+        self._used = Grouped(self._use, in_thread=self._waits)
 
     def key(self, ask: Ask) -> str:
         return reply_key(self.judge, ask, self.repeat, self.fresh_in)
@@ -108,6 +110,9 @@ class JournalledJudge(Judge):
         try:
             stored = self._stored(ask, reply)
             kept = await self._kept((key, stored))
+        except asyncio.CancelledError:
+            self._kept.flush()
+            raise
         except Exception:
             self.unwritten += 1
             raise
@@ -119,7 +124,7 @@ class JournalledJudge(Judge):
 
     async def _known(self, key: str, ask: Ask) -> Reply | None:
         # A file is looked into faster than a group is formed.
-        found = await self._found(key) if self.store.is_remote else self.store.reply(key) or True
+        found = await self._found(key) if self._waits else self.store.reply(key) or True
         while found is False:
             await asyncio.sleep(ASKED_ELSEWHERE_SECONDS)
             found = await self._found(key)

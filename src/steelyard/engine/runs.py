@@ -77,6 +77,7 @@ class Run:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
         self._keeps_unreadable = continued or settings.keeps_unreadable
         group = row.manifest.get("group")
+        self._waits = store.is_remote or (desk is not None and desk.is_shared)
         self.memory = Journal(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, desk=desk)
         self.judge = self.memory.judge
         self.runner = Runner(
@@ -163,7 +164,7 @@ class Run:
             keep(judged)
             self._gaps.update(main_reason(verdict) for _, _, verdict in judged if verdict.status != "judged")
 
-        return VerdictWriter(kept, in_thread=self.store.is_remote)
+        return VerdictWriter(kept, in_thread=self._waits)
 
     def conclude(self, state: str, rows: int, refusal: str = "") -> None:
         """Note how far the run came, over so many rows of the input."""
@@ -171,6 +172,7 @@ class Run:
         manifest.pop("failure", None)
         if state == "complete":
             manifest["rows"] = rows
+            self.store.clear_queue(self.row.id)
         if failure := self._failure(state, refusal):
             state, manifest["failure"] = "failed", failure
         if self.tally.self_judged or "self_judged" in manifest:

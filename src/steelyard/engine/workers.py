@@ -1,7 +1,7 @@
 """Workers: several processes, on one machine or many, judge one run together.
 
 A worker holds ranges of samples, drives them with the same runner and protocols as a run of one process, and writes
-what it gets. It may die at any moment: PostgreSQL remembers. Once a second it says that it is alive and learns its
+what it gets. It may die at any moment: the store remembers. Once a second it says that it is alive and learns its
 share of what the run is allowed (`WorkTable.beat`).
 """
 
@@ -36,7 +36,6 @@ from steelyard.records import Record, Sample, Usage, Verdict
 from steelyard.store import RunRow, Store, StoredReply
 
 if TYPE_CHECKING:
-    from steelyard.store.postgres import PostgresStore
     from steelyard.store.work_table import Share
 
 BEAT = 1.0
@@ -67,7 +66,7 @@ class SharedJournalStore(JournalStore):
 
     is_shared = True
 
-    def __init__(self, store: PostgresStore, worker: str) -> None:
+    def __init__(self, store: Store, worker: str) -> None:
         super().__init__(store)
         self._shared, self._worker = store, worker
         self._paying, self._payments = threading.Lock(), 0
@@ -97,6 +96,10 @@ class ShareOfBudget(Allowance):
 
     def update(self, share: Share) -> None:
         self._share = share
+        self.wake()
+
+    def wake(self) -> None:
+        """Let those who wait look again: there may be more, or the worker leaves."""
         self._new.set()
         self._new = asyncio.Event()
 
@@ -122,7 +125,7 @@ class ShareOfBudget(Allowance):
 class Leased(AsyncIterator[Row]):
     """The leased samples of a worker, range after range, until none is left."""
 
-    def __init__(self, store: PostgresStore, run: str, worker: str, room: Callable[[], int]) -> None:
+    def __init__(self, store: Store, run: str, worker: str, room: Callable[[], int]) -> None:
         self._store, self._run, self._worker, self._room = store, run, worker, room
         self._waiting: deque[tuple[int, Sample]] = deque()
         self._left: dict[int, set[int]] = {}
@@ -168,7 +171,7 @@ class Worker:
     """One worker of one run. `work()` judges until nothing is left, or the run is stopped, or `leave()` was called."""
 
     def __init__(
-        self, store: PostgresStore, row: RunRow, judge: Judge, prompts: Prompts, limiter: Limiter, workers: int
+        self, store: Store, row: RunRow, judge: Judge, prompts: Prompts, limiter: Limiter, workers: int
     ) -> None:
         quota = store.quota(row.id)
         if quota is None:
@@ -200,6 +203,7 @@ class Worker:
         self.source.is_over = True
         self._room.set()
         self.run.runner.stop(reason)
+        self.allowance.wake()
 
     async def work(self, on_verdict: OnVerdict = lambda sample, verdict: None) -> Tally:
         run = self.run.row.id
@@ -208,14 +212,16 @@ class Worker:
             with self._store.another() as beats:
                 await self._beat(beats)
                 beating = asyncio.create_task(self._beat_on(beats))
+                # Without heartbeats its samples go to others, and nobody tells it what it may still spend.
+                beating.add_done_callback(lambda beat: beat.cancelled() or self.leave("its heartbeat ended"))
                 try:
                     await self._room.wait()
                     return await self._judge(on_verdict)
                 finally:
                     beating.cancel()
+                    self._beating.shutdown(wait=False)
                     with suppress(asyncio.CancelledError):
                         await beating
-                    self._beating.shutdown()
 
     async def _judge(self, on_verdict: OnVerdict) -> Tally:
         run = self.run.row.id
@@ -232,11 +238,14 @@ class Worker:
                 await kept.finish()
         finally:
             await asyncio.to_thread(self._store.give_back, run, self.id)
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 await asyncio.to_thread(self._conclude)
                 return tally
             except ServerAway:
+                if time.monotonic() > deadline:
+                    raise
                 await asyncio.sleep(BEAT)
 
     def _conclude(self) -> None:
@@ -249,11 +258,12 @@ class Worker:
             stopped = f"{missing} of {self.quota.rows} rows have neither a verdict nor an error" if missing else None
             self.tally.stopped = stopped
             self.run.conclude("stopped" if missing else "complete", self.quota.rows)
-            self._store.clear_queue(run)
+            if missing:
+                self._store.clear_queue(run)
 
     # --- once a second ---
 
-    async def _beat_on(self, beats: PostgresStore) -> None:
+    async def _beat_on(self, beats: Store) -> None:
         heard = time.monotonic()
         while True:
             await asyncio.sleep(BEAT if self._room.is_set() else BEAT / 4)
@@ -266,7 +276,7 @@ class Worker:
                 continue
             heard = time.monotonic()
 
-    async def _beat(self, beats: PostgresStore) -> None:
+    async def _beat(self, beats: Store) -> None:
         run = self.run.row.id
         # In a thread of its own: all others may be waiting for the server.
         beat = functools.partial(beats.beat, run, self.id, self._limiter.in_flight, self.quota)
@@ -325,12 +335,7 @@ class WorkerShown(Record):
 
 
 def workers_shown(store: Store, run: str) -> tuple[WorkerShown, ...]:
-    """The workers of a run; empty if the store has none."""
-    if not store.is_remote:
-        return ()
-    from steelyard.store.postgres import PostgresStore
-
-    assert isinstance(store, PostgresStore)
+    """The workers of a run, present and past."""
     return tuple(
         WorkerShown(
             worker=worker.id,
@@ -352,16 +357,11 @@ def workers_shown(store: Store, run: str) -> tuple[WorkerShown, ...]:
 
 def rows_queued(store: Store, run: str) -> int | None:
     """How many rows a run for workers has; None for another run."""
-    if not store.is_remote:
-        return None
-    from steelyard.store.postgres import PostgresStore
-
-    assert isinstance(store, PostgresStore)
     quota = store.quota(run)
     return quota.rows if quota else None
 
 
-def run_shown(store: PostgresStore, run: str) -> dict[str, Any]:
+def run_shown(store: Store, run: str) -> dict[str, Any]:
     """A run's progress and its workers, for `runs watch`."""
     judged, rows = sum(store.judged(run).values()), rows_queued(store, run)
     return {

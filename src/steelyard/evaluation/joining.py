@@ -14,8 +14,7 @@ from steelyard.protocols import get_protocol
 from steelyard.settings import Settings
 
 if TYPE_CHECKING:
-    from steelyard.store import StoreLocation
-    from steelyard.store.postgres import PostgresStore
+    from steelyard.store import Store, StoreLocation
 
 
 class Joined(NamedTuple):
@@ -27,7 +26,7 @@ class Joined(NamedTuple):
 
 
 def join_run(
-    settings: Settings, prompts: Prompts, store: PostgresStore, run: str, location: StoreLocation | None = None
+    settings: Settings, prompts: Prompts, store: Store, run: str, location: StoreLocation | None = None
 ) -> Joined:
     """A worker of this run, refused if it would judge otherwise than the run began. `prompts` are all that the user
     has; `location` is where `recorded:RUN` looks for the run."""

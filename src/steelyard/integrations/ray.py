@@ -62,13 +62,11 @@ class RunActor:
     async def work(self) -> str | None:
         """Judge until nothing is left; why that was not possible."""
         from steelyard.store import Store
-        from steelyard.store.postgres import PostgresStore
 
         order = self._order
         try:
             settings = Settings(order.settings, os.environ, order.source)
             with Store.open(order.store, create=False) as store:
-                assert isinstance(store, PostgresStore)
                 prompts = Prompts.shipped().with_texts(order.prompts)
                 worker, judge, _ = join_run(settings, prompts, store, order.run, order.store)
                 self._worker = worker

@@ -29,10 +29,10 @@ from steelyard.store.account_table import (
 from steelyard.store.experiment_table import ExperimentsTable, StoredExperiment
 from steelyard.store.label_table import LABEL_COLUMNS, LabelTable, label_of
 from steelyard.store.queue_table import KeptCard, LabelQueue, QueueItem, QueueTable
-from steelyard.store.reply_table import ReplyTable
 from steelyard.store.rows import SAMPLE, RunIdentity, RunRow, StoredReply, Wording
 from steelyard.store.run_table import identity_of, is_run_name, run_identity
 from steelyard.store.set_table import SampleSet, SetSample, SetTable, SetVersion
+from steelyard.store.work_table import WorkTable
 
 __all__ = [
     "EVERY_PROJECT",
@@ -73,7 +73,7 @@ StoreLocation = Path | str
 """The path of an SQLite file, or the URL of a PostgreSQL database."""
 
 
-class Store(SetTable, QueueTable, ExperimentsTable, ReplyTable, LabelTable, AccountTable):
+class Store(SetTable, QueueTable, ExperimentsTable, WorkTable, LabelTable, AccountTable):
     """An open store. Every method either finishes or raises `StoreError` and leaves the data as it was."""
 
     @staticmethod

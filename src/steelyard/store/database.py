@@ -30,6 +30,18 @@ class SqlDialect(NamedTuple):
     """The table of samples, to be read by their ids."""
     set_samples_by_id: str
     """The same of the samples of sets."""
+    now: str
+    """The time, by the clock of the database."""
+    ago: str
+    """The time so many `seconds` ago."""
+    seconds: str
+    """A `time`, or the difference of two, in seconds."""
+    greatest: str
+    """The function that gives the greatest of several values."""
+    began: str
+    """Since when the database hears anybody."""
+    unlocked: str
+    """Of the rows of `l`, those that nobody else is about to change."""
 
 
 class Database(ABC):

@@ -23,7 +23,6 @@ from steelyard.errors import MissingExtra, RunInUse, ServerAway, StoreError
 from steelyard.store import Store, shown_location
 from steelyard.store.database import SqlDialect
 from steelyard.store.postgres_schema import migrate
-from steelyard.store.work_table import WorkTable
 
 try:
     import psycopg
@@ -72,7 +71,7 @@ _idle: list[tuple[int, str, Connection]] = []
 _idle_lock = threading.Lock()
 
 
-class PostgresStore(Store, WorkTable):
+class PostgresStore(Store):
     """A store in a database. May be used from several threads; they take turns."""
 
     is_remote = True
@@ -84,6 +83,12 @@ class PostgresStore(Store, WorkTable):
         holds="strpos(text, ?) > 0",
         samples_by_id="samples",
         set_samples_by_id="set_samples",
+        now="clock_timestamp()",
+        ago="(clock_timestamp() - {seconds} * interval '1 second')",
+        seconds="extract(epoch FROM {time})::double precision",
+        greatest="greatest",
+        began="pg_postmaster_start_time()",
+        unlocked="FOR UPDATE OF l SKIP LOCKED",
     )
 
     def __init__(self, conninfo: str, name: str) -> None:
@@ -118,7 +123,7 @@ class PostgresStore(Store, WorkTable):
                     raise
         return store
 
-    def another(self) -> PostgresStore:
+    def another(self) -> Self:
         """The same store through a connection of its own, for what must not wait."""
         return type(self)(self._conninfo, self.name)
 
@@ -181,6 +186,9 @@ class PostgresStore(Store, WorkTable):
                     yield
             finally:
                 self._together -= 1
+
+    def take_time(self) -> None:
+        self.write(UNHURRIED)
 
     def _with_retries(self, work: Callable[[Connection], T]) -> T:
         """Do it; after a lost connection or a deadlock again, until the server has been away for too long. Whatever is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,10 @@ from steelyard.store.database import SqlDialect
 from steelyard.store.sqlite_schema import DAMAGE, check_ours, damaged, has_traces, migrate
 
 BUSY_SECONDS = 15
+# Who looks whether a run is in use holds its lock for a moment.
+LOCK_SECONDS = 0.05
+# Seconds since 1970.
+NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 # Not among the migrations: a Python whose SQLite cannot do it must still be able to judge.
 TEXT_INDEX = (
     "CREATE VIRTUAL TABLE search USING fts5(text, content='texts', content_rowid='place', "
@@ -40,10 +45,21 @@ class SqliteStore(Store):
         # Left alone, SQLite prefers to walk through the whole run.
         samples_by_id="samples INDEXED BY samples_by_id",
         set_samples_by_id="set_samples INDEXED BY set_samples_by_id",
+        now=NOW,
+        ago=f"({NOW} - {{seconds}})",
+        seconds="{time}",
+        greatest="max",
+        began="0",
+        unlocked="",  # one writes at a time
     )
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db, self.path, self.name = connection, path, str(path)
+        # Workers use it from several threads: no statement of one may end up in the transaction of another.
+        self._turn = threading.RLock()
+        # A thread that is still reading keeps its connection at what the file held then; nothing can be written from
+        # there once another process has written.
+        self._together = 0
 
     @classmethod
     def at(cls, path: Path, *, create: bool = True) -> Self:
@@ -68,16 +84,24 @@ class SqliteStore(Store):
         return cls(db, path)
 
     def close(self) -> None:
-        self._db.close()
+        with self._turn:
+            self._db.close()
+
+    def another(self) -> Self:
+        return type(self).at(self.path, create=False)
 
     def query(self, sql: str, *values: Any) -> Iterator[Any]:
         with self.explained_errors():
+            with self._turn:
+                rows: Iterable[Any] = self._db.execute(sql, values)
+                if self._together:
+                    rows = list(rows)
             # Not `yield from`: it would close the cursor of a reader that is dropped after the store was closed.
-            for row in self._db.execute(sql, values):  # noqa: UP028
+            for row in rows:  # noqa: UP028
                 yield row
 
     def write(self, sql: str, *values: Any) -> int:
-        with self.explained_errors():
+        with self._turn, self.explained_errors():
             return self._db.execute(sql, values).rowcount
 
     def change(self, *statements: tuple[str, Iterable[Sequence[Any]]]) -> None:
@@ -88,18 +112,19 @@ class SqliteStore(Store):
     @contextmanager
     def all_or_nothing(self, about: str = "") -> Iterator[None]:
         """Whatever it is about: SQLite lets one write at a time."""
-        if self._db.in_transaction:
-            yield
-            return
-        with self.explained_errors():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
+        with self._turn:
+            if self._db.in_transaction:
                 yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+                return
+            with self.explained_errors():
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
 
     @contextmanager
     def explained_errors(self) -> Iterator[None]:
@@ -111,24 +136,48 @@ class SqliteStore(Store):
         """The lock is SQLite's own, on an empty file beside the store, so that it ends with the process, however that
         ends, on every system."""
         lock = self._lock_of(run)
-        with closing(sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)) as held:
+        with closing(_lock(lock)) as held:
             try:
                 held.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it") from error
+                raise _in_hands(run) from error
             try:
                 yield
             finally:
                 with suppress(OSError):  # some systems do not delete what is open; an empty file does no harm
                     lock.unlink()
 
+    @contextmanager
+    def together_with(self, run: str) -> Iterator[None]:
+        """As many as like may read the empty file at once, and then nobody is alone with it."""
+        lock = self._lock_of(run)
+        with closing(_lock(lock)) as held:
+            try:
+                held.execute("BEGIN")
+                held.execute("SELECT * FROM sqlite_master").fetchall()
+            except sqlite3.OperationalError as error:
+                raise _in_hands(run) from error
+            self._together += 1
+            try:
+                yield
+            finally:
+                self._together -= 1
+                held.execute("ROLLBACK")
+                with suppress(OSError, sqlite3.OperationalError):  # the last one takes it away
+                    held.execute("PRAGMA busy_timeout = 0")
+                    held.execute("BEGIN EXCLUSIVE")
+                    lock.unlink()
+
     def in_use(self, run: str) -> bool:
         lock = self._lock_of(run)
         if not lock.exists():
             return False
-        with closing(sqlite3.connect(lock, timeout=0)) as held:
+        with closing(sqlite3.connect(lock, timeout=0, isolation_level=None)) as held:
             try:
                 held.execute("SELECT * FROM sqlite_master").fetchall()
+                # Nobody is alone with it; those that are together with it let nobody be.
+                held.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
+                held.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 return True
         return False
@@ -159,6 +208,14 @@ class SqliteStore(Store):
     def places_holding(self, text: str, first: int, last: int) -> tuple[str, tuple[Any, ...]]:
         phrase = '"{}"'.format(text.replace('"', '""'))
         return "SELECT rowid AS n FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?", (phrase, first, last)
+
+
+def _lock(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def _in_hands(run: str) -> RunInUse:
+    return RunInUse(f"run {run} is in the hands of another process; wait for that one or stop it")
 
 
 @contextmanager

@@ -451,6 +451,56 @@ MIGRATIONS: tuple[str, ...] = (
         INSERT INTO label_changes VALUES (old.run, 1) ON CONFLICT (run) DO UPDATE SET n = n + 1;
     END;
     """,
+    # Runs that several processes judge together (work_table.py). Times are seconds since 1970.
+    """
+    CREATE TABLE quotas (
+        run TEXT PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+        silence REAL NOT NULL,
+        quota TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE queued (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        sample TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE workers (
+        id TEXT PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        host TEXT NOT NULL,
+        process INTEGER NOT NULL,
+        joined_at REAL NOT NULL,
+        heard_at REAL NOT NULL,
+        left_at REAL,
+        judged INTEGER NOT NULL DEFAULT 0,
+        in_flight INTEGER NOT NULL DEFAULT 0,
+        calls INTEGER NOT NULL DEFAULT 0,
+        prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        completion_tokens INTEGER NOT NULL DEFAULT 0,
+        cached_tokens INTEGER NOT NULL DEFAULT 0,
+        cost REAL,
+        cap_cost REAL NOT NULL DEFAULT 0,
+        cap_tokens REAL NOT NULL DEFAULT 0,
+        paid INTEGER NOT NULL DEFAULT 0,
+        steady_at REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX workers_by_run ON workers (run);
+    CREATE TABLE leases (
+        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        worker TEXT,
+        taken INTEGER NOT NULL DEFAULT 0,
+        done_at REAL,
+        PRIMARY KEY (run, first)
+    ) WITHOUT ROWID;
+    CREATE INDEX leases_by_worker ON leases (worker);
+    CREATE TABLE claims (
+        key TEXT PRIMARY KEY,
+        worker TEXT NOT NULL REFERENCES workers(id) ON DELETE CASCADE
+    ) WITHOUT ROWID;
+    CREATE INDEX claims_by_worker ON claims (worker);
+    """,
 )
 
 

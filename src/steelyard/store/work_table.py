@@ -1,6 +1,6 @@
 """The work tables of runs with several workers: leases of samples, claims of asks, shares of budgets.
 
-Only in PostgreSQL. Times are the server's, so that the clocks of the workers do not matter.
+Times are those of the database's server, so that the clocks of the workers do not matter.
 
     quotas    what a run is allowed: calls in flight, rates, budget; and how long a worker may be silent
     queued    the samples of a run
@@ -12,49 +12,60 @@ Only in PostgreSQL. Times are the server's, so that the clocks of the workers do
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field
 
 from steelyard.errors import InputError
 from steelyard.records import Record, Sample, Usage, Verdict
-from steelyard.store.database import Database, dump, insert, placeholders
+from steelyard.store.database import Database, SqlDialect, dump, insert, placeholders
 from steelyard.store.reply_table import ADD_NEW_REPLY, USE_REPLY, ReplyTable, reply_row
 from steelyard.store.rows import SAMPLE, StoredReply
 from steelyard.store.verdict_table import ADD_BAD_ROW, ADD_VERDICT, bad_row, verdict_row
 
 RANGE = 50
 QUEUED_TOGETHER = 500
-# A worker is gone when it said so, or has not been heard of for too long. A server that was away heard nobody.
-GONE = (
-    "(w.left_at IS NOT NULL OR clock_timestamp() - greatest(w.heard_at, pg_postmaster_start_time()) "
-    "> (SELECT silence FROM quotas q WHERE q.run = w.run) * interval '1 second')"
-)
-# Who was cut off from the server finds the others silent, though they were cut off like it: until it has been heard
-# without a gap for as long as they may be silent, it takes nothing over.
-GAP = "greatest(q.silence / 2, 2.5) * interval '1 second'"
-STEADY = f"""
-    EXISTS (SELECT 1 FROM workers me JOIN quotas q ON q.run = me.run WHERE me.id = ?
-    AND me.heard_at > clock_timestamp() - {GAP}
-    AND me.steady_at < clock_timestamp() - q.silence * interval '1 second')
-"""
-TAKE = f"""
-    UPDATE leases SET worker = ?, taken = taken + 1 WHERE (run, first) IN (
-        SELECT l.run, l.first FROM leases l LEFT JOIN workers w ON w.id = l.worker
-        WHERE l.run = ? AND l.done_at IS NULL AND (l.worker IS NULL OR ({GONE} AND {STEADY}))
-        ORDER BY l.first LIMIT 1 FOR UPDATE OF l SKIP LOCKED
-    ) RETURNING first, last
-"""
-CLAIM = f"""
-    INSERT INTO claims (key, worker) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET worker = excluded.worker
-    WHERE EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {GONE}) AND {STEADY}
-"""
-BEAT = f"""
-    UPDATE workers w SET heard_at = clock_timestamp(), in_flight = ?, steady_at = CASE
-        WHEN w.heard_at > clock_timestamp() - {GAP} THEN w.steady_at ELSE clock_timestamp() END
-    FROM quotas q WHERE q.run = w.run AND w.id = ?
-"""
+
+
+class WorkStatements:
+    """Those that each database writes in its own way."""
+
+    def __init__(self, sql: SqlDialect) -> None:
+        silence = "(SELECT silence FROM quotas q WHERE q.run = w.run)"
+        # A worker is gone when it said so, or has not been heard of for too long. A server that was away heard nobody.
+        self.gone = (
+            f"(w.left_at IS NOT NULL OR {sql.greatest}(w.heard_at, {sql.began}) < {sql.ago.format(seconds=silence)})"
+        )
+        # Who was cut off from the server finds the others silent, though they were cut off like it: until it has been
+        # heard without a gap for as long as they may be silent, it takes nothing over.
+        gap = sql.ago.format(seconds=f"{sql.greatest}(q.silence / 2, 2.5)")
+        steady = f"""
+            EXISTS (SELECT 1 FROM workers me JOIN quotas q ON q.run = me.run WHERE me.id = ?
+            AND me.heard_at > {gap} AND me.steady_at < {sql.ago.format(seconds="q.silence")})
+        """
+        self.take = f"""
+            UPDATE leases SET worker = ?, taken = taken + 1 WHERE (run, first) IN (
+                SELECT l.run, l.first FROM leases l LEFT JOIN workers w ON w.id = l.worker
+                WHERE l.run = ? AND l.done_at IS NULL AND (l.worker IS NULL OR ({self.gone} AND {steady}))
+                ORDER BY l.first LIMIT 1 {sql.unlocked}
+            ) RETURNING first, last
+        """
+        self.claim = f"""
+            INSERT INTO claims (key, worker) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET worker = excluded.worker
+            WHERE EXISTS (SELECT 1 FROM workers w WHERE w.id = claims.worker AND {self.gone}) AND {steady}
+        """
+        self.beat = f"""
+            UPDATE workers AS w SET heard_at = {sql.now}, in_flight = ?, steady_at = CASE
+                WHEN w.heard_at > {gap} THEN w.steady_at ELSE {sql.now} END
+            FROM quotas AS q WHERE q.run = w.run AND w.id = ?
+        """
+
+
+statements_in = cache(WorkStatements)
 UNCLAIM = "DELETE FROM claims WHERE key = ? AND worker = ?"
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
 SUMS = ", ".join(f"w.{part}" for part in SPENT)
@@ -114,14 +125,31 @@ class Share(NamedTuple):
 class WorkTable(ReplyTable, Database):
     """Queues, leases, workers and claims."""
 
+    @abstractmethod
+    def another(self) -> Self:
+        """The same store through a connection of its own, for what must not wait."""
+
+    @abstractmethod
+    def together_with(self, run: str) -> AbstractContextManager[None]:
+        """Held by each worker of a run: nobody who must be alone with it may have it meanwhile."""
+
+    def take_time(self) -> None:
+        """Say that this transaction may take long."""
+
+    @property
+    def _statements(self) -> WorkStatements:
+        return statements_in(self.dialect)
+
+    def _seconds(self, time: str) -> str:
+        return self.dialect.seconds.format(time=time)
+
     # --- the queue ---
 
     def queue_run(self, run: str, rows: Iterable[tuple[int, Sample | InputError]], quota: Quota) -> Quota:
         """Put the samples of a run where workers find them, all or nothing; returns the quota with how many rows."""
         last = -1
         with self.all_or_nothing():
-            # Rows may come from far away, at their own pace.
-            self.write("SET LOCAL idle_in_transaction_session_timeout = 0")
+            self.take_time()  # rows may come from far away, at their own pace
             batch: list[tuple[Any, ...]] = []
             for last, sample in rows:
                 if isinstance(sample, InputError):
@@ -173,7 +201,9 @@ class WorkTable(ReplyTable, Database):
 
     def take_range(self, run: str, worker: str) -> tuple[int, int] | None:
         """Take the next range that nobody holds, or that a worker held that is gone."""
-        return next(self.query(TAKE, worker, run, worker), None)
+        with self.all_or_nothing():
+            found = list(self.query(self._statements.take, worker, run, worker))
+        return found[0] if found else None
 
     def samples_of(self, run: str, first: int, last: int) -> list[tuple[int, Sample]]:
         """The samples of a range that have no verdict yet."""
@@ -190,7 +220,10 @@ class WorkTable(ReplyTable, Database):
         """Keep verdicts, and that these ranges (by their first places) are done: all or none."""
         self.change(
             (ADD_VERDICT, [verdict_row(run, *one) for one in judged]),
-            ("UPDATE leases SET done_at = clock_timestamp() WHERE run = ? AND first = ?", [(run, one) for one in done]),
+            (
+                f"UPDATE leases SET done_at = {self.dialect.now} WHERE run = ? AND first = ?",
+                [(run, one) for one in done],
+            ),
             ("UPDATE workers SET judged = judged + ? WHERE id = ?", [(len(judged), worker)]),
         )
 
@@ -199,7 +232,7 @@ class WorkTable(ReplyTable, Database):
         self.change(
             ("UPDATE leases SET worker = NULL WHERE run = ? AND worker = ? AND done_at IS NULL", [(run, worker)]),
             ("DELETE FROM claims WHERE worker = ?", [(worker,)]),
-            ("UPDATE workers SET left_at = clock_timestamp() WHERE id = ?", [(worker,)]),
+            (f"UPDATE workers SET left_at = {self.dialect.now} WHERE id = ?", [(worker,)]),
         )
 
     # --- asks ---
@@ -210,7 +243,7 @@ class WorkTable(ReplyTable, Database):
         missing = [key for key, found in zip(keys, self.replies(keys), strict=True) if found is None]
         if missing:
             # In one order for all workers, or two of them would wait for each other.
-            self.change((CLAIM, [(key, worker, worker) for key in sorted(missing)]))
+            self.change((self._statements.claim, [(key, worker, worker) for key in sorted(missing)]))
         own = f"SELECT key FROM claims WHERE worker = ? AND key IN ({placeholders(missing)})"
         claimed = {key for (key,) in self.query(own, worker, *missing)}
         # Once more: whoever asked may have been answered between the two looks.
@@ -242,16 +275,17 @@ class WorkTable(ReplyTable, Database):
     # --- workers ---
 
     def join(self, run: str, worker: str, host: str, process: int) -> None:
+        now = self.dialect.now
         sql = (
-            "INSERT INTO workers (id, run, host, process, joined_at, heard_at) "
-            "VALUES (?, ?, ?, ?, clock_timestamp(), clock_timestamp()) ON CONFLICT DO NOTHING"
+            "INSERT INTO workers (id, run, host, process, joined_at, heard_at, steady_at) "
+            f"VALUES (?, ?, ?, ?, {now}, {now}, {now}) ON CONFLICT DO NOTHING"
         )
         self.write(sql, worker, run, host, process)
 
     def declare_gone(self, run: str, host: str, process: int) -> None:
         """Say of a worker that it is gone; whoever started the process knows before its silence tells."""
         who = "run = ? AND host = ? AND process = ? AND left_at IS NULL"
-        self.write(f"UPDATE workers SET left_at = clock_timestamp() WHERE {who}", run, host, process)
+        self.write(f"UPDATE workers SET left_at = {self.dialect.now} WHERE {who}", run, host, process)
 
     def beat(self, run: str, worker: str, in_flight: int, quota: Quota) -> Share:
         """Say that this worker is alive, and learn what it may do until the next beat.
@@ -259,9 +293,9 @@ class WorkTable(ReplyTable, Database):
         Of what is left of a budget it gets its part, over what it has spent; together the parts never exceed the whole.
         """
         with self.all_or_nothing(f"the budget of {run}"):
-            self.write(BEAT, in_flight, worker)
+            self.write(self._statements.beat, in_flight, worker)
             sql = (
-                f"SELECT w.id, {GONE}, extract(epoch FROM w.heard_at)::double precision, w.cap_cost, w.cap_tokens, "
+                f"SELECT w.id, {self._statements.gone}, {self._seconds('w.heard_at')}, w.cap_cost, w.cap_tokens, "
                 f"{SUMS} FROM workers w WHERE w.run = ? ORDER BY w.joined_at, w.id"
             )
             costs, tokens, heard, spent = {}, {}, {}, Usage()
@@ -282,22 +316,39 @@ class WorkTable(ReplyTable, Database):
             given = "UPDATE workers SET cap_cost = ?, cap_tokens = ? WHERE id = ?"
             self.write(given, max_cost or 0.0, max_tokens or 0.0, worker)
         began = "(SELECT min(joined_at) FROM workers w WHERE w.run = r.id)"
-        elapsed = f"extract(epoch FROM clock_timestamp() - {began})::double precision"
+        elapsed = self._seconds(f"({self.dialect.now} - {began})")
         state, seconds = next(self.query(f"SELECT state, {elapsed} FROM runs r WHERE id = ?", run), ("deleted", 0.0))
         place = list(heard).index(worker) if worker in heard else 0
         return Share(place, n, float(seconds or 0.0), spent, max_cost, max_tokens, state == "running", heard)
 
     def workers(self, run: str) -> list[WorkerRow]:
-        """The workers of a run, in the order they joined."""
-        silent = "extract(epoch FROM clock_timestamp() - w.heard_at)::double precision"
-        lasted = "extract(epoch FROM coalesce(w.left_at, w.heard_at) - w.joined_at)::double precision"
-        rows = "string_agg((l.first + 1) || '–' || (l.last + 1), ', ' ORDER BY l.first)"
+        """Who is or was at work on a run, in the order they joined."""
+        silent = self._seconds(f"({self.dialect.now} - w.heard_at)")
+        lasted = self._seconds("(coalesce(w.left_at, w.heard_at) - w.joined_at)")
+        held = "SELECT worker, first, last FROM leases WHERE run = ? AND worker IS NOT NULL AND done_at IS NULL"
+        ranges: dict[str, list[str]] = {}
+        for worker, first, last in self.query(f"{held} ORDER BY first", run):
+            ranges.setdefault(worker, []).append(f"{first + 1}–{last + 1}")
         sql = (
-            f"SELECT w.id, w.host, w.process, {GONE}, {silent}, w.judged, w.in_flight, h.n, coalesce(h.rows, ''), "
-            f"{lasted}, {SUMS} FROM workers w, LATERAL (SELECT count(*) AS n, {rows} AS rows FROM leases l "
-            "WHERE l.worker = w.id AND l.done_at IS NULL) h WHERE w.run = ? ORDER BY w.joined_at, w.id"
+            f"SELECT w.id, w.host, w.process, {self._statements.gone}, {silent}, w.judged, w.in_flight, {lasted}, "
+            f"{SUMS} FROM workers w WHERE w.run = ? ORDER BY w.joined_at, w.id"
         )
-        return [WorkerRow._make((*row[:10], _usage(row[10:]))) for row in self.query(sql, run)]
+        return [
+            WorkerRow(
+                id=id,
+                host=host,
+                process=process,
+                is_gone=bool(is_gone),
+                silent=silent_for,
+                judged=judged,
+                in_flight=in_flight,
+                ranges=len(ranges.get(id, ())),
+                holds=", ".join(ranges.get(id, ())),
+                seconds=seconds,
+                spent=_usage(spent),
+            )
+            for id, host, process, is_gone, silent_for, judged, in_flight, seconds, *spent in self.query(sql, run)
+        ]
 
     def claims(self, run: str, process: int) -> int:
         """How many asks a process has sent, or is about to send, that it has not kept a reply to."""
@@ -313,7 +364,7 @@ class WorkTable(ReplyTable, Database):
 def _paid(worker: str, usage: Usage, payment: int) -> tuple[str, list[tuple[Any, ...]]]:
     sums = ", ".join(f"{part} = {part} + ?" for part in SPENT[:-1])
     # What has no known price stays unknown, unlike what costs nothing.
-    cost = "cost = CASE WHEN ?::double precision IS NULL THEN cost ELSE coalesce(cost, 0) + ? END"
+    cost = "cost = CASE WHEN CAST(? AS DOUBLE PRECISION) IS NULL THEN cost ELSE coalesce(cost, 0) + ? END"
     counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
     sql = f"UPDATE workers SET {sums}, {cost}, paid = ? WHERE id = ? AND paid < ?"
     return sql, [(*counts, usage.cost, usage.cost, payment, worker, payment)]
