@@ -20,7 +20,7 @@ from steelyard.store import sqlite_schema as schema_module
 from steelyard.store.sqlite import SqliteStore
 from steelyard.store.sqlite_schema import MIGRATIONS
 
-QUEUES = {"v11": [(2, 4, 2, 2, 1, 1)]}
+QUEUES = {"v11": [(2, 4, 2, 2, 1, 1)], "v12": [(2, 4, 2, 2, 1, 1)]}
 STORES = Path(__file__).parent / "fixtures" / "stores"
 LISTING = {"listed", "scored", "faceted", "texts", "worked_out", "unlisted"}
 WHEN = "2026-03-02T10:00:00+00:00"
@@ -106,7 +106,7 @@ def test_an_older_store_is_brought_up_with_all_it_holds(tmp_path: Path, dump: Pa
         assert opened.finished(run.id) == bytearray([1, 1])
         assert all(opened.reply(row[0]) for row in before["replies"])
         opened.add_unusable(run.id, "key", Unjudged(reason="truncated"))
-        assert run.name == ("nightly" if dump.stem in ("v7", "v8", "v9", "v10", "v11") else "")
+        assert run.name == ("nightly" if dump.stem in ("v7", "v8", "v9", "v10", "v11", "v12") else "")
         # What was listed under an older layout is listed anew.
         assert next(opened.query("SELECT count(*) FROM unlisted")) == (2,)
         # What was given in a queue before it was counted is counted.

@@ -213,7 +213,7 @@ class Worker:
                 await self._beat(beats)
                 beating = asyncio.create_task(self._beat_on(beats))
                 # Without heartbeats its samples go to others, and nobody tells it what it may still spend.
-                beating.add_done_callback(lambda beat: beat.cancelled() or self.leave("its heartbeat ended"))
+                beating.add_done_callback(self._beats_ended)
                 try:
                     await self._room.wait()
                     return await self._judge(on_verdict)
@@ -262,6 +262,10 @@ class Worker:
                 self._store.clear_queue(run)
 
     # --- once a second ---
+
+    def _beats_ended(self, beating: asyncio.Task[None]) -> None:
+        if not beating.cancelled():
+            self.leave("its heartbeat ended")
 
     async def _beat_on(self, beats: Store) -> None:
         heard = time.monotonic()
