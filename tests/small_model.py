@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from steelyard.judges.models import KeptModel, Shelf, known_models
+from steelyard.judges.models import KeptModel, ModelCache, known_models
 from steelyard.judges.models.pulling import pull
 from steelyard.judges.models.sources import source_of
 
 
 def pulled(name: str) -> KeptModel:
     """A known model, pulled as `steelyard models pull` does where it is not yet here."""
-    shelf = Shelf.of_user(os.environ)
-    if not shelf.record(name):
-        pull(name, source_of(None, name, known_models()[name], os.environ), shelf)
-    return shelf.find(name)
+    cache = ModelCache.of_user(os.environ)
+    if not cache.record(name):
+        pull(name, source_of(None, name, known_models()[name], os.environ), cache)
+    return cache.find(name)
 
 
 def small_model() -> KeptModel:

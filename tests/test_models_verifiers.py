@@ -1,4 +1,4 @@
-"""Verifiers on the shelf: listed, pulled from folders, addresses and the hub, verified, removed."""
+"""Verifiers in the cache: listed, pulled from folders, addresses and the hub, verified, removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from small_verifier import TWO, make_verifier
 from steelyard.errors import ConfigError, JudgeError, PullError
 from steelyard.judges.models.catalogue import known_models, known_verifiers
 from steelyard.judges.models.folders import folder_source
-from steelyard.judges.models.verifiers import VerifierShelf, pull_verifier
+from steelyard.judges.models.verifiers import VerifierCache, pull_verifier
 from steelyard.judges.verifiers.encoder import Encoder
 from steelyard.judges.verifiers.folder import VerifierFile
 
@@ -66,9 +66,9 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifierShelf:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifierCache:
     monkeypatch.setenv("STEELYARD_MODELS", str(tmp_path / "models"))
-    return VerifierShelf.of_user(os.environ)
+    return VerifierCache.of_user(os.environ)
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def served(name: str) -> str:
     return f"/{known_verifiers()[name].repository}/resolve/main/"
 
 
-def pull(name: str, given: str | None, shelf: VerifierShelf) -> None:
+def pull(name: str, given: str | None, cache: VerifierCache) -> None:
     source = folder_source(given, name, known_verifiers().get(name), os.environ)
     assert source is not None
-    pull_verifier(name, source, shelf)
+    pull_verifier(name, source, cache)
 
 
 class TestCatalogue:
@@ -116,131 +116,131 @@ class TestCatalogue:
 
 
 class TestFolder:
-    def test_is_copied_and_read(self, made: Path, shelf: VerifierShelf) -> None:
+    def test_is_copied_and_read(self, made: Path, cache: VerifierCache) -> None:
         """A folder of the user's is kept under a name, and what is kept is a verifier."""
-        pull("mine", str(made), shelf)
-        folder, digest = shelf.find("mine")
+        pull("mine", str(made), cache)
+        folder, digest = cache.find("mine")
         assert digest == hashlib.sha256((made / "model.onnx").read_bytes()).hexdigest()
         assert Encoder(folder, digest).name == "mine"
-        assert shelf.seen("mine") == {}
+        assert cache.seen("mine") == {}
 
-    def test_conversion_of_a_known_one_gets_its_settings(self, tmp_path: Path, shelf: VerifierShelf) -> None:
+    def test_conversion_of_a_known_one_gets_its_settings(self, tmp_path: Path, cache: VerifierCache) -> None:
         """What a known verifier wants is written beside it, unless the folder brings its own."""
         made = make_verifier(tmp_path / "made", ("0", "1"), TWO)
-        pull(CONVERTED, str(made), shelf)
-        folder, _ = shelf.find(CONVERTED)
+        pull(CONVERTED, str(made), cache)
+        folder, _ = cache.find(CONVERTED)
         assert "template" in (folder / "verifier.toml").read_text("utf-8")
         assert Encoder(folder).room
-        shelf.remove(CONVERTED)
+        cache.remove(CONVERTED)
         (made / "verifier.toml").write_text("[labels]\nsupported = 1\n", "utf-8")
-        pull(CONVERTED, str(made), shelf)
+        pull(CONVERTED, str(made), cache)
         assert (folder / "verifier.toml").read_text("utf-8") == "[labels]\nsupported = 1\n"
 
-    def test_without_a_model_is_refused(self, made: Path, shelf: VerifierShelf) -> None:
+    def test_without_a_model_is_refused(self, made: Path, cache: VerifierCache) -> None:
         """What is missing is named before anything is touched."""
         (made / "model.onnx").unlink()
         (made / "config.json").unlink()
         with pytest.raises(ConfigError, match=r"without config\.json, model\.onnx or model_quantized\.onnx"):
-            pull("mine", str(made), shelf)
-        assert not shelf.folder.exists()
+            pull("mine", str(made), cache)
+        assert not cache.folder.exists()
 
-    def test_pointer_file_is_no_model(self, made: Path, shelf: VerifierShelf) -> None:
+    def test_pointer_file_is_no_model(self, made: Path, cache: VerifierCache) -> None:
         """A checkout without large files holds pointers; they are not kept."""
         (made / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
         with pytest.raises(PullError, match=r"its model\.onnx is not an ONNX model; nothing was kept"):
-            pull("mine", str(made), shelf)
-        assert not shelf.path_for("mine").exists()
+            pull("mine", str(made), cache)
+        assert not cache.path_for("mine").exists()
 
-    def test_changed_file_is_noticed(self, made: Path, shelf: VerifierShelf) -> None:
+    def test_changed_file_is_noticed(self, made: Path, cache: VerifierCache) -> None:
         """A verifier whose files changed since it was pulled is not used; a touched one is."""
-        pull("mine", str(made), shelf)
-        folder, _ = shelf.find("mine")
+        pull("mine", str(made), cache)
+        folder, _ = cache.find("mine")
         os.utime(folder / "model.onnx", ns=(1, 1))
-        shelf.find("mine")
-        record = shelf.record("mine")
+        cache.find("mine")
+        record = cache.record("mine")
         assert record is not None
         assert record.files["model.onnx"].modified == 1
         (folder / "config.json").write_text("{}", "utf-8")
         with pytest.raises(JudgeError, match=r"config\.json is no longer the file that was pulled"):
-            shelf.find("mine")
+            cache.find("mine")
 
-    def test_record_that_points_elsewhere_is_ignored(self, made: Path, shelf: VerifierShelf) -> None:
+    def test_record_that_points_elsewhere_is_ignored(self, made: Path, cache: VerifierCache) -> None:
         """A record speaks of the files beside it and of nothing else."""
-        pull("mine", str(made), shelf)
-        path = shelf.path_for("mine") / "record.json"
+        pull("mine", str(made), cache)
+        path = cache.path_for("mine") / "record.json"
         found = json.loads(path.read_text("utf-8"))
         found["files"]["../../x.onnx"] = found["files"].pop("model.onnx")
         path.write_text(json.dumps(found), "utf-8")
-        assert shelf.records() == []
+        assert cache.records() == []
 
     @pytest.mark.parametrize("name", ["..", "a/b", "", "x.gguf", "-x"])
-    def test_no_name_leads_out_of_the_shelf(self, name: str, shelf: VerifierShelf) -> None:
+    def test_no_name_leads_out_of_the_shelf(self, name: str, cache: VerifierCache) -> None:
         """Names are plain words."""
         with pytest.raises(ConfigError, match="cannot be a verifier's name"):
-            shelf.path_for(name)
+            cache.path_for(name)
 
 
 class TestHub:
-    def test_first_pull_is_remembered(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_first_pull_is_remembered(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """The first pull records what came; after a removal the same is taken, another is refused with both hashes."""
         serve(hub, made, known_verifiers()[READY].repository)
-        pull(READY, None, shelf)
-        first = shelf.record(READY)
+        pull(READY, None, cache)
+        first = cache.record(READY)
         assert first is not None
         assert (first.checked, first.licence) == (False, "Apache-2.0")
-        shelf.remove(READY)
-        pull(READY, None, shelf)
-        again = shelf.record(READY)
+        cache.remove(READY)
+        pull(READY, None, cache)
+        again = cache.record(READY)
         assert again is not None
         assert again.checked
-        shelf.remove(READY)
+        cache.remove(READY)
         other = make_verifier(made.parent / "other", weights={"yes": (9.0, 0.0, 0.0)})
         hub.files[served(READY) + "onnx/model.onnx"] = (other / "model.onnx").read_bytes()
         sha256 = again.files["model.onnx"].sha256
         with pytest.raises(PullError, match=rf"its model\.onnx has .*, expected is {sha256}; nothing .*--forget"):
-            pull(READY, None, shelf)
-        assert not shelf.path_for(READY).exists()
-        shelf.remove(READY, forget=True)
-        pull(READY, None, shelf)
-        assert shelf.seen(READY)["model.onnx"] != sha256
+            pull(READY, None, cache)
+        assert not cache.path_for(READY).exists()
+        cache.remove(READY, forget=True)
+        pull(READY, None, cache)
+        assert cache.seen(READY)["model.onnx"] != sha256
 
-    def test_any_repository(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_any_repository(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """hub:OWNER/REPO is searched for a model where exporters put one."""
         serve(hub, made, "someone/thing", "onnx/model_quantized.onnx")
-        pull("mine", "hub:someone/thing", shelf)
-        assert Encoder(*shelf.find("mine")).room
-        assert shelf.seen("mine") == {}
+        pull("mine", "hub:someone/thing", cache)
+        assert Encoder(*cache.find("mine")).room
+        assert cache.seen("mine") == {}
 
-    def test_repository_without_onnx(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_repository_without_onnx(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """The places that were tried are named."""
         serve(hub, made, "someone/thing", "pytorch_model.bin")
         with pytest.raises(PullError, match=r"hub someone/thing has no model\.onnx; tried: .*/onnx/model_quantized"):
-            pull("mine", "hub:someone/thing", shelf)
-        assert shelf.record("mine") is None
+            pull("mine", "hub:someone/thing", cache)
+        assert cache.record("mine") is None
 
-    def test_broken_download_goes_on(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_broken_download_goes_on(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """After a connection that broke, the same pull ends well."""
         serve(hub, made, "someone/thing")
         hub.stop_after = 700
         with pytest.raises(PullError, match="run the same command again"):
-            pull("mine", "hub:someone/thing", shelf)
+            pull("mine", "hub:someone/thing", cache)
         hub.stop_after = None
-        pull("mine", "hub:someone/thing", shelf)
-        assert Encoder(*shelf.find("mine")).room
+        pull("mine", "hub:someone/thing", cache)
+        assert Encoder(*cache.find("mine")).room
 
-    def test_what_another_source_left_is_not_mixed_in(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_what_another_source_left_is_not_mixed_in(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """Files of an earlier pull that broke off, from elsewhere, are not taken for this one's."""
-        shelf.path_for("mine").mkdir(parents=True)
-        (shelf.path_for("mine") / "verifier.toml").write_text("length = 32\n", "utf-8")
+        cache.path_for("mine").mkdir(parents=True)
+        (cache.path_for("mine") / "verifier.toml").write_text("length = 32\n", "utf-8")
         serve(hub, made, "someone/thing")
-        pull("mine", "hub:someone/thing", shelf)
-        assert not (shelf.path_for("mine") / "verifier.toml").exists()
+        pull("mine", "hub:someone/thing", cache)
+        assert not (cache.path_for("mine") / "verifier.toml").exists()
 
-    def test_address_of_a_folder(self, hub: type[Hub], made: Path, shelf: VerifierShelf) -> None:
+    def test_address_of_a_folder(self, hub: type[Hub], made: Path, cache: VerifierCache) -> None:
         """An address that ends in a slash is one."""
         hub.files.update({f"/x/{path.name}": path.read_bytes() for path in made.iterdir()})
-        pull("mine", f"{os.environ['STEELYARD_HUB']}/x/", shelf)
-        assert Encoder(*shelf.find("mine")).room
+        pull("mine", f"{os.environ['STEELYARD_HUB']}/x/", cache)
+        assert Encoder(*cache.find("mine")).room
 
     @pytest.mark.parametrize("given", ["ftp://e.x/folder/", "https://e.x/folder/?key=1", "hub:/x", "hub:../x"])
     def test_what_leads_nowhere_is_refused(self, given: str) -> None:
@@ -255,7 +255,7 @@ class TestHub:
 
 
 class TestCommand:
-    def test_own_folder(self, steelyard: Steelyard, made: Path, shelf: VerifierShelf) -> None:
+    def test_own_folder(self, steelyard: Steelyard, made: Path, cache: VerifierCache) -> None:
         """Pulled without a question, listed, pulled again without harm, removed."""
         pulled = steelyard("models", "pull", "mine", "--from", made)
         assert pulled.code == 0
@@ -265,39 +265,39 @@ class TestCommand:
         sha256 = hashlib.sha256((made / "model.onnx").read_bytes()).hexdigest()
         shown = steelyard("models", "show", "mine").out
         assert f"SHA-256      {sha256}  model.onnx" in shown
-        assert str(shelf.path_for("mine")) in shown
+        assert str(cache.path_for("mine")) in shown
         assert "already here" in steelyard("models", "pull", "mine").out
         assert "already here" in steelyard("models", "pull", "mine", "--from", made).out
         assert steelyard("models", "remove", "mine").code == 0
         assert steelyard("models", "remove", "mine").code == 2
 
     def test_unverified_one_needs_consent(
-        self, steelyard: Steelyard, hub: type[Hub], made: Path, shelf: VerifierShelf
+        self, steelyard: Steelyard, hub: type[Hub], made: Path, cache: VerifierCache
     ) -> None:
         """Without a terminal --yes is asked for, once: the next pull has something to compare with."""
         serve(hub, made, known_verifiers()[READY].repository)
         refused = steelyard("models", "pull", READY, stdin="")
         assert refused.code == 2
         assert "add --yes" in refused.err
-        assert shelf.records() == []
+        assert cache.records() == []
         assert steelyard("models", "pull", READY, "--yes").code == 0
         assert steelyard("models", "remove", READY).code == 0
         again = steelyard("models", "pull", READY, stdin="")
         assert (again.code, "as expected" in again.out) == (0, True)
 
-    def test_one_to_convert_says_so(self, steelyard: Steelyard, shelf: VerifierShelf) -> None:
+    def test_one_to_convert_says_so(self, steelyard: Steelyard, cache: VerifierCache) -> None:
         """The error is the way to get it."""
         done = steelyard("models", "pull", CONVERTED)
         assert done.code == 2
         assert "convert lytang/MiniCheck-RoBERTa-Large (docs/models.md)" in done.err
 
-    def test_list_shows_what_must_be_known(self, steelyard: Steelyard, shelf: VerifierShelf) -> None:
+    def test_list_shows_what_must_be_known(self, steelyard: Steelyard, cache: VerifierCache) -> None:
         """Languages, size, licence, whether the hash is known and whether it must be converted."""
         out = steelyard("models").out
         assert all(name in out for name in known_verifiers())
         assert all(word in out for word in ("unverified", "to convert", "MIT", "1.74 GB", "25 more"))
 
-    def test_show_says_what_is_known(self, steelyard: Steelyard, shelf: VerifierShelf) -> None:
+    def test_show_says_what_is_known(self, steelyard: Steelyard, cache: VerifierCache) -> None:
         """Origin, licence and languages; a hash that nobody has computed is said to be missing."""
         ready = steelyard("models", "show", READY).out
         assert "hub cross-encoder/nli-deberta-v3-xsmall" in ready
@@ -306,7 +306,7 @@ class TestCommand:
         assert known_models()["smollm2"].sha256 in steelyard("models", "show", "smollm2").out
         assert "there is no model 'nobody'" in steelyard("models", "show", "nobody").err
 
-    def test_names_are_those_of_one_kind(self, steelyard: Steelyard, made: Path, shelf: VerifierShelf) -> None:
+    def test_names_are_those_of_one_kind(self, steelyard: Steelyard, made: Path, cache: VerifierCache) -> None:
         """A name cannot mean a verifier and a model of the local judge."""
         file = made.parent / "own.gguf"
         file.write_bytes(b"GGUF1234")
@@ -326,7 +326,7 @@ class TestMissing:
             ("nobody", r"there is no verifier 'nobody'; known are .*verifier:\./nobody"),
         ],
     )
-    def test_error_says_how_to_get_it(self, name: str, said: str, shelf: VerifierShelf) -> None:
+    def test_error_says_how_to_get_it(self, name: str, said: str, cache: VerifierCache) -> None:
         """What is not here yet names the command that brings it."""
         with pytest.raises(JudgeError, match=said):
-            shelf.find(name)
+            cache.find(name)

@@ -11,7 +11,7 @@ import os
 import signal
 
 from steelyard.judges.local.server import ModelServer
-from steelyard.judges.models import Shelf
+from steelyard.judges.models import ModelCache
 from steelyard.tasks import TASKS
 
 LANGUAGES = 2
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=len(TASKS) * LANGUAGES, help="prompts that are kept read")
     parser.add_argument("--threads", type=int, help="default: as many as there are cores")
     given = parser.parse_args()
-    path = Shelf.of_user(os.environ).find(given.model).path
+    path = ModelCache.of_user(os.environ).find(given.model).path
     server = ModelServer(path, threads=given.threads, slots=given.slots)
     # Before the first wait: a signal that comes while the model loads is not lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steelyard.judges.embedded.network import Odds
-from steelyard.judges.embedded.reasons import Voice
-from steelyard.judges.embedded.support import Claim, Reading
+from steelyard.judges.embedded.reasons import Phrasing
+from steelyard.judges.embedded.support import ClaimInContext, PassageReading
 from steelyard.text import language_of, sentences
 from training.entailment.examples import LEFT_OUT, SAYS_NOTHING, entailment_rows, held_back, task_rows
 from training.entailment.export import WEIGHTS
@@ -67,7 +67,7 @@ def seen(row: Row) -> Seen:
         context = row.context
     elif row.set == "uhgeval":
         context = next((sentence for sentence in sentences(row.context) if row.claim in sentence), "")
-    (found,) = Reading(row.passages, Voice("en")).evidence([Claim(row.claim, context)])
+    (found,) = PassageReading(row.passages, Phrasing("en")).evidence([ClaimInContext(row.claim, context)])
     label = "neutral" if row.label == "unsupported" and row.set in SAYS_NOTHING else row.label
     return Seen(_language(row.claim), row.set, found.features(), found.odds, label)
 

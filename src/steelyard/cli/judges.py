@@ -71,7 +71,7 @@ def list_(config: ConfigOption = None) -> None:
     from steelyard.evaluation.factory import judge_names
     from steelyard.judges.masking import shown_url
     from steelyard.judges.models.catalogue import DEFAULT, known_models
-    from steelyard.judges.models.verifiers import VerifierShelf
+    from steelyard.judges.models.verifiers import VerifierCache
     from steelyard.judges.providers import providers
     from steelyard.settings import Settings
 
@@ -80,7 +80,7 @@ def list_(config: ConfigOption = None) -> None:
     local = f"local:{known_models()[DEFAULT].full_title}"
     table.add_row("embedded", "a small bundled network that reads, offline", "none", _measured("embedded"))
     table.add_row("local", "a language model in this process, offline (steelyard models)", "none", _measured(local))
-    pulled = [f"verifier:{record.name}" for record in VerifierShelf.of_user(settings.environment).records()]
+    pulled = [f"verifier:{record.name}" for record in VerifierCache.of_user(settings.environment).records()]
     for name in pulled or ["verifier:NAME"]:
         table.add_row(name, "an encoder run by onnxruntime, offline (steelyard models)", "none", _measured(name))
     for name, given in settings.judges.items():

@@ -13,10 +13,10 @@ import typer
 from steelyard.cli.common import console
 
 if TYPE_CHECKING:
-    from steelyard.judges.models import Shelf
+    from steelyard.judges.models import ModelCache
     from steelyard.judges.models.folders import FolderSource
     from steelyard.judges.models.sources import OnBytes, Source
-    from steelyard.judges.models.verifiers import VerifierShelf
+    from steelyard.judges.models.verifiers import VerifierCache
 
 app = typer.Typer(
     help="List, show, fetch and remove the models of the local and verifier judges.",
@@ -45,13 +45,13 @@ def list_() -> None:
     """
     from rich.table import Column, Table
 
-    from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models import ModelCache, known_models
+    from steelyard.judges.models.cache import size_text
     from steelyard.judges.models.catalogue import known_verifiers
-    from steelyard.judges.models.shelf import size_text
-    from steelyard.judges.models.verifiers import VerifierShelf, shown_size
+    from steelyard.judges.models.verifiers import VerifierCache, shown_size
 
-    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
-    here = {record.name: record for record in shelf.records()}
+    cache, verifiers = ModelCache.of_user(os.environ), VerifierCache.of_user(os.environ)
+    here = {record.name: record for record in cache.records()}
     what_it_is = Column("what it is", overflow="fold")
     table = Table("model", what_it_is, "size", "licence", "here", title="-j local:NAME", title_justify="left")
     for name, known in known_models().items():
@@ -75,15 +75,15 @@ def list_() -> None:
     console().print(table)
     print("unverified: until the first pull, which records its SHA-256")
     print("to convert: the hub has no ONNX model; docs/models.md says how to make one")
-    print(f"kept in {shelf.folder}")
+    print(f"kept in {cache.folder}")
 
 
-def _model_hash(name: str, shelf: VerifierShelf) -> str:
+def _model_hash(name: str, cache: VerifierCache) -> str:
     """The hash of the model file: of the local copy, else as recorded at the first pull."""
     from steelyard.judges.models.catalogue import known_verifiers
 
     known = known_verifiers().get(name)
-    if found := next((sha256 for file, sha256 in shelf.hashes(name).items() if file.endswith(".onnx")), None):
+    if found := next((sha256 for file, sha256 in cache.hashes(name).items() if file.endswith(".onnx")), None):
         return f"{found[:9]}…"
     return "unverified" if known and known.is_ready else "to convert"
 
@@ -95,27 +95,27 @@ def show(name: Annotated[str, typer.Argument(help="A model of the list, or one t
     Example:  steelyard models show mdeberta-xnli
     """
     from steelyard.errors import ConfigError
-    from steelyard.judges.models import Shelf, known_models
+    from steelyard.judges.models import ModelCache, known_models
     from steelyard.judges.models.catalogue import known_verifiers
-    from steelyard.judges.models.verifiers import VerifierShelf
+    from steelyard.judges.models.verifiers import VerifierCache
 
-    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
+    cache, verifiers = ModelCache.of_user(os.environ), VerifierCache.of_user(os.environ)
     if name in known_verifiers() or verifiers.record(name):
         facts = _of_verifier(name, verifiers)
-    elif name in known_models() or shelf.record(name):
-        facts = _of_model(name, shelf)
+    elif name in known_models() or cache.record(name):
+        facts = _of_model(name, cache)
     else:
         raise ConfigError(f"there is no model {name!r}; steelyard models lists those that are known or here")
     for title, value in facts:
         print(f"{title:12} {value}")
 
 
-def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
+def _of_verifier(name: str, cache: VerifierCache) -> Iterator[tuple[str, str]]:
+    from steelyard.judges.models.cache import size_text
     from steelyard.judges.models.catalogue import known_verifiers
-    from steelyard.judges.models.shelf import size_text
     from steelyard.judges.models.verifiers import shown_size
 
-    known, record = known_verifiers().get(name), shelf.record(name)
+    known, record = known_verifiers().get(name), cache.record(name)
     yield "judge", f"verifier:{name}"
     if known:
         yield "model", known.title
@@ -128,19 +128,19 @@ def _of_verifier(name: str, shelf: VerifierShelf) -> Iterator[tuple[str, str]]:
     yield "licence", known.licence if known else "not known"
     if size := size_text(record.size) if record else shown_size(known) if known else "":
         yield "size", size
-    hashes = shelf.hashes(name)
+    hashes = cache.hashes(name)
     for file in hashes or (known.files if known else ()):
         yield "SHA-256", f"{hashes.get(file, 'unverified until first pull')}  {file}"
     if known and not known.is_ready:
         yield "to convert", "the hub has no ONNX model of it; docs/models.md says how to make one"
-    yield "here", str(shelf.path_for(name)) if record else "no"
+    yield "here", str(cache.path_for(name)) if record else "no"
 
 
-def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
+def _of_model(name: str, cache: ModelCache) -> Iterator[tuple[str, str]]:
     from steelyard.judges.models import known_models
-    from steelyard.judges.models.shelf import size_text
+    from steelyard.judges.models.cache import size_text
 
-    known, record = known_models().get(name), shelf.record(name)
+    known, record = known_models().get(name), cache.record(name)
     yield "judge", f"local:{name}"
     if known:
         yield "model", f"{known.title} {known.quantisation}"
@@ -153,7 +153,7 @@ def _of_model(name: str, shelf: Shelf) -> Iterator[tuple[str, str]]:
         yield "licence", record.licence
         yield "size", size_text(record.size)
         yield "SHA-256", f"{record.sha256}  {record.file}"
-    yield "here", str(shelf.path_for(name)) if record else "no"
+    yield "here", str(cache.path_for(name)) if record else "no"
 
 
 @app.command("pull")
@@ -176,33 +176,33 @@ def pull(
     Example:  steelyard models pull qwen2.5-coder-1.5b
     """
     from steelyard.errors import ConfigError
-    from steelyard.judges.models import Shelf
+    from steelyard.judges.models import ModelCache
+    from steelyard.judges.models.cache import size_text
     from steelyard.judges.models.catalogue import known_verifiers
     from steelyard.judges.models.folders import folder_source
     from steelyard.judges.models.pulling import pull as fetch
-    from steelyard.judges.models.shelf import size_text
-    from steelyard.judges.models.verifiers import VerifierShelf
+    from steelyard.judges.models.verifiers import VerifierCache
 
-    shelf, verifiers = Shelf.of_user(os.environ), VerifierShelf.of_user(os.environ)
+    cache, verifiers = ModelCache.of_user(os.environ), VerifierCache.of_user(os.environ)
     if verifiers.record(name) and not source:
         _say_here(name, verifiers)
         return
     if folder := folder_source(source, name, known_verifiers().get(name), os.environ):
-        if shelf.record(name):
+        if cache.record(name):
             raise ConfigError(f"{name} is the name of a model of the local judge; take another one")
         _pull_verifier(name, folder, verifiers, yes)
         return
     if verifiers.record(name):
         raise ConfigError(f"{name} is the name of a verifier; take another one")
-    if record := shelf.record(name):
+    if record := cache.record(name):
         if source:
             _source(source, name)
-        shelf.find(name)
+        cache.find(name)
         print(f"{name} is already here ({size_text(record.size)}, from {record.source})")
         return
     found = _source(source, name)
     with _bar(name) as on_progress:
-        record = fetch(name, found, shelf, on_progress)
+        record = fetch(name, found, cache, on_progress)
     print(f"{name}: {size_text(record.size)} from {record.source}")
     if record.checked:
         print(f"SHA-256 {record.sha256}, as expected; licence {record.licence}")
@@ -211,17 +211,17 @@ def pull(
     print(f"judge with it: steelyard run … -j local:{name}")
 
 
-def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: bool) -> None:
-    from steelyard.judges.models.shelf import size_text
+def _pull_verifier(name: str, source: FolderSource, cache: VerifierCache, yes: bool) -> None:
+    from steelyard.judges.models.cache import size_text
     from steelyard.judges.models.verifiers import is_unverified, pull_verifier
 
-    if shelf.record(name):
-        _say_here(name, shelf)
+    if cache.record(name):
+        _say_here(name, cache)
         return
-    if is_unverified(name, source, shelf) and not yes:
+    if is_unverified(name, source, cache) and not yes:
         _ask(name, source)
     with _bar(name) as on_progress:
-        record = pull_verifier(name, source, shelf, on_progress)
+        record = pull_verifier(name, source, cache, on_progress)
     print(f"{name}: {size_text(record.size)} from {record.source}; licence {record.licence}")
     verdict = "as expected" if record.checked else "recorded, but there is none to compare it with"
     for file, noted in record.files.items():
@@ -230,11 +230,11 @@ def _pull_verifier(name: str, source: FolderSource, shelf: VerifierShelf, yes: b
     print(f"judge with it: steelyard run … -j verifier:{name}")
 
 
-def _say_here(name: str, shelf: VerifierShelf) -> None:
-    from steelyard.judges.models.shelf import size_text
+def _say_here(name: str, cache: VerifierCache) -> None:
+    from steelyard.judges.models.cache import size_text
 
-    shelf.find(name)
-    if record := shelf.record(name):
+    cache.find(name)
+    if record := cache.record(name):
         print(f"{name} is already here ({size_text(record.size)}, from {record.source})")
 
 
@@ -261,15 +261,15 @@ def remove(
     Example:  steelyard models remove smollm2
     """
     from steelyard.errors import ConfigError
-    from steelyard.judges.models import Shelf
-    from steelyard.judges.models.verifiers import VerifierShelf
+    from steelyard.judges.models import ModelCache
+    from steelyard.judges.models.verifiers import VerifierCache
 
-    shelf = Shelf.of_user(os.environ)
-    removed = VerifierShelf.of_user(os.environ).remove(name, forget)
+    cache = ModelCache.of_user(os.environ)
+    removed = VerifierCache.of_user(os.environ).remove(name, forget)
     if removed == "nothing":
-        removed = shelf.remove(name)
+        removed = cache.remove(name)
     if removed == "nothing":
-        raise ConfigError(f"the model {name} is not in {shelf.folder}")
+        raise ConfigError(f"the model {name} is not in {cache.folder}")
     print(f"removed {name}" if removed == "model" else f"removed what an unfinished pull of {name} had left")
 
 

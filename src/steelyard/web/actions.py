@@ -22,8 +22,8 @@ from steelyard.evaluation import dated, factory
 from steelyard.evaluation.factory import JudgeFactory
 from steelyard.judges.base import Judge
 from steelyard.judges.limiter import Limiter, Limits
-from steelyard.judges.models import Shelf
-from steelyard.judges.models.verifiers import VerifierShelf
+from steelyard.judges.models import ModelCache
+from steelyard.judges.models.verifiers import VerifierCache
 from steelyard.prompts import Prompts
 from steelyard.protocols import Protocol, get_protocol
 from steelyard.protocols.common import Options
@@ -76,8 +76,8 @@ def judge_names(config: Settings) -> list[str]:
 
     Nothing that names a file or a model of the caller's choice.
     """
-    can_be_local = find_spec("xllamacpp") and Shelf.of_user(config.environment).records()
-    pulled = VerifierShelf.of_user(config.environment).records()
+    can_be_local = find_spec("xllamacpp") and ModelCache.of_user(config.environment).records()
+    pulled = VerifierCache.of_user(config.environment).records()
     offline = ["embedded", *(["local"] if can_be_local else []), *(f"verifier:{record.name}" for record in pulled)]
     return list(dict.fromkeys([config.choose(None).name, *factory.judge_names(config), *offline]))
 

@@ -14,7 +14,7 @@ from steelyard.judges.local.conduct import settled
 from steelyard.judges.local.reader import LocalReader
 from steelyard.judges.local.readings import Readings
 from steelyard.judges.local.server import CONTEXT, ModelServer, llama_cpp
-from steelyard.judges.models import KeptModel, Shelf
+from steelyard.judges.models import KeptModel, ModelCache
 from steelyard.records import Ask, Reply, Unjudged
 from steelyard.tasks import ComplianceData
 
@@ -22,7 +22,7 @@ from steelyard.tasks import ComplianceData
 class LocalJudge(EmbeddedJudge):
     """Answers the tasks of the protocols with a network and a local model; nothing leaves the machine.
 
-    `model` is a file on the shelf or anywhere (`Shelf.find`). It is loaded at the first claim
+    `model` is a file in the cache or anywhere (`ModelCache.find`). It is loaded at the first claim
     that the network is in doubt about. With `readings`, what the model says is kept in that file and never asked again.
     """
 
@@ -83,7 +83,7 @@ def make_local(rest: str = "", *, environment: Mapping[str, str] | None = None, 
         raise ConfigError(f"{next(iter(table))}: a local judge has only model, threads, context and readings")
     if readings is not None and not (isinstance(readings, str) and readings):
         raise ConfigError(f"readings: must be the path of a file, not {readings!r}")
-    model = Shelf.of_user(environment).find(rest or named)
+    model = ModelCache.of_user(environment).find(rest or named)
     return LocalJudge(model, **given, readings=Path(readings) if readings else None)
 
 

@@ -1,4 +1,4 @@
-"""A pull: fetch into a draft, verify, put on the shelf. Interrupted at any point, the next one goes on from there."""
+"""A pull: fetch into a draft, verify, put into the cache. Interrupted at any point, the next one goes on from there."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import shutil
 from pathlib import Path
 
 from steelyard.errors import ConfigError, PullError
+from steelyard.judges.models.cache import ModelCache, ModelRecord, sha256_of, size_text
 from steelyard.judges.models.catalogue import KnownModel, known_models
 from steelyard.judges.models.draft import Draft
-from steelyard.judges.models.shelf import ModelRecord, Shelf, sha256_of, size_text
 from steelyard.judges.models.sources import OnBytes, Source
 
 # Room for the record, and for a file system that counts blocks.
 SPARE = 1 << 20
 
 
-def pull(name: str, source: Source, shelf: Shelf, on_progress: OnBytes = lambda done, total: None) -> ModelRecord:
+def pull(name: str, source: Source, cache: ModelCache, on_progress: OnBytes = lambda done, total: None) -> ModelRecord:
     """Fetch a model and keep it under this name; the record says if its bytes are those that were expected."""
-    path = shelf.path_for(name)
-    if shelf.record(name):
+    path = cache.path_for(name)
+    if cache.record(name):
         raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     known = known_models().get(name)
     try:
-        shelf.folder.mkdir(parents=True, exist_ok=True)
+        cache.folder.mkdir(parents=True, exist_ok=True)
         with Draft(path, source.name) as draft:
-            _check_room(shelf, known, draft.size)
+            _check_room(cache, known, draft.size)
             source.fetch(draft, on_progress)
         sha256 = _verified(draft, known, source)
         draft.move_to(path)
@@ -40,9 +40,9 @@ def pull(name: str, source: Source, shelf: Shelf, on_progress: OnBytes = lambda 
             checked=known is not None,
             licence=known.licence if known else "not known",
         )
-        shelf.keep(record)
+        cache.keep(record)
     except OSError as error:
-        raise explained(error, shelf.folder) from error
+        raise explained(error, cache.folder) from error
     return record
 
 
@@ -64,12 +64,12 @@ def _verified(draft: Draft, known: KnownModel | None, source: Source) -> str:
     return sha256
 
 
-def _check_room(shelf: Shelf, known: KnownModel | None, already: int) -> None:
+def _check_room(cache: ModelCache, known: KnownModel | None, already: int) -> None:
     """Refuse early if there is not enough disk space."""
-    free = shutil.disk_usage(shelf.folder).free
+    free = shutil.disk_usage(cache.folder).free
     if known and free < known.size - already + SPARE:
         raise PullError(
-            f"{known.name} needs {size_text(known.size - already)} in {shelf.folder}; {size_text(free)} is free"
+            f"{known.name} needs {size_text(known.size - already)} in {cache.folder}; {size_text(free)} is free"
         )
 
 

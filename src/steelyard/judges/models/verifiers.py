@@ -1,4 +1,4 @@
-"""The verifiers on the shelf: each a folder with a model, its tokenizer and its settings.
+"""The verifiers in the cache: each a folder with a model, its tokenizer and its settings.
 
 They lie in verifiers/NAME, with a record of all hashes (record.json). What the first pull of a verifier without a
 published hash brought stays noted in verifiers/.seen.json, also after it was removed: later pulls must match it.
@@ -15,11 +15,11 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from steelyard.errors import AbsentFile, ConfigError, JudgeError, PullError
+from steelyard.judges.models.cache import NAME, ModelCache, Removed, sha256_of, size_text
 from steelyard.judges.models.catalogue import KnownVerifier, known_models, known_verifiers
 from steelyard.judges.models.draft import Draft
 from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, FolderSource, ModelFile, to_convert
 from steelyard.judges.models.pulling import explained
-from steelyard.judges.models.shelf import NAME, Removed, Shelf, sha256_of, size_text
 from steelyard.judges.models.sources import OnBytes
 
 RECORD, SEEN = "record.json", ".seen.json"
@@ -40,7 +40,7 @@ class FileRecord(BaseModel):
 
 
 class VerifierRecord(BaseModel):
-    """What is known of a verifier on the shelf. `checked` says that all hashes were compared with earlier ones."""
+    """What is known of a verifier in the cache. `checked` says that all hashes were compared with earlier ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -55,7 +55,7 @@ class VerifierRecord(BaseModel):
         return sum(file.size for file in self.files.values())
 
 
-class VerifierShelf:
+class VerifierCache:
     """The verifiers in one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -63,7 +63,7 @@ class VerifierShelf:
 
     @classmethod
     def of_user(cls, environment: Mapping[str, str]) -> Self:
-        return cls(Shelf.of_user(environment).folder / "verifiers")
+        return cls(ModelCache.of_user(environment).folder / "verifiers")
 
     def path_for(self, name: str) -> Path:
         """The folder of a verifier of this name, or where it will be."""
@@ -105,7 +105,7 @@ class VerifierShelf:
         return folder, record.files[model].sha256
 
     def remove(self, name: str, forget: bool = False) -> Removed:
-        """Take a verifier off the shelf, with what an interrupted pull may have left; `forget` its first hashes too."""
+        """Remove a verifier and what an interrupted pull may have left; `forget` its first hashes too."""
         folder = self.path_for(name)
         there: Removed = "model" if self.record(name) else "leftovers" if folder.is_dir() else "nothing"
         if there != "nothing":
@@ -163,21 +163,21 @@ class VerifierShelf:
         return f"there is no verifier {name!r}; known are {names}; a folder is named by its path: verifier:./{name}"
 
 
-def is_unverified(name: str, source: FolderSource, shelf: VerifierShelf) -> bool:
+def is_unverified(name: str, source: FolderSource, cache: VerifierCache) -> bool:
     """Whether a pull of this known verifier brings a file that there is no hash of to compare with."""
     known = known_verifiers().get(name)
     if known is None or not source.is_elsewhere:
         return False
-    expected = {**shelf.seen(name), **known.sha256}
+    expected = {**cache.seen(name), **known.sha256}
     return any(part.is_needed and part.target not in expected for part in source.parts)
 
 
 def pull_verifier(
-    name: str, source: FolderSource, shelf: VerifierShelf, on_progress: OnBytes = lambda done, total: None
+    name: str, source: FolderSource, cache: VerifierCache, on_progress: OnBytes = lambda done, total: None
 ) -> VerifierRecord:
     """Fetch a verifier's files, compare them with what is known of them, and keep them under this name."""
-    folder, known = shelf.path_for(name), known_verifiers().get(name)
-    if shelf.record(name):
+    folder, known = cache.path_for(name), known_verifiers().get(name)
+    if cache.record(name):
         raise ConfigError(f"{name} is already here; to fetch it again: steelyard models remove {name}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,15 +187,15 @@ def pull_verifier(
                 path.unlink()
         free = shutil.disk_usage(folder).free
         if known and known.weights and free < known.weights + SPARE:
-            raise PullError(f"{name} needs {size_text(known.weights)} in {shelf.folder}; {size_text(free)} is free")
+            raise PullError(f"{name} needs {size_text(known.weights)} in {cache.folder}; {size_text(free)} is free")
         for part in source.parts:
             if not _fetched(part, folder / part.target, on_progress) and part.is_needed:
                 raise PullError(f"{source.name} has no {part.target}; tried: {', '.join(o.name for o in part.sources)}")
         if known and known.settings and not (folder / SETTINGS).exists():
             (folder / SETTINGS).write_text(known.settings, encoding="utf-8")
-        return _kept(name, source, shelf, known)
+        return _kept(name, source, cache, known)
     except OSError as error:
-        raise explained(error, shelf.folder) from error
+        raise explained(error, cache.folder) from error
 
 
 def _fetched(part: ModelFile, path: Path, on_progress: OnBytes) -> bool:
@@ -211,13 +211,13 @@ def _fetched(part: ModelFile, path: Path, on_progress: OnBytes) -> bool:
     return False
 
 
-def _kept(name: str, source: FolderSource, shelf: VerifierShelf, known: KnownVerifier | None) -> VerifierRecord:
+def _kept(name: str, source: FolderSource, cache: VerifierCache, known: KnownVerifier | None) -> VerifierRecord:
     """The record of what has arrived; what is no verifier, or another one than expected, is thrown away."""
-    folder = shelf.path_for(name)
+    folder = cache.path_for(name)
     here = sorted(path for path in folder.iterdir() if not path.name.endswith(UNFINISHED))
     hashes = {path.name: sha256_of(path) for path in here}
     # A folder of the user's may be a conversion of one's own, which no two machines make alike.
-    expected = {**shelf.seen(name), **known.sha256} if known and source.is_elsewhere else {}
+    expected = {**cache.seen(name), **known.sha256} if known and source.is_elsewhere else {}
     problem = next(filter(None, map(_damage, here)), None) or next(
         (
             f"its {file} has the SHA-256 {sha256}, expected is {expected[file]}"
@@ -242,8 +242,8 @@ def _kept(name: str, source: FolderSource, shelf: VerifierShelf, known: KnownVer
         licence=known.licence if known else "not known",
     )
     if known and source.is_elsewhere and not record.checked:
-        shelf.remember(name, {file: sha256 for file, sha256 in hashes.items() if file != SETTINGS})
-    shelf.keep(record)
+        cache.remember(name, {file: sha256 for file, sha256 in hashes.items() if file != SETTINGS})
+    cache.keep(record)
     return record
 
 

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from steelyard.errors import ConfigError, JudgeError
 from steelyard.judges.embedded.judge import usable_cores
 from steelyard.judges.embedded.network import Odds
-from steelyard.judges.models.shelf import sha256_of
+from steelyard.judges.models.cache import sha256_of
 from steelyard.judges.verifiers.folder import VerifierFolder
 
 if TYPE_CHECKING:

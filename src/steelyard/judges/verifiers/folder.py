@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from steelyard.errors import ConfigError, invalid_field
+from steelyard.judges.models.cache import sha256_of
 from steelyard.judges.models.folders import CONFIG, MODELS, SETTINGS, TOKENIZER, is_weights_beside
-from steelyard.judges.models.shelf import sha256_of
 
 # What most encoders were taught with; a longer input is slower, and `length` allows it.
 LENGTH = 512

@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.errors import ConfigError
 from steelyard.judges.embedded.judge import EmbeddedJudge, edition
-from steelyard.judges.models.verifiers import VerifierShelf
+from steelyard.judges.models.verifiers import VerifierCache
 from steelyard.judges.verifiers.encoder import Encoder
 from steelyard.judges.verifiers.reading import VerifierReader
 from steelyard.records import Ask
@@ -59,8 +59,8 @@ def make_verifier(rest: str = "", *, environment: Mapping[str, str] | None = Non
         raise ConfigError("a verifier needs a model: verifier:NAME of `steelyard models list`, or verifier:./FOLDER")
     if _is_path(model):
         return VerifierJudge(Encoder(Path(model).expanduser()))
-    shelf = VerifierShelf.of_user(os.environ if environment is None else environment)
-    return VerifierJudge(Encoder(*shelf.find(model)))
+    cache = VerifierCache.of_user(os.environ if environment is None else environment)
+    return VerifierJudge(Encoder(*cache.find(model)))
 
 
 def _is_path(model: str) -> bool:

@@ -14,10 +14,10 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluation.factory import JudgeFactory, is_provider, judge_names
 from steelyard.judges.check import Qualification, check_each
 from steelyard.judges.endpoint import Price
-from steelyard.judges.models import Shelf, known_models
+from steelyard.judges.models import ModelCache, known_models
+from steelyard.judges.models.cache import size_text
 from steelyard.judges.models.catalogue import DEFAULT
-from steelyard.judges.models.shelf import size_text
-from steelyard.judges.models.verifiers import VerifierShelf
+from steelyard.judges.models.verifiers import VerifierCache
 from steelyard.judges.prices import shipped
 from steelyard.judges.providers import providers
 from steelyard.records import Record
@@ -82,7 +82,7 @@ def _judges(config: Settings, default: str) -> Iterator[JudgeInfo]:
     found = [JudgeInfo(name="embedded", kind="embedded", agreement=summary("embedded"))]
     local = summary(f"local:{known_models()[DEFAULT].full_title}")
     found.append(JudgeInfo(name="local", kind="local", agreement=local, can_be_checked=_has_model(config)))
-    for record in VerifierShelf.of_user(config.environment).records():
+    for record in VerifierCache.of_user(config.environment).records():
         name = f"verifier:{record.name}"
         found.append(JudgeInfo(name=name, kind="verifier", agreement=summary(name)))
     found += [_own(config, name) for name in config.judges]
@@ -122,11 +122,11 @@ def _over_http(config: Settings, name: str, kind: str, model: str) -> JudgeInfo:
 
 
 def _has_model(config: Settings) -> bool:
-    return bool(Shelf.of_user(config.environment).records())
+    return bool(ModelCache.of_user(config.environment).records())
 
 
 def _models(config: Settings) -> Iterator[ModelInfo]:
-    here = {record.name: record for record in Shelf.of_user(config.environment).records()}
+    here = {record.name: record for record in ModelCache.of_user(config.environment).records()}
     for name, known in known_models().items():
         title = f"{known.title} {known.quantisation}"
         size = size_text(known.size)

@@ -27,7 +27,7 @@ Removed = Literal["model", "leftovers", "nothing"]
 
 
 class ModelRecord(BaseModel):
-    """What is known of a model on the shelf. `checked` says that its hash was compared with a published one."""
+    """What is known of a model in the cache. `checked` says that its hash was compared with a published one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class KeptModel(BaseModel):
     too_small: bool = False
 
 
-class Shelf:
+class ModelCache:
     """The models in one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -92,7 +92,7 @@ class Shelf:
         draft.replace(path)
 
     def remove(self, name: str) -> Removed:
-        """Take a model off the shelf, with what an interrupted pull of it may have left."""
+        """Take a model out of the cache, with what an interrupted pull of it may have left."""
         path = self.path_for(name)
         left = [path, *(path.with_name(path.name + end) for end in (".json", ".part", ".part.json"))]
         there = [file for file in left if file.exists()]
