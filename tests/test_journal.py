@@ -339,17 +339,3 @@ async def test_verdicts_that_come_while_others_are_written_are_written_too() -> 
             break
         await asyncio.sleep(0.01)
     assert [seq for seq, _, _ in written] == list(range(writer.MOST + 6))
-
-
-async def test_replies_of_many_are_kept_together_and_none_is_lost(store: Store) -> None:
-    """A reply that waits for others to be written with it is written when the run is broken off."""
-    judge = Slow()
-    journalled = JournalledJudge(judge, store, "run-a")
-    asked = [asyncio.ensure_future(journalled.answer(ask(f"{n}"))) for n in range(30)]
-    await asyncio.sleep(0.1 if store.is_remote else 0.01)
-    assert journalled.spent.calls == 30
-    for one in asked:
-        one.cancel()
-    await asyncio.gather(*asked, return_exceptions=True)
-    await asyncio.sleep(0.2 if store.is_remote else 0)
-    assert len(list(store.query("SELECT key FROM replies"))) == 30

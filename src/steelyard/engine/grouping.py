@@ -11,9 +11,6 @@ from typing import Generic, TypeVar
 
 from steelyard.errors import StoreError
 
-# Each commit writes whole pages and calls the kernel some ten times, for one reply as for fifty.
-MOMENT = 0.02
-MANY = 8
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -23,18 +20,10 @@ class Grouped(Generic[Item, Outcome]):
 
     `work` does a whole group, in this thread or in another (`in_thread`), where a server that is away for a while does
     not hold up calls to the judge. An item that fails does not take along those that came in the same moment.
-
-    `others` tells how many may bring an item soon: with many of them, a group in this thread waits a moment for theirs.
     """
 
-    def __init__(
-        self,
-        work: Callable[[Sequence[Item]], Sequence[Outcome]],
-        *,
-        in_thread: bool,
-        others: Callable[[], int] = lambda: 0,
-    ) -> None:
-        self._work, self._in_thread, self._others = work, in_thread, others
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Outcome]], *, in_thread: bool) -> None:
+        self._work, self._in_thread = work, in_thread
         self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
         self._under_way: asyncio.Task[None] | None = None
 
@@ -42,22 +31,12 @@ class Grouped(Generic[Item, Outcome]):
         loop = asyncio.get_running_loop()
         if not self._waiting:
             # Not at once: more may arrive in this turn of the loop.
-            if not self._in_thread and self._others() >= MANY:
-                loop.call_later(MOMENT, self._begin)
-            else:
-                loop.call_soon(self._begin)
+            loop.call_soon(self._begin)
         future = loop.create_future()
         self._waiting.append((item, future))
         return future
 
-    def flush(self) -> None:
-        """Do now what waits for others to join: the event loop is about to end."""
-        if not self._in_thread:
-            self._begin()
-
     def _begin(self) -> None:
-        if not self._waiting:
-            return
         if not self._in_thread:
             self._settle(*self._done(self._taken()))
         elif self._under_way is None:

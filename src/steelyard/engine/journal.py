@@ -69,7 +69,7 @@ class JournalledJudge(Judge):
         # A server takes its time, and so does a file that other processes write to.
         self._waits = store.is_remote or desk.is_shared
         self._found = Grouped(desk.find, in_thread=self._waits)
-        self._kept = Grouped(self._keep_all, in_thread=self._waits, others=lambda: len(self._in_flight))
+        self._kept = Grouped(self._keep_all, in_thread=self._waits)
         self._desk = desk
         self._dropped = Grouped(desk.drop, in_thread=self._waits) if desk.is_shared else None
         self._used = Grouped(self._use, in_thread=self._waits)
@@ -110,9 +110,6 @@ class JournalledJudge(Judge):
         try:
             stored = self._stored(ask, reply)
             kept = await self._kept((key, stored))
-        except asyncio.CancelledError:
-            self._kept.flush()
-            raise
         except Exception:
             self.unwritten += 1
             raise
