@@ -305,7 +305,7 @@ def test_a_long_retry_after_does_not_hold_up_sigterm(steelyard: Steelyard, sampl
 def small_files() -> None:
     """No file of this process may grow beyond this size, as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (360_000, 360_000))
 
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_there(

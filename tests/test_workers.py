@@ -495,9 +495,10 @@ def test_the_embedded_judge_in_several_processes(
     "allowed", [Quota(), Quota(max_tokens=10), Quota(concurrency=2)], ids=["all", "budget", "room"]
 )
 async def test_a_worker_whose_heartbeat_fails_leaves(
-    shared_url: str, allowed: Quota, monkeypatch: pytest.MonkeyPatch
+    shared_url: str, allowed: Quota, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whatever goes wrong there, even in the interpreter: it neither waits for ever nor works on unheard."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_KEY", "k")
     with fact_server() as server, Store.open(shared_url) as store:
         server.reply_for = slowly

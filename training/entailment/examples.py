@@ -51,9 +51,12 @@ HELD_BACK = "zh_cfever"
 TASK_SETS = ("factcheckgpt", "summedits", "begin", "uhgeval", "kvpi")
 SERVINGS = "servings"
 """The set of sentences that are graded beside a question."""
+LEVELS = "levels"
+"""Questions beside what answers them, short or as a whole sentence, right or wrong, and beside answers to others."""
 CLOZES = "clozes"
 """Claims with one part left out, as the question, and that part or another as the short answer."""
 
+CLOZED, MOST_ASKED = ("en_fever", "en_mnli", HELD_BACK, "zh_cmnli"), 1500
 BUDGETS = (48, 64, 64, 96, 128, 160)
 # A question before the claim must neither help nor hurt where the claim does not need it.
 WITH_QUESTION = 0.2
@@ -105,9 +108,26 @@ class Examples:
             label = NEUTRAL if row.label == "unsupported" and row.set in SAYS_NOTHING else LABELS[row.label]
             yield self._example(excerpt.parts(), context, row.claim, label, row.set)
 
-    def serving(self, found: Iterable[Serving]) -> Iterator[Example]:
+    def serving(self, found: Iterable[Serving], name: str = SERVINGS) -> Iterator[Example]:
         for one in found:
-            yield Example(*self._vocabulary.level_row(one.question, one.sentence), one.level - 1, SERVINGS)
+            yield Example(*self._vocabulary.level_row(one.question, one.sentence), one.level - 1, name)
+
+    def levels(self, found: Sequence[tuple[str, str, str]]) -> Iterator[Example]:
+        """Of questions, their answers, and what groups them: each with its answer, half also with a strange one."""
+        for group, question, answer in found:
+            yield from self.serving([Serving(group, question, answer, 1)], LEVELS)
+            other, _, strange = self._dice.choice(found)
+            if other != group and self._dice.random() < 0.5:
+                yield from self.serving([Serving(group, question, strange, 3)], LEVELS)
+
+    def asked(self, found: Iterable[Mapping[str, str]], most: int) -> list[tuple[str, str, str]]:
+        """Claims as answers to the question that one of their parts answers."""
+        asked = []
+        for pair in found:
+            premise, claim = in_simplified(pair["premise"]), in_simplified(pair["claim"])
+            if question := cloze(premise, claim, self._dice):
+                asked.append((pair["premise"], question[0], claim))
+        return self._dice.sample(asked, min(most, len(asked)))
 
     def _example(self, premise: tuple[str, ...], context: str, claim: str, label: int, name: str) -> Example:
         return Example(*self._vocabulary.row(ReaderPair(premise, context, claim)), label, name)
@@ -179,7 +199,7 @@ def build(vocabulary: ReaderVocabulary, data: Path, keep: Path) -> None:
     """Writes train.pickle and dev.pickle: examples by set."""
     keep.mkdir(parents=True, exist_ok=True)
     parts: dict[str, dict[str, list[Example]]] = {"train": {}, "dev": {}}
-    made = Examples(vocabulary)
+    made, asked = Examples(vocabulary), list[tuple[str, str, str]]()
     for name in ENTAILMENT:
         found = entailment_rows(f"train_{name}", data)
         if name == HELD_BACK:
@@ -188,8 +208,9 @@ def build(vocabulary: ReaderVocabulary, data: Path, keep: Path) -> None:
             found = [pair for pair, held in zip(found, measures, strict=True) if not held]
             parts["dev"][f"{name}_held_back"] = list(made.entailment(apart, name))
         parts["train"][name] = list(made.entailment(found, name))
-        if name in ("en_fever", "en_mnli", HELD_BACK, "zh_cmnli"):
+        if name in CLOZED:
             parts["train"].setdefault(CLOZES, []).extend(made.clozes(found))
+            asked += made.asked(found, MOST_ASKED)
     for name in DEVELOPMENT:
         parts["dev"][name] = list(made.entailment(entailment_rows(f"dev_{name}", data), name))
     write("pairs", parts, keep)
@@ -198,6 +219,10 @@ def build(vocabulary: ReaderVocabulary, data: Path, keep: Path) -> None:
         made = Examples(vocabulary)
         for example in (*made.task(task_rows(part, data)), *made.serving(servings(part))):
             parts[part].setdefault(example.set, []).append(example)
+        answered = [
+            (row.document, row.context, row.claim) for row in answers(part) if row.context.endswith(("?", "？"))
+        ]
+        parts[part][LEVELS] = list(made.levels([*answered, *(asked if part == "train" else [])]))
     write("own", parts, keep)
 
 

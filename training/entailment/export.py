@@ -27,7 +27,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQua
 from torch import Tensor, nn
 
 from training.entailment.backbone import BLOCK, Backbone, Reader, read_backbone, tokenizer_of
-from training.entailment.teach import Row, tensors
+from training.entailment.teach import GRADED, Row, tensors
 
 WEIGHTS = Path("src/steelyard/judges/embedded/weights")
 SPECIAL = 4
@@ -142,7 +142,7 @@ def compare(reader: Reader, file: Path, kept: Sequence[int], pools: Mapping[str,
     session = InferenceSession(str(file), options)
     seconds, lengths = 0.0, 0
     for name, pool in pools.items():
-        rows = [row for row in pool[:60] if row[3] != "servings"]
+        rows = [row for row in pool[:60] if row[3] not in GRADED]
         same, apart = 0, 0.0
         for row in rows:
             pieces, roles = tensors([row])

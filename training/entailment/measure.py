@@ -13,8 +13,7 @@ from pathlib import Path
 import torch
 
 from training.entailment.backbone import Reader, read_backbone
-from training.entailment.examples import SERVINGS
-from training.entailment.teach import tensors
+from training.entailment.teach import GRADED, tensors
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
                 batch = rows[start : start + 16]
                 with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                     label, level = reader(*tensors(batch))
-                chosen = (level if name == SERVINGS else label).argmax(1).tolist()
+                chosen = (level if name in GRADED else label).argmax(1).tolist()
                 for row, found in zip(batch, chosen, strict=True):
                     right.append(found == row[2] or (row[2] < 0 and found != 0))
                     (supported if row[2] == 0 else others).append((found == 0) == (row[2] == 0))

@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 
 from steelyard.judges.embedded.network import LONGEST, PASSAGE
 from training.entailment.backbone import END, PAD, Reader, read_backbone
-from training.entailment.examples import SERVINGS, SUPPORTED
+from training.entailment.examples import LEVELS, SERVINGS, SUPPORTED
 
 RATE, RISE, COLDEST, HEADS = 1.2e-4, 0.02, 0.01, 4.0
 DEEPER = 0.93
@@ -40,11 +40,12 @@ PAIRS = {
 }  # fmt: skip
 OWN = {
     "written": 5.0, "answers": 2.2, "slips": 0.2, "planted": 0.8, "profiles": 0.2, "factcheckgpt": 0.5, "begin": 0.2,
-    "summedits": 0.5, "uhgeval": 0.5, "kvpi": 0.5, "servings": 1.2, "clozes": 0.8,
+    "summedits": 0.5, "uhgeval": 0.5, "kvpi": 0.5, "servings": 2.0, "levels": 5.0, "clozes": 0.8,
 }  # fmt: skip
 # Beside another premise, as at run time beside sentences of other passages.
 DISTRACTED, LONGEST_DISTRACTION = 0.25, 50
 DISTRACTING = frozenset(("en_fever", "en_mnli", "zh_cfever", "zh_cmnli", "en_snli"))
+GRADED = frozenset((SERVINGS, LEVELS))
 Row = tuple[list[int], list[int], int, str]
 
 
@@ -111,7 +112,7 @@ def tensors(batch: Sequence[Row]) -> tuple[Tensor, Tensor]:
 def loss_of(label: Tensor, level: Tensor, batch: Sequence[Row]) -> tuple[Tensor, float]:
     """Of three labels; of two where nobody says whether a claim is contradicted or only not said."""
     wanted = torch.tensor([row[2] for row in batch])
-    graded = torch.tensor([row[3] == SERVINGS for row in batch])
+    graded = torch.tensor([row[3] in GRADED for row in batch])
     known, open_ = ~graded & (wanted >= 0), ~graded & (wanted < 0)
     total = torch.zeros(())
     if graded.any():
