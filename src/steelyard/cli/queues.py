@@ -39,16 +39,16 @@ def list_(
 
     with Store.open(Settings.load(config).store_location(store), create=False) as opened:
         found = opened.queues(opened.run(run).id if run else None)
-        told = [(one, QueueState(one, opened).totals) for one in found]
+        queues = [(one, QueueState(one, opened).totals) for one in found]
     if as_json:
-        for one, totals in told:
+        for one, totals in queues:
             print(json.dumps(one._asdict() | totals._asdict(), ensure_ascii=False))
         return
     table = Table("queue", "name", "run", "people", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("labels", justify="right")
     table.add_column("to settle", justify="right")
     table.add_column("state")
-    for one, totals in told:
+    for one, totals in queues:
         labels, state = f"{totals.done} of {totals.wanted}", "closed" if one.closed else "open"
         people = escape(", ".join(one.people) or "anyone")
         table.add_row(str(one.id), escape(one.name), one.run, people, labels, str(totals.unsettled), state)

@@ -247,7 +247,7 @@ def experiment_page(viewer: Viewer, about: Asked, patience: float | None, proble
         if pending := tuple(one.wanted.title for one in found if one.row is None):
             data = tuple(str(one.wanted.input.described) for one in found)
             key = ("expected", about.address, data, pending)
-            found_cost = viewer.known.get(key, partial(expected, viewer, about.planned, pending), patience)
+            found_cost = viewer.cache.get(key, partial(expected, viewer, about.planned, pending), patience)
     except (ConfigError, InputError, UnknownSet) as error:
         problem = problem or str(error)
     return ExperimentPage(
@@ -306,7 +306,7 @@ def _table(
             return tabulate(store, name, runs)
 
     titles = tuple(one.wanted.title for one in found)
-    return viewer.known.get(("experiment", name, titles, key), made, patience)
+    return viewer.cache.get(("experiment", name, titles, key), made, patience)
 
 
 def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]]:

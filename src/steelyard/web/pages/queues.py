@@ -238,7 +238,7 @@ def _counted(viewer: Viewer, queue: LabelQueue, changes: int, patience: float | 
             state = QueueState(queue, store)
             return QueueFigures(tuple(state.shares()), tuple(state.agreement()))
 
-    return viewer.known.get(("queue", queue, changes), make, patience)
+    return viewer.cache.get(("queue", queue, changes), make, patience)
 
 
 # --- labelling -------------------------------------------------------------------------------------
