@@ -108,7 +108,9 @@ def make(
     ] = 0.2,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only labels of this kind; may be repeated.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only samples with this tag; may be repeated.")] = None,
-    show_judge: Annotated[bool, typer.Option("--show-judge", help="Show the judge's labels to who labels.")] = False,
+    show_judge: Annotated[
+        bool, typer.Option("--show-judge", help="Show the judge's labels to those who label.")
+    ] = False,
     policy: Annotated[str, typer.Option("--policy", help="Version of the labelling policy they follow.")] = "1",
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The queue as JSON.")] = False,
@@ -160,7 +162,7 @@ def close(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Give nobody items of a queue any more; its labels stay.
+    """Close a queue: nobody is given its items any more; its labels stay.
 
     Example:  steelyard queues close 1
     """
