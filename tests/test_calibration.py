@@ -259,7 +259,7 @@ def test_how_many_more_labels() -> None:
     wide, narrow, absurd = (calibrate(run, labels, width=w, language="en") for w in (0.4, 0.1, 0.01))
     assert score_of(narrow, "accuracy").n_needed > 40
     assert "Accuracy is known to within ±20.0% already." in page_of(wide)
-    assert "Accuracy to within ±5.0%: label about" in page_of(narrow)
+    assert "Accuracy to within ±5.0%: about" in page_of(narrow)
     assert "no number of labels is enough" in page_of(absurd)
 
 

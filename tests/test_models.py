@@ -80,7 +80,7 @@ def server() -> Iterator[tuple[str, type[Files]]]:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> ModelCache:
-    return ModelCache(tmp_path / "shelf")
+    return ModelCache(tmp_path / "models")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser
 
@@ -218,6 +219,25 @@ def labelled(opened: Tab, queue: str, keys: list[str]) -> int:
     return given
 
 
+def test_a_link_elsewhere_takes_no_sample(tmp_path: Path) -> None:
+    """A stranger's page may lead somebody to an item; only our own pages and programs take it from the others."""
+    (run,) = fill(tmp_path / "store.db", ("atomic",))
+    sent: tuple[dict[str, str], ...] = ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-origin"}, {})
+    with viewing(tmp_path / "store.db") as address:
+        body = {"run": run, "name": "first", "people": ["mei", "jun", "ann"], "samples": 0, "share": 0}
+        httpx.post(f"{address}/api/v1/queues", json=body).raise_for_status()
+        taken = []
+        for who, headers in zip(body["people"], sent, strict=True):
+            cookie = {"Cookie": f"steelyard_annotator={who}"}
+            shown = httpx.get(f"{address}/queues/1/label.json", headers=headers | cookie).raise_for_status().json()
+            with Store.open(tmp_path / "store.db") as store:
+                claims = store.queue_claims(1, shown["item"]["sample"])
+            taken.append((shown["item"]["sample"], [claim.person for claim in claims]))
+    (first, nobody), (same, jun), (other, ann) = taken
+    assert (nobody, jun, ann) == ([], ["jun"], ["ann"])
+    assert first == same != other
+
+
 def test_two_people_label_and_a_disagreement_is_settled(browser: Browser, tmp_path: Path) -> None:
     """Ten items and more on a desk by keys and on a phone; what they disagree on is settled on a page, and that label
     counts when the judge is compared with people."""
@@ -236,7 +256,7 @@ def test_two_people_label_and_a_disagreement_is_settled(browser: Browser, tmp_pa
         with named(browser, address, "mei") as mei:
             n = labelled(mei, queue, ["1"])
             assert n >= 10
-            assert not mei.page.locator(".told").count()
+            assert not mei.page.locator(".notice").count()
         with named(browser, address, "jun", viewport=PHONE, has_touch=True) as jun:
             jun.page.goto(f"{queue}/label")
             assert jun.violations() == []

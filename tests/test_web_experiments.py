@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -90,6 +91,31 @@ def test_an_experiment_from_its_page(tmp_path: Path, server: Loopback) -> None:
         assert client.post("/experiments/none").status_code == 404
 
 
+def test_an_experiment_over_the_api(tmp_path: Path, server: Loopback) -> None:
+    """Listed, started within a budget, gone on with, and read with its table, under whatever name it has."""
+    facts(tmp_path / "facts.jsonl", 3)
+    config = settings(tmp_path, server, GRID)
+    with viewing(tmp_path / "s.db", config=config) as served, httpx.Client(base_url=served, timeout=60) as client:
+        (listed,) = answer(client, "/api/v1/experiments")["experiments"]
+        one = f"/api/v1/experiments/{quote(listed['name'], safe='')}"
+        assert {cell["state"] for cell in answer(client, one)["runs"]} == {"pending"}
+        assert client.post(one, json={"max_cost": "1"}).status_code == 422
+        begun = client.post(one, json={"max_tokens": 1})
+        assert (begun.status_code, len(begun.json()["runs"])) == (202, 4)
+        assert "stopped" in {run["state"] for run in until_done(client)}
+        ids = client.post(one, json={}).json()["runs"]
+        until_done(client)
+        found = answer(client, one)
+        assert {cell["state"] for cell in found["runs"]} == {"complete"}
+        assert len(found["table"]["runs"]) == 4
+        assert {cell["run"] for cell in found["runs"]} >= set(ids)
+        assert client.post(one, json={}).json() == {"runs": []}
+        for gone in ("none", "composed/1"):
+            assert client.get(f"/api/v1/experiments/{gone}").status_code == 404
+            assert client.post(f"/api/v1/experiments/{gone}", json={}).status_code == 404
+        assert client.delete("/api/v1/experiments/composed/1").status_code == 404
+
+
 def test_an_experiment_that_cannot_begin_leaves_nothing(tmp_path: Path, server: Loopback) -> None:
     """A judge without its key is found before the runs of the others are made."""
     facts(tmp_path / "facts.jsonl", 1)
@@ -144,6 +170,7 @@ def test_an_experiment_is_composed(tmp_path: Path, server: Loopback) -> None:
         shown = re.findall("<td>([^<]*|<span class=.chip[^<]*</span>)</td></tr>", client.get(f"{address}?lang=en").text)
         assert shown == ["baseline", *["equal"] * 7]
         (listed,) = answer(client, "/experiments.json")["experiments"]
+        assert answer(client, f"/api/v1{address}")["experiment"] == listed
         assert (listed["name"], listed["project"], listed["options"]) == ("<b>grid</b>", "shop", ["plain", "strict"])
         uploads = sorted(path.name for path in (tmp_path / "s-uploads").glob("*/*"))
         assert uploads == ["new.jsonl", "old.jsonl"]

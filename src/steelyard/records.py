@@ -330,7 +330,6 @@ class Unjudged(Record):
 
 # --- labelled items --------------------------------------------------------------------------------
 
-Unset = Literal["unjudged"]
 AtomLabel = Literal["correct", "wrong", "undetermined", "exempt", "unjudged"]
 TopicLabel = Literal["on_topic", "off_topic", "unjudged"]
 SupportLabel = Literal["supported", "partial", "unsupported", "no_claim", "unjudged"]

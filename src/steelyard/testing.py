@@ -245,15 +245,15 @@ def _complaint(sample: Sample, verdict: Verdict, expectation: Expectation | None
     unjudged = [item for item in items if any(label == UNJUDGED for _, label in vocab.labels_of(item))]
     if require:
         missed = []
-        for bar in (parse_requirement(text, lambda name: vocab.metric(name).scale) for text in require):
-            if bar.metric not in verdict.scores:
-                raise ConfigError(f"there is no score {bar.metric!r} here; there are {', '.join(verdict.scores)}")
-            value = verdict.scores[bar.metric]
+        for wanted in (parse_requirement(text, lambda name: vocab.metric(name).scale) for text in require):
+            if wanted.metric not in verdict.scores:
+                raise ConfigError(f"there is no score {wanted.metric!r} here; there are {', '.join(verdict.scores)}")
+            value = verdict.scores[wanted.metric]
             # One sample has no interval, so only the side of the limit counts.
-            if state_of(value, None, bar.sign, bar.limit) != "met_not_significant":
-                scale = vocab.metric(bar.metric).scale
-                shown = {"value": number(value, scale), "limit": number(bar.limit, scale), "sign": bar.sign}
-                name = vocab.metric_words(bar.metric, language)
+            if state_of(value, None, wanted.sign, wanted.limit) != "met_not_significant":
+                scale = vocab.metric(wanted.metric).scale
+                shown = {"value": number(value, scale), "limit": number(wanted.limit, scale), "sign": wanted.sign}
+                name = vocab.metric_words(wanted.metric, language)
                 missed.append(say(language, "testing.missed").format(metric=name, **shown))
         return "\n".join([*missed, *_listed(sample, verdict, [*broken, *unjudged], language)]) if missed else ""
     if broken:

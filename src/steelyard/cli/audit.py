@@ -94,7 +94,7 @@ def audit(
         raise ConfigError("--no-built-in leaves nothing to audit; name your own samples with --data")
     for path in (out, html, markdown):
         check_out(path, [str(data)] if data else [])
-    bars = _bars(require or [])
+    requirements = _requirements(require or [])
     others = [(str(path), read_card(path)) for path in compare or ()]
     mine = samples_for(data, scope, samples, pairs(map, "--map"), Surface.flags) if data is not None else []
     known = settings.prompts.with_files(prompts or [])
@@ -121,7 +121,7 @@ def audit(
         card = _judged(work, session, data_hash(mine))
         opened.add_card(project if mine else "", card.judge, card.made, card.model_dump_json())
     _emit(card, [other for _, other in others], session, out, html, markdown)
-    _exit_by_requirements(card, bars, only_significant)
+    _exit_by_requirements(card, requirements, only_significant)
 
 
 def _dry_run(work: Auditor, judge: Judge, prompts: Prompts) -> None:
@@ -167,18 +167,18 @@ def _emit(
         markdown.write_text(document(blocks(card, others)), encoding="utf-8")
 
 
-def _bars(texts: list[str]) -> list[Requirement]:
+def _requirements(texts: list[str]) -> list[Requirement]:
     from steelyard.errors import ConfigError
     from steelyard.reports.audit.card import Measure
     from steelyard.trust.gating import parse_requirement
 
-    bars = [parse_requirement(text, lambda _: "ratio") for text in texts]
-    if unknown := [bar.metric for bar in bars if bar.metric not in get_args(Measure)]:
+    requirements = [parse_requirement(text, lambda _: "ratio") for text in texts]
+    if unknown := [wanted.metric for wanted in requirements if wanted.metric not in get_args(Measure)]:
         raise ConfigError(f"an audit measures no {unknown[0]!r}; it measures {', '.join(get_args(Measure))}")
-    return bars
+    return requirements
 
 
-def _exit_by_requirements(card: Card, bars: list[Requirement], only_significant: bool) -> None:
+def _exit_by_requirements(card: Card, requirements: list[Requirement], only_significant: bool) -> None:
     """Check the card against the requirements and exit with the matching code."""
     from steelyard.cli.session import GAPS, INTERRUPTED
     from steelyard.reports.blocks import number
@@ -186,13 +186,13 @@ def _exit_by_requirements(card: Card, bars: list[Requirement], only_significant:
     from steelyard.trust.gating import outcome_of, state_of
 
     outcomes = set[str]()
-    for bar in bars:
-        found = {str(name): estimate for name, estimate in card.measures().items()}.get(bar.metric, Estimate())
-        state = state_of(found.value, found.interval, bar.sign, bar.limit)
+    for wanted in requirements:
+        found = {str(name): estimate for name, estimate in card.measures().items()}.get(wanted.metric, Estimate())
+        state = state_of(found.value, found.interval, wanted.sign, wanted.limit)
         outcome = outcome_of("require", state, only_significant)
         outcomes.add(outcome)
         doubt = ", not significant" if state == "missed_not_significant" else ""
-        print(f"{outcome}: {bar.metric} {bar.sign} {bar.limit:g} ({number(found.value, 'ratio')}{doubt})")
+        print(f"{outcome}: {wanted.metric} {wanted.sign} {wanted.limit:g} ({number(found.value, 'ratio')}{doubt})")
     if card.stopped:
         raise typer.Exit(INTERRUPTED if card.stopped == "interrupted" else GAPS)
     if "failed" in outcomes:

@@ -111,6 +111,7 @@ FromOption = Annotated[
     ),
 ]
 LangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the report; default: the data's.")]
+PageLangOption = Annotated[Lang | None, typer.Option("--lang", help="Language of the pages; default: the browser's.")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: ./steelyard.toml.")]
 StoreOption = Annotated[
     str | None,

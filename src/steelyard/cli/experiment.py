@@ -112,4 +112,4 @@ def _cell(
     except (JudgeError, InputError) as error:
         begun = find_run(store, wanted, judge, prompts)
         return CellRun(id=begun.id if begun else None, problem=str(error)), 0.0, stopped
-    return CellRun(id=run.row.id), run.memory.spent.cost or 0.0, tally.stopped or ""
+    return CellRun(id=run.row.id), run.journal.spent.cost or 0.0, tally.stopped or ""

@@ -83,7 +83,7 @@ def gate(
     for bad in found.bad_rows():
         builder.add_bad_row(bad)
     report = builder.build()
-    bars = [gating.parse_requirement(text, report.scale_of) for text in require or ()]
+    requirements = [gating.parse_requirement(text, report.scale_of) for text in require or ()]
     comparison = calibration = None
     if baseline is not None:
         from steelyard.trust.comparison import compare
@@ -99,7 +99,7 @@ def gate(
         calibration = calibrate(found.verdicts(), given, policy=policy, run=run_id(found), language=report.language)
     measured = gating.gate(
         report,
-        bars,
+        requirements,
         run=str(found.file or found.run),
         drops=drops,
         comparison=comparison,

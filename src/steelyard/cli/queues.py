@@ -39,16 +39,16 @@ def list_(
 
     with Store.open(Settings.load(config).store_location(store), create=False) as opened:
         found = opened.queues(opened.run(run).id if run else None)
-        told = [(one, QueueState(one, opened).totals) for one in found]
+        queues = [(one, QueueState(one, opened).totals) for one in found]
     if as_json:
-        for one, totals in told:
+        for one, totals in queues:
             print(json.dumps(one._asdict() | totals._asdict(), ensure_ascii=False))
         return
     table = Table("queue", "name", "run", "people", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("labels", justify="right")
     table.add_column("to settle", justify="right")
     table.add_column("state")
-    for one, totals in told:
+    for one, totals in queues:
         labels, state = f"{totals.done} of {totals.wanted}", "closed" if one.closed else "open"
         people = escape(", ".join(one.people) or "anyone")
         table.add_row(str(one.id), escape(one.name), one.run, people, labels, str(totals.unsettled), state)
@@ -108,7 +108,9 @@ def make(
     ] = 0.2,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only labels of this kind; may be repeated.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only samples with this tag; may be repeated.")] = None,
-    show_judge: Annotated[bool, typer.Option("--show-judge", help="Show the judge's labels to who labels.")] = False,
+    show_judge: Annotated[
+        bool, typer.Option("--show-judge", help="Show the judge's labels to those who label.")
+    ] = False,
     policy: Annotated[str, typer.Option("--policy", help="Version of the labelling policy they follow.")] = "1",
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The queue as JSON.")] = False,
@@ -160,7 +162,7 @@ def close(
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Give nobody items of a queue any more; its labels stay.
+    """Close a queue: nobody is given its items any more; its labels stay.
 
     Example:  steelyard queues close 1
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
+from steelyard.cli.common import ConfigOption, PageLangOption, StoreOption, language
 from steelyard.cli.view import WILDCARDS
 from steelyard.errors import ConfigError
 
@@ -46,7 +46,7 @@ def serve(
         str | None,
         typer.Option(help="What the provider calls this server; the secret is read from STEELYARD_OIDC_SECRET."),
     ] = None,
-    lang: LangOption = None,
+    lang: PageLangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:

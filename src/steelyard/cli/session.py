@@ -81,7 +81,7 @@ class Session:
         with asyncio.Runner() as loop:
             try:
                 for at, run in enumerate(runs):
-                    spent = sum((earlier.memory.spent for earlier in runs[:at]), start=Usage())
+                    spent = sum((earlier.journal.spent for earlier in runs[:at]), start=Usage())
                     run.runner.budget = self.budget.after(spent, time.monotonic() - began if at else 0.0)
                     tally, report = self.judge_run(run, loop, retrying=retrying)
                     goes_on, found = self._report_failure(run, report, tally.stopped)
@@ -97,7 +97,7 @@ class Session:
         """The same for runs that workers judged: write lines, print reports, exit."""
         code = 0
         for run in runs:
-            run.memory.continued = True
+            run.journal.continued = True
             self._write_lines(run)
             row = run.store.run(run.row.id)
             stopped = row.manifest.get("stopped") or ("interrupted" if row.state == "running" else None)
@@ -156,7 +156,7 @@ class Session:
     def _report(self, run: Run, builder: ReportBuilder) -> Report:
         """The report of the whole run: collected while judging, or, for a run that was started earlier, read from the
         store."""
-        if run.memory.continued:
+        if run.journal.continued:
             builder = ReportBuilder(run.protocol.name, self.language)
             for sample, verdict in run.store.verdicts(run.row.id):
                 builder.add(verdict, sample)
@@ -172,11 +172,11 @@ def _kept_text(run: Run) -> str:
         verdicts, replies = run.store.kept(run.row.id)
     except SteelyardError as error:
         return f"what was kept cannot be read: {error}"
-    if not (verdicts or replies or run.memory.unwritten):
+    if not (verdicts or replies or run.journal.unwritten):
         return ""
     kept = f"kept: {verdicts} verdicts and {replies} replies in {run.store.name}"
-    if run.memory.unwritten:
-        kept += f"; {run.memory.unwritten} replies could not be written and will be asked for again"
+    if run.journal.unwritten:
+        kept += f"; {run.journal.unwritten} replies could not be written and will be asked for again"
     return f"{kept}; go on with: steelyard resume {run.row.id}"
 
 

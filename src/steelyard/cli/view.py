@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli.common import ConfigOption, LangOption, StoreOption, language
+from steelyard.cli.common import ConfigOption, PageLangOption, StoreOption, language
 from steelyard.errors import ConfigError
 
 WILDCARDS = ("0.0.0.0", "::", "")
@@ -27,7 +27,7 @@ def view(
         typer.Option(help="Required from every request; also read from STEELYARD_TOKEN.", show_default=False),
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page in the browser.")] = False,
-    lang: LangOption = None,
+    lang: PageLangOption = None,
     config: ConfigOption = None,
     store: StoreOption = None,
 ) -> None:

@@ -55,9 +55,9 @@ class JournalledJudge(Judge):
         group: str | None = None,
         continued: bool = False,
         place: int | None = None,
-        desk: JournalStore | None = None,
+        journal_store: JournalStore | None = None,
     ) -> None:
-        desk = desk or JournalStore(store)
+        journal_store = journal_store or JournalStore(store)
         self.judge, self.name, self.store, self.run, self.repeat = judge, judge.name, store, run, repeat
         self.place = repeat if place is None else place
         self.fresh_in = (group or run) if fresh else None
@@ -67,11 +67,11 @@ class JournalledJudge(Judge):
         self.unwritten = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Unjudged]] = {}
         # A server takes its time, and so does a file that other processes write to.
-        self._waits = store.is_remote or desk.is_shared
-        self._found = Grouped(desk.find, in_thread=self._waits)
+        self._waits = store.is_remote or journal_store.is_shared
+        self._found = Grouped(journal_store.find, in_thread=self._waits)
         self._kept = Grouped(self._keep_all, in_thread=self._waits)
-        self._desk = desk
-        self._dropped = Grouped(desk.drop, in_thread=self._waits) if desk.is_shared else None
+        self._journal_store = journal_store
+        self._dropped = Grouped(journal_store.drop, in_thread=self._waits) if journal_store.is_shared else None
         self._used = Grouped(self._use, in_thread=self._waits)
 
     def key(self, ask: Ask) -> str:
@@ -159,7 +159,7 @@ class JournalledJudge(Judge):
         return [None] * len(uses)
 
     def _keep_all(self, replies: Sequence[tuple[str, StoredReply]]) -> Sequence[StoredReply]:
-        return self._desk.keep(replies, self.place)
+        return self._journal_store.keep(replies, self.place)
 
     def keep(self, key: str, ask: Ask, reply: Reply) -> None:
         self.store.journal([(key, self._stored(ask, reply))], self.place)
@@ -215,7 +215,7 @@ class Journal:
         fresh: bool = False,
         group: str | None = None,
         continued: bool = False,
-        desk: JournalStore | None = None,
+        journal_store: JournalStore | None = None,
     ) -> None:
         self.continued, self._store, self._run = continued, store, run
         self.voices: list[JournalledJudge] = []
@@ -232,7 +232,7 @@ class Journal:
                     group=group,
                     continued=continued,
                     place=place,
-                    desk=desk,
+                    journal_store=journal_store,
                 )
             )
             return self.voices[-1]

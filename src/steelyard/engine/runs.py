@@ -71,15 +71,17 @@ class Run:
         settings: RunSettings,
         *,
         continued: bool = False,
-        desk: JournalStore | None = None,
+        journal_store: JournalStore | None = None,
         allowance: Allowance | None = None,
     ) -> None:
         self.row, self.store, self.protocol, self.data = row, store, protocol, data
         self._keeps_unreadable = continued or settings.keeps_unreadable
         group = row.manifest.get("group")
-        self._waits = store.is_remote or (desk is not None and desk.is_shared)
-        self.memory = Journal(judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, desk=desk)
-        self.judge = self.memory.judge
+        self._waits = store.is_remote or (journal_store is not None and journal_store.is_shared)
+        self.journal = Journal(
+            judge, store, row.id, fresh=settings.fresh, group=group, continued=continued, journal_store=journal_store
+        )
+        self.judge = self.journal.judge
         self.runner = Runner(
             protocol,
             options,
@@ -88,8 +90,8 @@ class Run:
             workers=settings.workers,
             budget=settings.budget,
             # What the journal answers was paid for before; it must not use up the budget a second time.
-            spent=lambda: self.memory.spent,
-            silent=lambda: self.memory.silent,
+            spent=lambda: self.journal.spent,
+            silent=lambda: self.journal.silent,
             limiter=settings.limiter,
             in_order=False,
             allowance=allowance,
@@ -117,7 +119,7 @@ class Run:
         self, on_verdict: OnVerdict, on_bad_row: Callable[[InputError], None], retry: bool
     ) -> Tally:
         self.store.update_run(self.row.id, state="running", finished=None, manifest=self.row.manifest)
-        self.memory.retry(retry)
+        self.journal.retry(retry)
         done = self.store.finished(self.row.id, retry=retry)
         self.store.clear_bad_rows(self.row.id)
         rows = 0
@@ -177,11 +179,11 @@ class Run:
             state, manifest["failure"] = "failed", failure
         if self.tally.self_judged or "self_judged" in manifest:
             manifest["self_judged"] = self.store.count_flagged(self.row.id, "self_judged")
-        if len(self.memory.voices) > 1:
+        if len(self.journal.voices) > 1:
             spent = self.store.spent_by_judge(self.row.id)
             manifest["usage_by_judge"] = {name: usage.model_dump() for name, usage in spent.items()}
         if isinstance(self.judge, RoutedJudge):
-            manifest["routing"] = self.memory.saved(len(self.judge.first.voices()))
+            manifest["routing"] = self.journal.saved(len(self.judge.first.voices()))
         self.store.update_run(self.row.id, state=state, finished=now(), manifest=manifest)
 
     def _failure(self, state: str, refusal: str) -> dict[str, Any] | None:

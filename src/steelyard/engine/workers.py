@@ -180,12 +180,12 @@ class Worker:
         self.id, self.quota = new_worker_id(), quota
         self._store, self._limiter = store, limiter
         protocol = protocol_of_run(row.protocol, row.manifest)
-        self.allowance, self._desk = ShareOfBudget(limiter), SharedJournalStore(store, self.id)
+        self.allowance, self._journal_store = ShareOfBudget(limiter), SharedJournalStore(store, self.id)
         self.run = Run(
             *(row, store, protocol, protocol.parse_options(row.manifest["options"]), judge, Input([])),
             RunSettings(workers, fresh=bool(row.manifest.get("fresh")), limiter=limiter),
             continued=True,
-            desk=self._desk,
+            journal_store=self._journal_store,
             allowance=self.allowance,
         )
         self.source = Leased(store, row.id, self.id, lambda: 2 * limiter.limit)

@@ -59,8 +59,8 @@ def make_queue(
 
     found = [QueueItem(*task, wanted=1) for task in drawn(judged)]
     if len(found) > MOST_ITEMS:
-        told = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
-        raise FormRefused(told, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
+        problem = f"a queue has at most {MOST_ITEMS:,} items, and these are {len(found):,}; draw fewer samples"
+        raise FormRefused(problem, "too_many_items", most=f"{MOST_ITEMS:,}", n=f"{len(found):,}")
     twice = labelled_twice([item.sample for item in found], share, seed)
     given = {"people": people, "policy": policy, "blind": blind, "created": created, "author": author}
     return store.add_queue(row.id, name, with_wanted(found, twice), **given)  # type: ignore[arg-type]

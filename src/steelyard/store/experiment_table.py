@@ -11,6 +11,7 @@ from steelyard.store.run_table import RunTable
 
 COLUMNS = "id project name design created author"
 ADD_EXPERIMENT = insert("experiments", COLUMNS)
+SELECT_EXPERIMENT = f"SELECT {', '.join(COLUMNS.split())} FROM experiments"
 
 
 class StoredExperiment(NamedTuple):
@@ -40,15 +41,13 @@ class ExperimentsTable(RunTable):
 
     def experiments(self) -> list[StoredExperiment]:
         """Newest first."""
-        found = map(
-            StoredExperiment._make, self.query(f"SELECT {', '.join(COLUMNS.split())} FROM experiments ORDER BY id DESC")
-        )
+        found = map(StoredExperiment._make, self.query(f"{SELECT_EXPERIMENT} ORDER BY id DESC"))
         return [one for one in found if self.shows(one.project)]
 
     def experiment(self, id: int) -> StoredExperiment:
-        sql = f"SELECT {', '.join(COLUMNS.split())} FROM experiments WHERE id = ?"
         # Larger numbers are none that SQLite can be asked for.
-        found = next(map(StoredExperiment._make, self.query(sql, id)), None) if 0 < id < 2**31 else None
+        rows = self.query(f"{SELECT_EXPERIMENT} WHERE id = ?", id) if 0 < id < 2**31 else iter(())
+        found = next(map(StoredExperiment._make, rows), None)
         # One of another project is not there at all.
         if found is None or not self.shows(found.project):
             raise UnknownExperiment(f"there is no experiment with the number {id}")

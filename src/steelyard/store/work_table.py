@@ -201,8 +201,8 @@ class WorkTable(ReplyTable, Database):
 
     def take_range(self, run: str, worker: str) -> tuple[int, int] | None:
         """Take the next range that nobody holds, or that a worker held that is gone."""
-        with self.all_or_nothing():
-            found = list(self.query(self._statements.take, worker, run, worker))
+        # Not in a transaction: a server that goes away meanwhile is asked again. To its end: then SQLite commits it.
+        found = list(self.query(self._statements.take, worker, run, worker))
         return found[0] if found else None
 
     def samples_of(self, run: str, first: int, last: int) -> list[tuple[int, Sample]]:

@@ -142,7 +142,7 @@ class _Measured(NamedTuple):
 
 def gate(
     report: Report,
-    bars: Sequence[Requirement] = (),
+    requirements: Sequence[Requirement] = (),
     *,
     run: str = "",
     drops: Mapping[str, float] | None = None,
@@ -152,10 +152,10 @@ def gate(
     max_unjudged: float = MAX_UNJUDGED,
     finished: bool = True,
 ) -> Gate:
-    """Check a run against its requirements; with a calibration, `bars` are about the corrected scores."""
-    if not bars and comparison is None:
+    """Check a run against its requirements; with a calibration, `requirements` are about the corrected scores."""
+    if not requirements and comparison is None:
         raise ConfigError("a gate needs something to check: --require 'accuracy>=0.9', or --baseline RUN")
-    checks = [*_required(report, bars, calibration, only_significant), *_against(comparison, drops or {})]
+    checks = [*_required(report, requirements, calibration, only_significant), *_against(comparison, drops or {})]
     checks.append(_unjudged(report, max_unjudged))
     if not finished:
         checks.append(_check("unfinished", "", "", 0.0, _Measured(None, None, report.n)))
@@ -197,26 +197,26 @@ def _check(
 
 
 def _required(
-    report: Report, bars: Iterable[Requirement], calibration: Calibration | None, only_significant: bool
+    report: Report, requirements: Iterable[Requirement], calibration: Calibration | None, only_significant: bool
 ) -> Iterable[GateCheck]:
     by_people = {score.metric: score for score in calibration.scores} if calibration else {}
-    for bar in bars:
-        if bar.metric not in report.scores:
+    for wanted in requirements:
+        if wanted.metric not in report.scores:
             known = ", ".join(report.scores) or "none; nothing was judged"
-            raise ConfigError(f"there is no score {bar.metric!r} in this run; there are {known}")
-        scale = report.scale_of(bar.metric)
+            raise ConfigError(f"there is no score {wanted.metric!r} in this run; there are {known}")
+        scale = report.scale_of(wanted.metric)
         bounds = BOUNDS[scale]
         if calibration is None:
-            raw = report.scores[bar.metric]
+            raw = report.scores[wanted.metric]
             n_all = report.n + report.n_bad_rows
             measured = _Measured(raw.value, raw.interval, raw.n, raw.clusters, bounds, n_all, scale=scale)
-            yield _check("require", *bar, measured, only_significant)
+            yield _check("require", *wanted, measured, only_significant)
             continue
-        score = by_people.get(bar.metric)
+        score = by_people.get(wanted.metric)
         found = _Measured(None, None, 0, scale=scale)
         if score:
             found = _Measured(score.value, score.interval, score.n_labelled, None, bounds, scale=scale)
-        yield _check("corrected", *bar, found, only_significant)
+        yield _check("corrected", *wanted, found, only_significant)
 
 
 def _against(comparison: Comparison | None, drops: Mapping[str, float]) -> Iterable[GateCheck]:

@@ -41,7 +41,7 @@ class ResultCache:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="steelyard-known")
+        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="steelyard-cache")
         self._counts: dict[str, _Count] = {}
         self._following: dict[str, Future[Report]] = {}
         self._latest: dict[str, Report] = {}

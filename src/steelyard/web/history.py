@@ -91,7 +91,7 @@ def history(viewer: Viewer, rows: Sequence[RunRow], pairs: Iterable[Pair], patie
             if (a, b) not in found.against:
                 _kept(viewer, b, _name(a), _both(keys, a, b), partial(_compared, a=by_id[a], b=by_id[b]))
 
-    viewer.known.get(("history", tuple(keys.items()), tuple(wanted)), make, patience)
+    viewer.cache.get(("history", tuple(keys.items()), tuple(wanted)), make, patience)
     with viewer.store() as store:
         return _known(store, keys, wanted)
 
@@ -117,7 +117,7 @@ def _both(keys: dict[str, str], a: str, b: str) -> str:
 
 
 def _kept(viewer: Viewer, run: str, name: str, key: str, make: Callable[[Store], Record]) -> None:
-    if viewer.known.is_closing:
+    if viewer.cache.is_closing:
         raise CancelledError
     with viewer.store() as store:
         made = make(store)

@@ -109,7 +109,7 @@ class Job:
 
     @property
     def spent(self) -> Usage:
-        return self._run.memory.spent
+        return self._run.journal.spent
 
     def share(self, spent: Usage, seconds: float) -> None:
         """Of the budget, leave what the runs before this one have not used."""

@@ -65,7 +65,7 @@ class Guard:
         host = _hostname(request.headers.get("host", ""))
         if self.viewer.hosts and host not in self.viewer.hosts:
             return problem_response(request, 403, f"this viewer is not called {host!r}", code="wrong_host")
-        if request.method not in SAFE and not _from_here(request):
+        if request.method not in SAFE and not is_from_here(request):
             return problem_response(request, 403, "this request was made by another site", code="cross_site")
         return None
 
@@ -131,7 +131,7 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def _from_here(request: Request) -> bool:
+def is_from_here(request: Request) -> bool:
     """Whether no other site made this request. Programs send neither header; browsers send at least one."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False

@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.1)
         if jobs.busy:
             jobs.cancel()
-        self.viewer.known.close()
+        self.viewer.cache.close()
         await super().shutdown(sockets)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:

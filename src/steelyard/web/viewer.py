@@ -45,7 +45,7 @@ class Viewer:
     visit: Visit | None = None
     """On a team's server: the request that this viewer is for."""
     sizes: Sizes = field(default_factory=Sizes)
-    known: ResultCache = field(default_factory=ResultCache, repr=False)
+    cache: ResultCache = field(default_factory=ResultCache, repr=False)
     evaluations: Evaluations = field(default_factory=Evaluations, repr=False)
     trials: Trials = field(default_factory=Trials, repr=False)
     jobs: Jobs = field(init=False, repr=False)

@@ -41,7 +41,7 @@ class Auditor:
         self._trials = {f"{plan.data}/{trial.id}": trial for plan in plans for trial in plan.trials()}
         self._verdicts: dict[str, Verdict] = {}
         self._runner: Runner | None = None
-        self._memories: list[Journal] = []
+        self._journals: list[Journal] = []
         self._stopped: str | None = None
         self.tally = Tally(total=len(self._trials))
 
@@ -51,8 +51,8 @@ class Auditor:
         if not self.store:
             return self.tally.usage
         total = Usage()
-        for memory in self._memories:
-            total += memory.spent
+        for journal in self._journals:
+            total += journal.spent
         return total
 
     def protocol(self) -> Protocol:
@@ -83,9 +83,9 @@ class Auditor:
                 break
             judge: Judge = self.judge
             if self.store:
-                memory = Journal(self.judge, self.store, time=repeat)
-                self._memories.append(memory)
-                judge = memory.judge
+                journal = Journal(self.judge, self.store, time=repeat)
+                self._journals.append(journal)
+                judge = journal.judge
             self._runner = Runner(
                 self.protocol(),
                 Options(),
@@ -93,7 +93,7 @@ class Auditor:
                 workers=self.settings.workers,
                 budget=self._left(started),
                 spent=lambda: self.spent,
-                silent=lambda: next((memory.silent for memory in self._memories if memory.silent), ""),
+                silent=lambda: next((journal.silent for journal in self._journals if journal.silent), ""),
                 limiter=self.settings.limiter,
                 in_order=False,
             )

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from steelyard import __version__
 from steelyard.web.accounts import api as accounts
-from steelyard.web.api import about, evaluating, labels, queues, reading, running, sets
+from steelyard.web.api import about, evaluating, experiments, labels, queues, reading, running, sets
 from steelyard.web.api.document import document
 from steelyard.web.errors import FAILURES, HANDLERS, on_unexpected
 from steelyard.web.viewer import Viewer
@@ -28,7 +28,8 @@ def create_api(viewer: Viewer) -> FastAPI:
         exception_handlers={**HANDLERS, Exception: on_unexpected},
         redirect_slashes=False,
     )
-    modules = (about, evaluating, running, reading, labels, queues, sets, *((accounts,) if viewer.accounts else ()))
+    modules = [about, evaluating, running, reading, labels, queues, sets, experiments]
+    modules += [accounts] if viewer.accounts else []
     for module in modules:
         api.include_router(module.router)
     api.state.viewer = viewer

@@ -119,24 +119,29 @@ class EvaluateBody(Judging):
     )
 
 
-class RunSettingsBody(Judging):
+class SpendingBody(Body):
+    """When a run, or several with one budget, stops by itself."""
+
+    max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
+    max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
+    max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
+
+    @property
+    def spending(self) -> Spending:
+        return Spending(max_cost=self.max_cost, max_tokens=self.max_tokens, max_seconds=self.max_seconds)
+
+
+class RunSettingsBody(SpendingBody, Judging):
     """A run of the store; it goes on after the answer."""
 
     project: str | None = Field(default=None, max_length=200, description="the project that the run belongs to")
     name: str = Field(default="", max_length=200, description="what to call the run")
     tags: list[Annotated[str, Field(pattern=r"\S")]] = []
     meta: dict[str, str | int | bool | None] = Field(default_factory=dict, description="for example version or commit")
-    max_cost: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many US dollars")
-    max_tokens: int | None = Field(default=None, ge=0, le=10**15, description="stop after this many tokens")
-    max_seconds: float | None = Field(default=None, ge=0, le=1e9, description="stop after this many seconds")
 
     @property
     def called(self) -> RunIdentity:
         return run_identity(self.model_dump(include={"name", "tags", "meta"}))
-
-    @property
-    def spending(self) -> Spending:
-        return Spending(max_cost=self.max_cost, max_tokens=self.max_tokens, max_seconds=self.max_seconds)
 
 
 class RunBody(RunSettingsBody):

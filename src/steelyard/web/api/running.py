@@ -126,7 +126,7 @@ def get_run(request: Request, run: str) -> RunDetail:
     with viewer.store() as store:
         row = store.run(run)
         summary, progress = RunSummary.of(row, store), actions.progress_of(viewer, store, row)
-    report = viewer.known.report(viewer.store, row)
+    report = viewer.cache.report(viewer.store, row)
     return RunDetail(run=summary, progress=progress, manifest=row.manifest, report=report)
 
 

@@ -89,7 +89,7 @@ def compared(
             except LabelsDoNotFit as error:
                 return _said(error, policy or "", language)
 
-    return viewer.known.get(("calibration", row.id, row.finished, n, changes, policy, language), make, patience)
+    return viewer.cache.get(("calibration", row.id, row.finished, n, changes, policy, language), make, patience)
 
 
 def _said(error: LabelsDoNotFit, policy: str, language: Language) -> str:

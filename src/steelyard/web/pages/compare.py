@@ -143,7 +143,7 @@ def preference_of(viewer: Viewer, a: RunRow, b: RunRow) -> Preference | None:
     with viewer.store() as store:
         row = next((row for row in store.runs() if {a.id, b.id} <= _paired_in(row)), None)
         summary = RunSummary.of(row, store) if row else None
-    report = viewer.known.report(viewer.store, row, PATIENCE) if row else None
+    report = viewer.cache.report(viewer.store, row, PATIENCE) if row else None
     return Preference(run=summary, ranking=report.ranking) if summary and report and report.ranking else None
 
 
@@ -186,7 +186,7 @@ def compared(
             except NotComparable as refusal:
                 return refusal
 
-    return viewer.known.get(("compare", *state, language, anyway), make, patience)
+    return viewer.cache.get(("compare", *state, language, anyway), make, patience)
 
 
 def sides_of(store: Store, a: RunRow, b: RunRow) -> tuple[Judged, Judged]:

@@ -164,12 +164,15 @@ def experiment_address(name: str, project: str | None = None) -> str:
 
 
 def experiments(request: Request) -> Response:
-    viewer = viewer_of(request)
+    return page(request, "experiments.html", every_experiment(viewer_of(request)))
+
+
+def every_experiment(viewer: Viewer) -> ExperimentsPage:
     default = viewer.config.choose(None).name
     in_file = (ExperimentSummary.of(name, table, default) for name, table in viewer.config.experiments.items())
     with viewer.store() as store:
         own = [ExperimentSummary.composed(one, store) for one in store.experiments()]
-    return page(request, "experiments.html", ExperimentsPage(experiments=(*own, *in_file)))
+    return ExperimentsPage(experiments=(*own, *in_file))
 
 
 class Asked(NamedTuple):
@@ -182,19 +185,27 @@ class Asked(NamedTuple):
     address: str
 
 
-def _of_settings(request: Request, given: str | None) -> Asked:
-    viewer, name = viewer_of(request), _name(request)
+def asked_of_settings(viewer: Viewer, name: str, given: str | None) -> Asked:
+    if name not in viewer.config.experiments:
+        raise HTTPException(404, f"the settings file has no experiment {name!r}")
     summary = ExperimentSummary.of(name, viewer.config.experiment(name), viewer.config.choose(None).name)
     projects, project = _projects(viewer, given)
     return Asked(of_settings(viewer, name), summary, projects, project, experiment_address(name))
 
 
-def _composed(request: Request, given: str | None) -> Asked:
-    viewer = viewer_of(request)
+def asked_composed(viewer: Viewer, number: int) -> Asked:
     with viewer.store() as store:
-        stored = store.experiment(request.path_params["composed"])
+        stored = store.experiment(number)
         summary = ExperimentSummary.composed(stored, store)
     return Asked(composed(viewer, stored), summary, (), stored.project, summary.address)
+
+
+def _of_settings(request: Request, given: str | None) -> Asked:
+    return asked_of_settings(viewer_of(request), sample_of(request.path_params["experiment"]), given)
+
+
+def _composed(request: Request, given: str | None) -> Asked:
+    return asked_composed(viewer_of(request), request.path_params["composed"])
 
 
 Asking = Callable[[Request, str | None], Asked]
@@ -208,7 +219,24 @@ def _looked_at(asking: Asking) -> Callable[[Request], Response]:
 
 
 def _shown(request: Request, about: Asked, problem: str = "", given: Mapping[str, str] | None = None) -> Response:
-    viewer, patience = viewer_of(request), None if is_json(request) else PATIENCE
+    model = experiment_page(viewer_of(request), about, None if is_json(request) else PATIENCE, problem)
+    table, language = model.table, language_of(request)
+    return page(
+        request,
+        "experiment.html",
+        model,
+        status=422 if problem and request.method == "POST" else 200,
+        address=about.address,
+        rows=list(_rows(table, language)) if table else [],
+        parts=[
+            part for part in ("data", "protocol", "judge", "options") if len({getattr(c, part) for c in model.runs}) > 1
+        ],
+        given=given or {},
+    )
+
+
+def experiment_page(viewer: Viewer, about: Asked, patience: float | None, problem: str = "") -> ExperimentPage:
+    """What there is of an experiment; with `patience`, without what takes longer to count."""
     cells: tuple[ExperimentCell, ...] = ()
     table = found_cost = None
     try:
@@ -219,10 +247,10 @@ def _shown(request: Request, about: Asked, problem: str = "", given: Mapping[str
         if pending := tuple(one.wanted.title for one in found if one.row is None):
             data = tuple(str(one.wanted.input.described) for one in found)
             key = ("expected", about.address, data, pending)
-            found_cost = viewer.known.get(key, partial(expected, viewer, about.planned, pending), patience)
+            found_cost = viewer.cache.get(key, partial(expected, viewer, about.planned, pending), patience)
     except (ConfigError, InputError, UnknownSet) as error:
         problem = problem or str(error)
-    model = ExperimentPage(
+    return ExperimentPage(
         experiment=about.summary,
         project=about.project,
         projects=about.projects,
@@ -231,24 +259,6 @@ def _shown(request: Request, about: Asked, problem: str = "", given: Mapping[str
         expected=found_cost,
         problem=problem,
     )
-    language = language_of(request)
-    return page(
-        request,
-        "experiment.html",
-        model,
-        status=422 if problem and request.method == "POST" else 200,
-        address=about.address,
-        rows=list(_rows(table, language)) if table else [],
-        parts=[part for part in ("data", "protocol", "judge", "options") if len({getattr(c, part) for c in cells}) > 1],
-        given=given or {},
-    )
-
-
-def _name(request: Request) -> str:
-    name = sample_of(request.path_params["experiment"])
-    if name not in viewer_of(request).config.experiments:
-        raise HTTPException(404, f"the settings file has no experiment {name!r}")
-    return name
 
 
 def _projects(viewer: Viewer, given: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -296,7 +306,7 @@ def _table(
             return tabulate(store, name, runs)
 
     titles = tuple(one.wanted.title for one in found)
-    return viewer.known.get(("experiment", name, titles, key), made, patience)
+    return viewer.cache.get(("experiment", name, titles, key), made, patience)
 
 
 def _rows(table: ExperimentTable, language: Language) -> Iterator[dict[str, Any]]:
@@ -330,7 +340,7 @@ def _started(asking: Asking) -> Callable[[Request, FormData], Response]:
         about = asking(request, project)
         try:
             spending = actions.Spending.model_validate({name: given[name] for name in LIMITS if name in given})
-            begin(viewer, about.planned, about.project if about.summary.number else project, spending)
+            begin(viewer, about.planned, about.project, spending)
         except ValidationError as error:
             found = invalid_field(error)
             return _shown(request, about, f"{found.field}: {found.problem}", given)
@@ -426,12 +436,15 @@ def _project(viewer: Viewer, store: Store, form: FormData, design: ExperimentDes
 
 
 def delete(request: Request) -> Response:
-    """Take an experiment away; its runs stay."""
-    viewer = viewer_of(request)
-    with viewer.store() as store:
-        gone = store.delete_experiment(request.path_params["composed"])
-    forget_experiment(viewer, gone)
+    delete_composed(viewer_of(request), request.path_params["composed"])
     return RedirectResponse("/experiments", 303)
+
+
+def delete_composed(viewer: Viewer, number: int) -> None:
+    """Take an experiment away; its runs stay."""
+    with viewer.store() as store:
+        gone = store.delete_experiment(number)
+    forget_experiment(viewer, gone)
 
 
 def text_of(form: FormData, name: str) -> str:

@@ -66,7 +66,7 @@ def failures_page(request: Request) -> Response:
 
     if found is None:
         patience = None if is_json(request) else patience_for(run.n)
-        found = viewer.known.get(("failures", row.id, row.finished, run.n), counted, patience)
+        found = viewer.cache.get(("failures", row.id, row.finished, run.n), counted, patience)
     vocab = vocabulary(row.protocol)
     return page(
         request,

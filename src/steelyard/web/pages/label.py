@@ -191,7 +191,7 @@ def planned(viewer: Viewer, row: RunRow, plan: LabelPlan, patience: float | None
         with viewer.store() as store:
             return DrawnTasks.of(plan.tasks(partial(store.verdicts, row.id)))
 
-    return viewer.known.get(("tasks", row.id, row.finished, n, plan), make, patience)
+    return viewer.cache.get(("tasks", row.id, row.finished, n, plan), make, patience)
 
 
 def place(request: Request, progress: Progress) -> int | None:

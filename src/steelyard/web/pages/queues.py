@@ -41,6 +41,7 @@ from steelyard.web.pages.label import (
 from steelyard.web.pages.sample import judged_sample
 from steelyard.web.pages.samples import active, query_of
 from steelyard.web.rendering import YEAR, is_json, language_of, page, page_routes
+from steelyard.web.security import is_from_here
 from steelyard.web.viewer import Viewer, viewer_of
 
 
@@ -237,7 +238,7 @@ def _counted(viewer: Viewer, queue: LabelQueue, changes: int, patience: float | 
             state = QueueState(queue, store)
             return QueueFigures(tuple(state.shares()), tuple(state.agreement()))
 
-    return viewer.known.get(("queue", queue, changes), make, patience)
+    return viewer.cache.get(("queue", queue, changes), make, patience)
 
 
 # --- labelling -------------------------------------------------------------------------------------
@@ -280,7 +281,8 @@ def _label(request: Request, *, changed: bool = False) -> Response:
         hint, can_undo = None, state.last_of(annotator) is not None
         if place is not None:
             task = _task(state.item(place))
-            if at is None:
+            # A link on another site may show an item, not take its sample from those who label.
+            if at is None and is_from_here(request):
                 store.claim(queue.id, task.sample, annotator, now())
             own = state.given(place).get(annotator)
             sample, verdict = judged_sample(store, row, task.sample)
@@ -336,7 +338,7 @@ def name_oneself(request: Request, form: FormData) -> Response:
 def give(request: Request, form: FormData) -> Response:
     annotator = require_annotator(request)
     with viewer_of(request).store() as store:
-        queue, row, state, at = _standing(request, store)
+        queue, row, state, at = _item_of_form(request, store)
         _check_admitted(state, annotator)
         made = _made(store, queue, row, state, at, form, annotator)
         if made is None:
@@ -363,7 +365,7 @@ def undo(request: Request, form: FormData) -> Response:
     return RedirectResponse(queue_address(queue.id, "label", at=place + 1), 303)
 
 
-def _standing(request: Request, store: Store) -> tuple[LabelQueue, RunRow, QueueState, int]:
+def _item_of_form(request: Request, store: Store) -> tuple[LabelQueue, RunRow, QueueState, int]:
     queue = store.queue(request.path_params["queue"])
     row, state = store.run(queue.run), QueueState(queue, store)
     refuse_at_work(row, store)

@@ -71,9 +71,9 @@ def run(request: Request) -> Response:
         projects = tuple(name for name in store.projects() if name)
         labels = store.label_counts(row.id)
     # A program waits for the numbers; a reader gets the page at once and the numbers when they are there.
-    report = viewer.known.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
+    report = viewer.cache.report(viewer.store, row, None if is_json(request) else patience_for(summary.n))
     is_current = report is not None and report.n == summary.n
-    report = report or viewer.known.latest(row.id)
+    report = report or viewer.cache.latest(row.id)
     report = in_language(report, language) if report else None
     annotators = tuple(sorted({one.annotator for one in labels}))
     model = RunPage(
@@ -157,7 +157,7 @@ def _html(request: Request, store: Store, row: RunRow) -> str:
     lowest = Lowest(SAMPLES_IN_REPORT)
     for sample, verdict in store.verdicts(row.id):
         lowest.add(verdict, sample)
-    report = viewer.known.report(viewer.store, row, patience=None)
+    report = viewer.cache.report(viewer.store, row, patience=None)
     assert report is not None
     return render(report, lowest.chosen(), language_of(request))
 

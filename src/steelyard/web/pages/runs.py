@@ -184,7 +184,7 @@ def _counted(viewer: Viewer, row: RunRow, run: RunSummary, deadline: float) -> S
 
     left = deadline - time.monotonic()
     key = ("summary", row.id, row.finished, tuple(sorted(run.statuses.items())))
-    return viewer.known.get(key, count, None if left == math.inf else max(0.0, left))
+    return viewer.cache.get(key, count, None if left == math.inf else max(0.0, left))
 
 
 def main_scores(protocol: str, found: Summary) -> dict[str, ScoreSummary]:

@@ -105,7 +105,7 @@ def looked_up(
         filters = known_summary(store, row.id)
     if filters is None:
         patience = None if wait else patience_for(n)
-        filters = viewer.known.get(("summary", row.id, row.finished, n), summed, patience)
+        filters = viewer.cache.get(("summary", row.id, row.finished, n), summed, patience)
     if filters is None and query.model_copy(update={"sort": IN_ORDER}).is_plain and query.sort in (WORST, IN_ORDER):
         query = query.model_copy(update={"sort": IN_ORDER})
     elif filters is None:
