@@ -18,7 +18,7 @@ from reading_store import ODD_ID, add_run, filled
 from report_fixtures import atomic, rag
 from steelyard.settings import Experiment, Settings, SettingsFile
 from steelyard.store import Store
-from steelyard.web.accounts.permissions import RULES, asked
+from steelyard.web.accounts.permissions import RULES, match_rule
 from steelyard.web.addresses import sample_address
 from viewer import JUDGES, viewing
 
@@ -121,7 +121,7 @@ LOOKED_AT_ELSEWHERE = ("/users", "/audit", "/account", "/judges/cards", "/judges
 
 def test_no_page_is_left_out(site: Site) -> None:
     """Every page that the table of permissions knows is one of those that are looked at below."""
-    seen = {about.route for address in pages(site) if (about := asked("GET", urlsplit(address).path))}
+    seen = {about.route for address in pages(site) if (about := match_rule("GET", urlsplit(address).path))}
     named = [one.removeprefix("PAGE ") for rule in RULES for one in rule.routes if one.startswith("PAGE ")]
     # The list of runs is where each of them begins.
     assert {f"GET {route}" for route in (*named,) if route not in (*LOOKED_AT_ELSEWHERE, "/runs")} == seen

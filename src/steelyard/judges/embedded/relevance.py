@@ -18,8 +18,8 @@ from steelyard.text.figures import missing
 Level = Literal[1, 2, 3]
 
 # The odds of level 1 from which on a sentence answers the question, and of 1 and 2 from which on it is on the topic.
-ANSWERS = 0.5
-ON_TOPIC = 0.5
+ANSWERS = 0.35
+ON_TOPIC = 0.4
 # So many sentences of the passages are graded: those nearest to the question.
 GRADED = 16
 MOST_SENTENCES = 400
@@ -56,12 +56,11 @@ def levels(question: str, atoms: Sequence[str], phrase: Phrasing) -> list[Graded
 def _graded(question: str, atom: str, odds: Sequence[float], phrase: Phrasing) -> Graded:
     if kind_of(atom, question) in UNINFORMATIVE and yes_or_no(atom) is None:
         return Graded(3, phrase("没有可以回答问题的信息", "tells nothing that could answer the question"))
-    best = max(range(3), key=lambda at: odds[at])
-    if best == 0:
+    if odds[0] + odds[1] < ON_TOPIC:
+        return Graded(3, phrase("与所问关系不大", "has little to do with what is asked"))
+    if odds[0] >= ANSWERS:
         return Graded(1, phrase("直接回答所问", "speaks directly to what is asked"))
-    if best == 1:
-        return Graded(2, phrase("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
-    return Graded(3, phrase("与所问关系不大", "has little to do with what is asked"))
+    return Graded(2, phrase("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
 
 
 def answering(questions: Sequence[str], texts: Sequence[str]) -> list[bool]:
