@@ -19,8 +19,8 @@ from steelyard.text import HAN, in_simplified, sentences
 Sizes = Callable[[list[str]], list[int]]
 """How much there is to read in each text, in pieces of the reader's vocabulary."""
 
-# K2 and 3.5 are one word each.
-WORD = re.compile(r"[A-Za-z]*+\d++(?:[.,:]\d++)*+[A-Za-z]*+|[^\W\d_]+")
+# K2 and 3.5 are one word each; ISOFIX接口 is two.
+WORD = re.compile(r"[A-Za-z]*+\d++(?:[.,:]\d++)*+[A-Za-z]*+|[\u3400-\u9fff]++|[^\W\d_\u3400-\u9fff]++")
 STOP_WORDS = frozenset(
     "a an and are as at be been but by can could did do does for from had has have he her his in into is it its may "
     "might no not of on or she than that the their them then there these they this those to was were which who whose "

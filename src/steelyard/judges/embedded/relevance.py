@@ -18,7 +18,7 @@ from steelyard.text.figures import missing
 Level = Literal[1, 2, 3]
 
 # The odds of level 1 from which on a sentence answers the question, and of 1 and 2 from which on it is on the topic.
-ANSWERS = 0.35
+ANSWERS = 0.2
 ON_TOPIC = 0.4
 # So many sentences of the passages are graded: those nearest to the question.
 GRADED = 16
@@ -58,7 +58,7 @@ def _graded(question: str, atom: str, odds: Sequence[float], phrase: Phrasing) -
         return Graded(3, phrase("没有可以回答问题的信息", "tells nothing that could answer the question"))
     if odds[0] + odds[1] < ON_TOPIC:
         return Graded(3, phrase("与所问关系不大", "has little to do with what is asked"))
-    if odds[0] >= ANSWERS:
+    if _answers(odds):
         return Graded(1, phrase("直接回答所问", "speaks directly to what is asked"))
     return Graded(2, phrase("没有直接回答，但对回答作了解释或补充", "explains or adds to the answer"))
 
@@ -68,7 +68,12 @@ def answering(questions: Sequence[str], texts: Sequence[str]) -> list[bool]:
     if not texts:
         return []
     odds = iter(network().levels([(question, text) for text in texts for question in questions]))
-    return [max([next(odds)[0] for _ in questions], default=0.0) >= ANSWERS for text in texts]
+    found = [[_answers(next(odds)) for _ in questions] for _ in texts]
+    return [any(one) for one in found]
+
+
+def _answers(odds: Sequence[float]) -> bool:
+    return odds[0] >= ANSWERS and odds[0] + odds[1] >= ON_TOPIC
 
 
 def on_topic(question: str, texts: Sequence[str]) -> list[bool]:

@@ -18,7 +18,7 @@ from steelyard.text.suspicion import signs
 Standing = Literal["supported", "partial", "unsupported", "no_claim"]
 
 # A view or an advice is nobody's to check, unless the passages speak to it beyond doubt.
-SURELY = 0.9
+SURELY = 0.8
 # A statement of so few words is understood only with the sentence it is a phrase of, or with what it answers.
 SHORT = 4
 LONGEST_SEARCHED = 40

@@ -210,7 +210,8 @@ class PassageReading:
                 else phrase("与资料中的这句话相符", "agrees with the quoted sentence")
             )
             return Support("supported", odds, said, *proof, self._values.rounded(claim.text, found.best.text))
-        if found.clash is None and against < line.contradicted:
+        # A sentence that has no word of the claim speaks of something else, and denies nothing.
+        if found.clash is None and (against < line.contradicted or not found.share_of_best):
             return Support("unknown", odds, self._lack(claim.text))
         said = phrase("资料的说法与此不符", "the quoted passage says otherwise")
         if found.clash:
