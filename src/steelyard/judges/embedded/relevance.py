@@ -20,6 +20,8 @@ Level = Literal[1, 2, 3]
 # The odds of level 1 from which on a sentence answers the question, and of 1 and 2 from which on it is on the topic.
 ANSWERS = 0.2
 ON_TOPIC = 0.4
+# A sentence that has so much of the question, and other words besides, speaks to it whatever the network makes of it.
+RESTATED, ODDS_OF_RESTATED = 0.6, (0.6, 0.3, 0.1)
 # So many sentences of the passages are graded: those nearest to the question.
 GRADED = 16
 MOST_SENTENCES = 400
@@ -49,8 +51,21 @@ class Ranked(NamedTuple):
 
 def levels(question: str, atoms: Sequence[str], phrase: Phrasing) -> list[Graded]:
     """1 answers the question's intent, 2 is indirect or explains what does, 3 is extra or too thin to inform."""
-    odds = network().levels([(question, atom) for atom in atoms])
+    odds = _odds([(question, atom) for atom in atoms])
     return [_graded(question, atom, found, phrase) for atom, found in zip(atoms, odds, strict=True)]
+
+
+def _odds(pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float]]:
+    read = network().levels(pairs)
+    return [
+        ODDS_OF_RESTATED if odds[0] < ODDS_OF_RESTATED[0] and _restates(*pair) else odds
+        for pair, odds in zip(pairs, read, strict=True)
+    ]
+
+
+def _restates(question: str, text: str) -> bool:
+    asked, said = words(question), words(text)
+    return len(asked & said) >= RESTATED * max(len(asked), 1) and not said <= asked
 
 
 def _graded(question: str, atom: str, odds: Sequence[float], phrase: Phrasing) -> Graded:
@@ -67,7 +82,7 @@ def answering(questions: Sequence[str], texts: Sequence[str]) -> list[bool]:
     """Whether each text answers one of the questions."""
     if not texts:
         return []
-    odds = iter(network().levels([(question, text) for text in texts for question in questions]))
+    odds = iter(_odds([(question, text) for text in texts for question in questions]))
     found = [[_answers(next(odds)) for _ in questions] for _ in texts]
     return [any(one) for one in found]
 
@@ -78,7 +93,7 @@ def _answers(odds: Sequence[float]) -> bool:
 
 def on_topic(question: str, texts: Sequence[str]) -> list[bool]:
     """Whether each sentence answers the question or helps to; courtesy does not, nor does what stands apart."""
-    odds = network().levels([(question, text) for text in texts])
+    odds = _odds([(question, text) for text in texts])
     return [_is_on(question, text, found) for text, found in zip(texts, odds, strict=True)]
 
 
@@ -114,7 +129,7 @@ def _ranked(question: str, passages: Sequence[str]) -> list[Ranked]:
             if len(found) < MOST_SENTENCES and words(sentence):
                 found.setdefault(sentence, passage)
     texts = _nearest(question, list(found))
-    graded = zip(texts, network().levels([(question, text) for text in texts]), strict=True)
+    graded = zip(texts, _odds([(question, text) for text in texts]), strict=True)
     return sorted((Ranked(text, found[text], odds[0]) for text, odds in graded), key=lambda one: -one.odds)
 
 
