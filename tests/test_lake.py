@@ -162,7 +162,7 @@ def test_messages_of_an_object_store_hold_no_secret() -> None:
 
     store = SimpleNamespace(storage_options={"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}})
     error = OSError("403 for hush-hush at https://me:pw@h/x?X-Amz-Signature=abc (hush-too)\nmore")
-    assert locations.told(error, store) == "OSError: 403 for *** at https://…h/x… (***)"
+    assert locations.error_text(error, store) == "OSError: 403 for *** at https://…h/x… (***)"
 
 
 # --- runs ------------------------------------------------------------------------------------------

@@ -566,6 +566,7 @@ def test_a_large_run_at_work_always_has_a_report(tmp_path: Path) -> None:
             for n in range(2, 40):
                 store.add_verdict(run, n, rag(f"s{n}"), atomic(f"s{n}"))
                 assert look(0) is not None
+            look(None)  # a count that was under way may have begun before the last verdict
             latest = look(None)
             assert latest is not None
             assert latest.n == 39
