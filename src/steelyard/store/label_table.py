@@ -22,7 +22,7 @@ FEW = 500
 ItemKey = tuple[str, str, int | None, int | None]
 
 
-class LabelCount(NamedTuple):
+class LabelTotals(NamedTuple):
     """How many labels of a run one person gave under one version of the policy."""
 
     run: str
@@ -64,12 +64,12 @@ class LabelTable(RunTable):
                 if shown is None or found.run in shown:
                     yield found
 
-    def label_counts(self, run: str | None = None) -> list[LabelCount]:
+    def label_counts(self, run: str | None = None) -> list[LabelTotals]:
         """Who gave how many labels on one run or on each, under which policy."""
         where, values = (" WHERE run = ?", (run,)) if run is not None else ("", ())
         sql = f"SELECT run, annotator, policy, count(*) FROM labels{where} GROUP BY run, annotator, policy"
         shown = self._shown_runs()
-        found = sorted(map(LabelCount._make, self.query(sql, *values)))
+        found = sorted(map(LabelTotals._make, self.query(sql, *values)))
         return [one for one in found if shown is None or one.run in shown]
 
     def label_changes(self, run: str) -> int:
